@@ -34,11 +34,17 @@ export default {
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
 
-    only('domain-imports-nothing', '^src/domain/', '^src/domain/'),
     {
-      name: 'domain-is-pure',
+      name: 'domain-imports-nothing',
       severity: 'error',
-      from: { path: '^src/(domain|contracts)/' },
+      comment: 'Not even types.',
+      from: { path: '^src/domain/' },
+      to: { pathNot: '^src/domain/' },
+    },
+    {
+      name: 'contracts-are-pure',
+      severity: 'error',
+      from: { path: '^src/contracts/' },
       to: { dependencyTypes: ['npm', 'core'] },
     },
     only('contracts-import-nothing', '^src/contracts/', '^src/contracts/'),
@@ -69,7 +75,11 @@ export default {
     only('modules', '^src/modules/', '^src/(modules|contracts|domain|ports|errors|temporary-folders)', {
       from: { pathNot: ['\\.(schema|routes)\\.ts$', sql] },
     }),
-    only('schemas', '^src/modules/.*\\.schema\\.ts$', '^src/(modules|contracts|domain|ports|errors|http/fields\\.ts)'),
+    only(
+      'schemas',
+      '^src/modules/.*\\.schema\\.ts$',
+      '^src/(modules|contracts|domain|ports|errors|http/request/fields\\.ts)',
+    ),
     only('routes', '^src/modules/.*\\.routes\\.ts$', '^src/(modules|contracts|domain|ports|errors|http)'),
     only('repositories', `^src/modules/.*${sql}`, '^src/(modules|contracts|domain|ports|errors|adapters/postgres)'),
     only('adapters', '^src/adapters/', '^src/(adapters|contracts|domain|errors|temporary-folders)'),
@@ -89,7 +99,7 @@ export default {
     only(
       'workers',
       '^workers/',
-      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders|http/plain-server))',
+      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders|http/server/servers))',
     ),
     {
       name: 'nobody-imports-upwards',
@@ -120,7 +130,7 @@ export default {
     reserved('qdrant', 'node_modules/@qdrant/', '^src/adapters/vectors/'),
     reserved('openai', 'node_modules/openai/', '^src/adapters/models/'),
     reserved('express', 'node_modules/express/', '^src/(http/|app\\.ts|server\\.ts)'),
-    reserved('passport', 'node_modules/(@types/)?passport/', '^src/(http/passport\\.ts|adapters/oauth/)'),
+    reserved('passport', 'node_modules/(@types/)?passport/', '^src/(http/request/authentication\\.ts|adapters/oauth/)'),
     reserved('fast-jwt', 'node_modules/fast-jwt/', '^src/adapters/tokens/'),
     reserved('temporal-client', 'node_modules/@temporalio/client/', '^src/temporal/'),
     reserved('temporal-worker', 'node_modules/@temporalio/worker/', '^(workers|activities)/'),

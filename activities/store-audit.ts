@@ -1,5 +1,5 @@
 import type { AuditPageInput } from '#src/contracts/store-audit.ts';
-import type { AuditPage } from '#src/domain/audit-report.ts';
+import type { AuditPage } from '#src/domain/documents/audit-report.ts';
 import type { StoreAuditService } from '#src/modules/store-audit/store-audit.service.ts';
 import { heartbeating } from './heartbeating.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Writes src/domain/idf-table.json: in how many English texts each stem occurs, counted over the training texts of
+ * Writes src/domain/alignment/idf-table.json: in how many English texts each stem occurs, counted over the training texts of
  * CLINC150 and the paragraphs of an English Wikipedia sample. `node scripts/build-idf-table.ts`, with DATASETS_DIR.
  */
 import { createHash } from 'node:crypto';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 
 const datasetsDir = process.env.DATASETS_DIR ?? '../shared/datasets';
-const target = new URL('../src/domain/idf-table.json', import.meta.url);
+const target = new URL('../src/domain/alignment/idf-table.json', import.meta.url);
 
 async function source(path: string, attribution: string) {
   const text = await readFile(join(datasetsDir, path), 'utf8');

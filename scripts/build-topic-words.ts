@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { vectorScale } from '#src/adapters/text/topic-words.ts';
-import { calibratedModels } from '#src/domain/alignment-calibration.ts';
-import { contentStems } from '#src/domain/text-analysis.ts';
+import { calibratedModels } from '#src/domain/alignment/calibration.ts';
+import { contentStems } from '#src/domain/text/words.ts';
 
 const singleWords = 8_500;
 const phrases = 3_500;

@@ -1,6 +1,6 @@
 /**
  * Fits what alignment knows of one embedding model, and writes it beside the code that uses it: how similarities become
- * scores (CLINC150; src/domain/alignment-calibrations.json) and how refusals sound (XSTest; refusal-weights.json), with
+ * scores (CLINC150; src/domain/alignment/calibrations.json) and how refusals sound (XSTest; refusal-weights.json), with
  * the hashes of what they were fitted to and how good they are on what they were not fitted to. The same data give the
  * same files; a new fit needs a new version here, because versions are stored with every scored round.
  *
@@ -23,7 +23,7 @@ const embed = createEmbedTexts({
   baseUrl: process.env.ALIGNMENT_EMBEDDING_BASE_URL ?? 'http://127.0.0.1:3290/v1',
   model: modelId,
 });
-const domain = new URL('../src/domain/', import.meta.url);
+const folder = new URL('../src/domain/alignment/', import.meta.url);
 
 await fitCalibration();
 await fitRefusals();
@@ -49,7 +49,7 @@ async function fitCalibration(): Promise<void> {
     qualityOfWords: shorten(words.quality),
     sources: [...sources, await recordOf('idf-table.json')],
   };
-  const target = new URL('alignment-calibrations.json', domain);
+  const target = new URL('calibrations.json', folder);
   const others = (JSON.parse(await readFile(target, 'utf8').catch(() => '[]')) as { modelId: string }[]).filter(
     (each) => each.modelId !== modelId,
   );
@@ -82,12 +82,12 @@ async function fitRefusals(): Promise<void> {
     weights,
     weightsOfWords,
   }).map(([name, value]) => ` ${JSON.stringify(name)}: ${JSON.stringify(value)}`);
-  await writeFile(new URL('refusal-weights.json', domain), `{\n${lines.join(',\n')}\n}\n`);
+  await writeFile(new URL('refusal-weights.json', folder), `{\n${lines.join(',\n')}\n}\n`);
   console.log({ grams: grams.length, ...quality });
 }
 
 async function recordOf(name: string) {
-  const text = await readFile(new URL(name, domain), 'utf8');
+  const text = await readFile(new URL(name, folder), 'utf8');
   return { path: `src/domain/${name}`, sha256: createHash('sha256').update(text).digest('hex') };
 }
 

@@ -24,8 +24,8 @@ const run = promisify(execFile);
 const CANARIES: Canary[] = [
   {
     defect: 'an import that crosses a boundary',
-    file: 'src/domain/visibility.ts',
-    plant: (source) => `import { appError } from '../errors.ts';\nexport const planted = appError;\n${source}`,
+    file: 'src/domain/access/visibility.ts',
+    plant: (source) => `import { appError } from '../../errors.ts';\nexport const planted = appError;\n${source}`,
     foundBy: { check: 'who imports whom' },
   },
   {
@@ -36,7 +36,7 @@ const CANARIES: Canary[] = [
   },
   {
     defect: 'hidden characters in a passage of the prompt',
-    file: 'src/domain/context-blocks.ts',
+    file: 'src/domain/chat/context-blocks.ts',
     plant: (source) => source.replace('withoutRoleTokens(visibleText(text))', 'withoutRoleTokens(text)'),
     foundBy: {
       test: 'test/unit/domain/context-blocks.test.ts',
@@ -45,7 +45,7 @@ const CANARIES: Canary[] = [
   },
   {
     defect: 'a folder is changed by a member who may only read it',
-    file: 'src/domain/policy.ts',
+    file: 'src/domain/access/policy.ts',
     plant: (source) => source.replace(`'folder:write': manages,`, `'folder:write': holdsKey,`),
     foundBy: { test: 'test/api/folders/change.test.ts', title: 'PATCH /folders/{folder_id} 403' },
   },

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { defaultRateLimits } from '#src/domain/rate-limits.ts';
+import { defaultRateLimits } from '#src/domain/access/limits.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type ApiClient, createApiClient } from './demo/api-client.ts';

@@ -4,8 +4,8 @@ import pino from 'pino';
 import { createLogDestination } from './adapters/log-destination.ts';
 import { loadCodecServerConfig } from './config/codec-server-config.ts';
 import { ConfigError } from './config.ts';
-import { createCodecApp } from './http/codec-app.ts';
-import { listen } from './http/listen.ts';
+import { createCodecApp } from './http/server/codec-app.ts';
+import { listen } from './http/server/servers.ts';
 import { createPayloadCodec } from './temporal/payload-codec.ts';
 
 /** A process of its own: whoever may read payloads need not come near the API, and it has no other secret. */

@@ -6,10 +6,17 @@ import type { Fault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
 import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts';
 import type { TaskQueue } from './contracts/task-queues.ts';
-import type { OAuthConnectorProvider } from './domain/connector-providers.ts';
-import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/prices.ts';
-import { type ConcurrencyLimit, defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
-import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
+import {
+  type ConcurrencyLimit,
+  defaultRateLimits,
+  defaultTierLimits,
+  type RateLimit,
+  type RateLimitName,
+  type Tier,
+  type TierLimits,
+} from './domain/access/limits.ts';
+import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/models.ts';
+import type { OAuthConnectorProvider } from './domain/documents/imports.ts';
 import type { EncryptionKey } from './encryption-keys.ts';
 import { signingKeyPem, verifyKeyPems } from './jwt-keys.ts';
 

@@ -1,5 +1,5 @@
-import type { ErrorClass } from './contracts/failure-details.ts';
-import type { ExpectedVersions } from './domain/expected-versions.ts';
+import type { ErrorClass } from './contracts/attempts.ts';
+import type { ExpectedVersions } from './domain/access/idempotency.ts';
 
 /**
  * The error catalogue: every failure that a client, a job or the Temporal UI can show, as data.

@@ -5,9 +5,7 @@ import { createApp } from './app.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { metricsPlaceOf, openTelemetry } from './container/telemetry.ts';
 import { createContainer } from './container.ts';
-import { createLeavingServer } from './http/leaving-server.ts';
-import { listen } from './http/listen.ts';
-import { metricsAnswer, startPlainServer } from './http/plain-server.ts';
+import { createGracefulServer, listen, metricsAnswer, startPlainServer } from './http/server/servers.ts';
 
 /** For a whole request: a large upload over a slow line takes longer than Node's five minutes. */
 const UPLOAD_TIMEOUT_MS = 6 * 60 * 60_000;
@@ -34,7 +32,7 @@ async function main(): Promise<void> {
     },
     app.express,
   );
-  const leaving = createLeavingServer(server);
+  const leaving = createGracefulServer(server);
 
   const { host } = config.server;
   const metricsServer =

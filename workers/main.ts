@@ -1,7 +1,7 @@
 import { ConfigError, loadConfig } from '#src/config.ts';
 import { openTelemetry } from '#src/container/telemetry.ts';
 import { createContainer } from '#src/container.ts';
-import { metricsAnswer, probeAnswer, startPlainServer } from '#src/http/plain-server.ts';
+import { metricsAnswer, probeAnswer, startPlainServer } from '#src/http/server/servers.ts';
 import { findEngineMetrics } from './engine-metrics.ts';
 import { startWorkers } from './run.ts';
 import { installRuntime } from './runtime.ts';

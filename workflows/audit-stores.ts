@@ -8,7 +8,7 @@ import {
   auditAfter,
   auditStart,
   auditSummary,
-} from '#src/domain/audit-report.ts';
+} from '#src/domain/documents/audit-report.ts';
 import { endOfRun } from './failure.ts';
 import { comparison } from './policies.ts';
 import { showStage } from './visibility.ts';

@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { EvaluationActivities } from '#activities/evaluation.ts';
 import type { EvaluateCaseInput, StepsResult } from '#src/contracts/evaluation.ts';
-import { nothingSpent, plusSpending, spendingLine } from '#src/domain/judging/spending.ts';
+import { nothingSpent, plusSpending, spendingLine } from '#src/domain/judging/judgement.ts';
 import { type Side, unitsOfPair, unitsOfReply } from '#src/domain/judging/units.ts';
 import { allOf, judge } from './evaluation.ts';
 import { question } from './policies.ts';

@@ -11,8 +11,8 @@ import type {
 } from '#src/contracts/evaluation.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { nothingSpent, plusSpending, spendingLine } from '#src/domain/judging/judgement.ts';
 import { namesOfFailed } from '#src/domain/judging/results.ts';
-import { nothingSpent, plusSpending, spendingLine } from '#src/domain/judging/spending.ts';
 import { type Unit, unitName } from '#src/domain/judging/units.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { question, quick, record } from './policies.ts';

@@ -12,8 +12,7 @@ import {
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { FailureDetails } from '#src/contracts/failure-details.ts';
-import type { AttemptOfJob } from '#src/contracts/jobs.ts';
+import type { AttemptOfJob, FailureDetails } from '#src/contracts/attempts.ts';
 import { showFailure } from './visibility.ts';
 
 /** Why a step failed: a code of the error catalogue, and words for the person who reads them. */

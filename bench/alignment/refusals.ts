@@ -1,5 +1,5 @@
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { refusalWording } from '#src/domain/refusal-wording.ts';
+import { refusalWording } from '#src/domain/alignment/refusal.ts';
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { leaveOneModelOut } from '../../scripts/alignment/fitted-refusal.ts';
 import { qualityOfRefusals, type RefusalQuality, refusalQuality } from '../../scripts/alignment/refusal-quality.ts';

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { migrate } from '#src/adapters/postgres/migrate.ts';
-import { defaultRateLimits } from '#src/domain/rate-limits.ts';
+import { defaultRateLimits } from '#src/domain/access/limits.ts';
 import { answersOk } from '../../scripts/launchers/http-probe.ts';
 import { postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';
 import { newPassword } from '../../scripts/secrets.ts';

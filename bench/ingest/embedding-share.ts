@@ -1,6 +1,6 @@
 import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { indexedText } from '#src/domain/chunk-document.ts';
+import { indexedText } from '#src/domain/documents/chunk-document.ts';
 import { miniLm } from '../../services/model-server/model-manifest.ts';
 import type { MeasuredProduct } from '../measured-product.ts';
 import { median } from '../median.ts';

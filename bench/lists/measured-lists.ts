@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { createArgon2Hasher } from '#src/adapters/passwords/argon2-hasher.ts';
 import { migrate } from '#src/adapters/postgres/migrate.ts';
-import { defaultRateLimits } from '#src/domain/rate-limits.ts';
+import { defaultRateLimits } from '#src/domain/access/limits.ts';
 import { answersOk } from '../../scripts/launchers/http-probe.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';
 import { newPassword } from '../../scripts/secrets.ts';

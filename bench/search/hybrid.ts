@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { createGroupSearch } from '#src/modules/retrieval/group-search.ts';
 import { createRetrievalRepository } from '#src/modules/retrieval/retrieval.repository.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';

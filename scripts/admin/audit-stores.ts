@@ -1,6 +1,12 @@
 import type { Container } from '#src/container.ts';
 import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/store-audit.ts';
-import { type AuditReport, auditAfter, auditStart, auditSummary, findingKinds } from '#src/domain/audit-report.ts';
+import {
+  type AuditReport,
+  auditAfter,
+  auditStart,
+  auditSummary,
+  findingKinds,
+} from '#src/domain/documents/audit-report.ts';
 import { runStoreAudit } from '#src/temporal/store-audits.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import { reasonOf } from './reason-of.ts';

@@ -1,4 +1,4 @@
-import { emailField, nameField, newPasswordField } from '#src/http/fields.ts';
+import { emailField, nameField, newPasswordField } from '#src/http/request/fields.ts';
 import { newPassword } from '../secrets.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import { askLine } from './ask-line.ts';

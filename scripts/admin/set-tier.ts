@@ -1,4 +1,4 @@
-import { tierField } from '#src/http/fields.ts';
+import { tierField } from '#src/http/request/fields.ts';
 import { type Command, readFlags } from './command.ts';
 import { thisOperator } from './this-operator.ts';
 import { isUuid } from './uuid.ts';

@@ -1,5 +1,5 @@
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { type Anchor, cosine, lexicalMatch, semanticMatch } from '#src/domain/alignment-score.ts';
+import { type Anchor, cosine, lexicalMatch, semanticMatch } from '#src/domain/alignment/score.ts';
 import { type DatasetFile, readDatasetFile } from './dataset-file.ts';
 import type { EmbedTexts } from './embed-texts.ts';
 

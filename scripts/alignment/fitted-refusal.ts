@@ -1,6 +1,10 @@
-import { createRefusalFeatures, openingGrams, refusalProbability } from '#src/domain/refusal-features.ts';
-import { refusalWording } from '#src/domain/refusal-wording.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
+import {
+  createRefusalFeatures,
+  openingGrams,
+  refusalProbability,
+  refusalWording,
+} from '#src/domain/alignment/refusal.ts';
+import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { fitSparseLogistic } from './sparse-logistic.ts';
 import type { LabelledReply } from './xstest.ts';
 

@@ -1,4 +1,4 @@
-import { refusalWording } from '#src/domain/refusal-wording.ts';
+import { refusalWording } from '#src/domain/alignment/refusal.ts';
 import { areaUnderCurve } from '../logistic-regression.ts';
 import type { EmbeddedReply } from './fitted-refusal.ts';
 import type { LabelledReply } from './xstest.ts';

@@ -1,8 +1,7 @@
 import { isIP, isIPv4 } from 'node:net';
 import { z } from 'zod';
 import { taskQueues } from '../contracts/task-queues.ts';
-import type { ConcurrencyLimit, RateLimit } from '../domain/rate-limits.ts';
-import type { TierLimits } from '../domain/tiers.ts';
+import type { ConcurrencyLimit, RateLimit, TierLimits } from '../domain/access/limits.ts';
 import { encryptionKeys } from '../encryption-keys.ts';
 import { type ErrorCode, isErrorCode } from '../errors.ts';
 

@@ -1,6 +1,6 @@
 import { createArgon2Hasher } from '../adapters/passwords/argon2-hasher.ts';
 import { createRs256AccessTokens } from '../adapters/tokens/rs256-access-tokens.ts';
-import { createPassport } from '../http/passport.ts';
+import { createPassport } from '../http/request/authentication.ts';
 import { createAccountsService } from '../modules/auth/accounts.service.ts';
 import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';

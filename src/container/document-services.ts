@@ -3,7 +3,7 @@ import { pageTitle } from '../adapters/converter/page-title.ts';
 import { createFairQueue } from '../adapters/fair-queue.ts';
 import { createClamd } from '../adapters/malware/clamd.ts';
 import { derivedKey } from '../derived-key.ts';
-import { defaultRagConfig } from '../domain/rag-config.ts';
+import { defaultRagConfig } from '../domain/documents/rag-config.ts';
 import { appError } from '../errors.ts';
 import { createDeletionService } from '../modules/deletion/deletion.service.ts';
 import { createDocumentFilesService } from '../modules/documents/document-files.service.ts';

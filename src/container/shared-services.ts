@@ -1,6 +1,6 @@
 import { createFairQueue } from '../adapters/fair-queue.ts';
 import { createModelCatalog } from '../adapters/models/model-catalog.ts';
-import { embeddingSpace } from '../domain/embedding-space.ts';
+import { embeddingSpace } from '../domain/documents/embedding.ts';
 import { createAuditService } from '../modules/audit/audit.service.ts';
 import { createFoldersService } from '../modules/folders/folders.service.ts';
 import { createJobsService } from '../modules/jobs/jobs.service.ts';

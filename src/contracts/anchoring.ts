@@ -1,4 +1,4 @@
-import type { AttemptOfJob } from './jobs.ts';
+import type { AttemptOfJob } from './attempts.ts';
 
 export const anchoringStages = ['propose'] as const;
 
@@ -7,11 +7,11 @@ export type AnchoringStage = (typeof anchoringStages)[number];
 /** The argument of `proposeAnchorWords` and of each of its activities. */
 export type ProposeAnchorWordsInput = { orgId: string; agentId: string };
 
-/** How many words the agent has been given; 0 for an agent that is there no more. */
+/** Number of words that the agent received; 0 for a deleted agent. */
 export type ProposeAnchorWordsResult = { count: number };
 
 export type RecordAnchoringEndInput = ProposeAnchorWordsInput & AttemptOfJob;
-/** `error` has a code of the error catalogue. */
+/** `error.code` is a code of the error catalogue. */
 export type RecordAnchoringFailureInput = RecordAnchoringEndInput & { error: { code: string; message: string } };
 
 /** Answer of the `stage` query. */

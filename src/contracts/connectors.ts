@@ -1,17 +1,17 @@
-import type { AttemptOfJob } from './jobs.ts';
+import type { AttemptOfJob } from './attempts.ts';
 
-/** In order. `delete` is of syncs only. */
+/** In order. Only syncs have `delete`. */
 export const importStages = ['list', 'import', 'delete', 'finish'] as const;
 
 export type ImportStage = (typeof importStages)[number];
 
-/** The argument of each step: what is to be done, and how far it is, stands in the rows of the run. */
+/** The argument of each activity. Input and progress are in the rows of the run. */
 export type ImportRun = { orgId: string; connectionId: string; runId: string };
 
-/** The argument of `importFromConnector` and `syncConnection`. `progress` is there when a run goes on in a new history. */
+/** The argument of `importFromConnector` and `syncConnection`. `progress` is set when a run continues as new. */
 export type ImportRunInput = ImportRun & { progress?: ImportProgress };
 
-/** How many files a run has found, and what became of them. */
+/** Numbers of files by outcome. */
 export type ImportCounts = {
   total: number;
   added: number;
@@ -24,7 +24,7 @@ export type ImportCounts = {
 /** One slice of the work. */
 export type ImportSlice = { counts: ImportCounts; isMore: boolean };
 
-/** `mustListAgain`: somebody was asked whether so many may go, and what is at the provider may be other since. */
+/** `mustListAgain`: the deletion was confirmed after a pause, in which the provider's files may have changed. */
 export type DeletionSlice = ImportSlice & { mustListAgain: boolean };
 
 /** The argument of `importFile`; files of a run count from 1. */
@@ -32,11 +32,11 @@ export type ImportFileInput = ImportRun & { n: number };
 
 export type ImportFileResult = { status: 'added' | 'updated' | 'unchanged' | 'failed'; code: string | null };
 
-/** Files of a run that wait to be imported. */
+/** Numbers of the files that are still to be imported. */
 export type PendingFiles = { numbers: number[]; counts: ImportCounts };
 
 export type RecordImportEndInput = ImportRun & AttemptOfJob;
-/** `error` has a code of the error catalogue. */
+/** `error.code` is a code of the error catalogue. */
 export type RecordImportFailureInput = RecordImportEndInput & { error: { code: string; message: string } };
 export type RecordFileFailureInput = ImportFileInput & { error: { code: string; message: string } };
 
@@ -46,5 +46,5 @@ export type ImportProgress = { stage: ImportStage | 'queued' | 'done'; isListed:
 /** The argument of `queueSync`, which the schedule of a connection starts. */
 export type QueueSyncInput = { orgId: string; connectionId: string };
 
-/** Null for `jobId`: nothing was begun, and `reason` says why. */
+/** `jobId` is null if no sync was queued; `reason` says why. */
 export type QueueSyncResult = { jobId: string | null; reason: string };

@@ -1,6 +1,6 @@
-import type { AttemptOfJob } from './jobs.ts';
+import type { AttemptOfJob } from './attempts.ts';
 
-/** In order. The last makes the document's row go, by which all the others find what is left to do. */
+/** In order. The last stage deletes the document's row, which the other stages need to find what to delete. */
 export const deletionStages = ['stop', 'vectors', 'chunks', 'original', 'forget'] as const;
 
 export type DeletionStage = (typeof deletionStages)[number];
@@ -8,7 +8,7 @@ export type DeletionStage = (typeof deletionStages)[number];
 /** The argument of `deleteDocument` and of each of its activities. */
 export type DeleteDocumentInput = { orgId: string; documentId: string };
 
-/** `error` has a code of the error catalogue. */
+/** `error.code` is a code of the error catalogue. */
 export type RecordDeletionFailureInput = DeleteDocumentInput &
   AttemptOfJob & { error: { code: string; message: string } };
 

@@ -1,14 +1,13 @@
-import type { AttemptOfJob } from './jobs.ts';
+import type { AttemptOfJob } from './attempts.ts';
 
 /** In order. */
 export const exportStages = ['count', 'write', 'publish'] as const;
 
 export type ExportStage = (typeof exportStages)[number];
 
-/** The export that a step works for. */
 export type ExportKey = { orgId: string; exportId: string };
 
-/** How far a run is. Volumes count from 1; `volumes` and `records` are those that are stored. */
+/** Progress of a run. `volumes` and `records` count what is stored; volumes are numbered from 1. */
 export type ExportProgress = {
   stage: ExportStage | 'queued' | 'done';
   volumes: number;
@@ -16,16 +15,16 @@ export type ExportProgress = {
   total: number;
 };
 
-/** The argument of `exportOrganization`. `progress` is there when a run goes on in a new history. */
+/** The argument of `exportOrganization`. `progress` is set when a run continues as new. */
 export type ExportOrganizationInput = ExportKey & { progress?: ExportProgress };
 export type ExportOrganizationResult = { volumes: number; records: number };
 
-/** `done` and `total` count records: what went before this volume, and what there were at the beginning. */
+/** `done` counts the records before this volume, `total` those at the beginning of the run. */
 export type WriteVolumeInput = ExportKey & { number: number; done: number; total: number };
 export type WriteVolumeResult = { records: number; isMore: boolean };
 
 export type PublishExportInput = ExportKey & { records: number };
 
 export type RecordExportEndInput = ExportKey & AttemptOfJob;
-/** `error` has a code of the error catalogue. */
+/** `error.code` is a code of the error catalogue. */
 export type RecordExportFailureInput = RecordExportEndInput & { error: { code: string; message: string } };

@@ -1,6 +1,6 @@
-import type { AttemptOfJob } from './jobs.ts';
+import type { AttemptOfJob } from './attempts.ts';
 
-/** In order; `situate` is left out without a model for it. The last makes the generation the one that readers see. */
+/** In order. `situate` (chunk contexts) needs a model. `activate` makes the generation visible to readers. */
 export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed', 'activate'] as const;
 
 export type IngestionStage = (typeof ingestionStages)[number];
@@ -9,16 +9,15 @@ export type IngestionStage = (typeof ingestionStages)[number];
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
 /**
- * The argument of `ingestDocument`. `isSmall`: its steps are tried all at once. `progress` is there when a run goes on
- * in a new history.
+ * The argument of `ingestDocument`. `isSmall`: tries all steps in one activity. `progress` is set when a run continues as
+ * new.
  */
 export type IngestDocumentRun = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 /**
- * `pagesLeft`: that many pages are pictures that were not read yet, and nothing else is known. `needsWindows` tells a cut
- * by meaning, `needsContexts` that a model is asked for situations. Absent, and standing for no, in histories from before
- * there were such steps.
+ * `pagesLeft`: scanned pages that OCR has not read yet; the other fields are meaningless until it is 0. `needsWindows`: semantic
+ * chunking. `needsContexts`: a model writes chunk contexts. Both are absent (no) in older histories.
  */
 export type ConvertResult = {
   charCount: number;
@@ -30,27 +29,27 @@ export type ConvertResult = {
 };
 /** One slice of the work. */
 export type WindowsResult = { windowsEmbedded: number; windowsLeft: number };
-/** One slice of the work; counts different texts. */
+/** One slice of the work; counts distinct texts. */
 export type SituateResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
-/** One slice of the work; `chunksLeft` is absent, and stands for 0, in histories from before there were slices. */
+/** One slice of the work. `chunksLeft` is absent (0) in older histories. */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
-/** How far all steps at once have come; null: that step was not done. */
+/** Progress of all steps in one activity; null means that the step was not done. */
 export type AtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
 export type IngestDocumentResult = { chunks: number };
 
 export type RecordIngestionEndInput = IngestDocumentInput & AttemptOfJob;
 
-/** `error` has a code of the error catalogue. */
+/** `error.code` is a code of the error catalogue. */
 export type RecordIngestionFailureInput = RecordIngestionEndInput & { error: { code: string; message: string } };
 
 /** Answer of the `stage` query. */
 export type IngestionProgress = {
   stage: IngestionStage | 'queued' | 'done';
-  /** Null before that step is done. */
+  /** Null until the step is done. */
   converted: ConvertResult | null;
-  /** Null before the document is cut. */
+  /** Null until the document is chunked. */
   chunksTotal: number | null;
-  /** How often it was found that vectors are missing. */
+  /** How often vectors were found missing. */
   timesVectorsMissed: number;
 };

@@ -25,9 +25,8 @@ export type JobKind =
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
- * What is needed to start a job's workflow, stored in its row until it is started. `summary` is the static line that
- * operators read in the Temporal UI; it names no content. `bulk` work comes after what somebody waits for. `traceparent`:
- * the trace of the request that asked for it, whoever starts it in the end.
+ * Start of a job's workflow, stored in its row (outbox). `summary` is the static summary in the Temporal UI; it contains no
+ * user content. `bulk` work has a lower priority. `traceparent` is the trace of the request that created the job.
  */
 export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: string } & (
   | { workflow: 'ingestDocument'; input: IngestDocumentRun }
@@ -44,11 +43,8 @@ export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: str
   | { workflow: 'exportOrganization'; input: ExportOrganizationInput }
 );
 
-/** What was begun is done: their runs go on whatever they are asked. */
+/** Runs of these kinds cannot be cancelled. */
 export const unstoppableKinds: readonly JobKind[] = ['delete', 'erase'];
-
-/** Which attempt of its job started a run; absent in runs that nobody told. */
-export type AttemptOfJob = { attempt?: number | undefined; startId?: string | undefined };
 
 /** Search attributes, all Keyword, set at the start and upserted by workflows (`Stage`, `ErrorCode`). */
 export const searchAttributeNames = [

@@ -1,2 +1,2 @@
-/** Where a page of a list ended: its order's key as text (a time keeps its microseconds so), and the id that breaks ties. */
+/** Position after a page of a keyset list: the sort key as text (keeps microseconds of times), and the id for ties. */
 export type ListPosition = { sortKey: string; id: string };

@@ -1,9 +1,9 @@
-/** Query that every workflow answers with its progress. */
+/** Query for the progress of a workflow. */
 export const stageQueryName = 'stage';
 
 /**
- * Updates that move a parked run: `retry` goes on with the step that failed and answers once the job's row says so;
- * `skip` ends the run as failed with the code `skipped`. Both are refused while the run is not parked.
+ * Updates for a parked run. `retry` repeats the failed step and returns once the job's row is updated; `skip` fails the run
+ * with the code `skipped`. Both are rejected while the run is not parked.
  */
 export const retryUpdateName = 'retry';
 export const skipUpdateName = 'skip';

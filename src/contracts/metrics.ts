@@ -1,6 +1,6 @@
 /**
- * Every metric of ours, as Prometheus gets it: dashboards and alerts of operators name them, so that a name that has
- * been out stays. No label holds an id, an address or whose it is: what a label can be is known when the service starts.
+ * All Prometheus metrics. Do not rename one: dashboards and alerts of operators use the names. Labels have a bounded set of
+ * values, never an id or a URL.
  */
 type MetricFacts = {
   readonly type: 'counter' | 'gauge' | 'histogram';

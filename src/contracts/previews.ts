@@ -1,6 +1,6 @@
-import type { AttemptOfJob } from './jobs.ts';
+import type { AttemptOfJob } from './attempts.ts';
 
-/** In order. The first makes the PDF, the second tells the text which page is where. */
+/** In order. `render` makes the PDF, `pages` finds the page starts in the text. */
 export const previewStages = ['render', 'pages'] as const;
 
 export type PreviewStage = (typeof previewStages)[number];
@@ -8,15 +8,15 @@ export type PreviewStage = (typeof previewStages)[number];
 /** The argument of `previewDocument` and of each of its activities. */
 export type PreviewDocumentInput = { orgId: string; documentId: string; generation: number };
 
-/** Null: the document is deleted, or has another original by now. */
+/** Null if the document was deleted or its original was replaced. */
 export type RenderResult = { sizeBytes: number; reused: boolean } | null;
-/** Null: the document is deleted, or has another original by now. */
+/** Null if the document was deleted or its original was replaced. */
 export type PagesResult = { pageCount: number } | null;
-/** `pageCount` is null where there was nothing left to preview. */
+/** `pageCount` is null if the document was deleted or its original was replaced. */
 export type PreviewDocumentResult = { pageCount: number | null };
 
 export type RecordPreviewEndInput = PreviewDocumentInput & AttemptOfJob;
-/** `error` has a code of the error catalogue. */
+/** `error.code` is a code of the error catalogue. */
 export type RecordPreviewFailureInput = RecordPreviewEndInput & { error: { code: string; message: string } };
 
 /** Answer of the `stage` query. */

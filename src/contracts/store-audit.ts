@@ -1,16 +1,16 @@
-import type { AuditPass, AuditProgress } from '#src/domain/audit-report.ts';
+import type { AuditPass, AuditProgress } from '#src/domain/documents/audit-report.ts';
 
-/** The argument of `auditStores`. `progress` is there when a run goes on in a new history. */
+/** The argument of `auditStores`. `progress` is set when a run continues as new. */
 export type AuditStoresInput = {
   repair: boolean;
-  /** Deletes however many orphans there are: an operator has looked at them. */
+  /** Deletes any number of orphans; set by an operator after checking them. */
   force?: boolean;
-  /** How long something may be on its way before it is an orphan for want of an owner. */
+  /** Minimum age of an orphan; younger objects may belong to a change in progress. */
   graceSeconds: number;
   progress?: AuditProgress;
 };
 
-/** `after` is the `next` of the page before. */
+/** `after` is the `next` of the previous page. */
 export type AuditPageInput = {
   pass: AuditPass;
   after: string | null;
@@ -19,5 +19,5 @@ export type AuditPageInput = {
   graceSeconds: number;
 };
 
-/** Uploads and deletions that are under way are over within this. */
+/** Uploads and deletions are finished within this time. */
 export const auditGraceSeconds = 3_600;

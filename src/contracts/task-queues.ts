@@ -1,4 +1,4 @@
-/** One task queue a pipeline; its worker has the same name. */
+/** One task queue per pipeline; its worker has the same name. */
 export const taskQueues = {
   ingestion: 'ingestion',
   alignment: 'alignment',

@@ -1,7 +1,7 @@
-/** The header of runs and steps in which their trace goes along, as W3C writes it. */
+/** Header of workflows and activities that propagates the W3C `traceparent`. */
 export const traceHeaderName = 'traceparent';
 
-/** A run that has ended, as its workflow tells a worker: the span's id is made of the run's. */
+/** The span of a run that has ended, passed from its workflow to the worker. */
 export type RunSpan = {
   workflowType: string;
   parent: string;
@@ -12,18 +12,18 @@ export type RunSpan = {
 };
 
 /**
- * The id of a run's span, the same whenever it is asked for: the run's own random digits. Steps name it as their parent
- * long before the span is sent, at the run's end.
+ * Derives the span id of a run from its random run id. Deterministic, because activities refer to the span as their parent
+ * before it is exported at the end of the run.
  */
 export function spanIdOfRun(runId: string): string {
   return runId.replaceAll('-', '').slice(-16);
 }
 
-/** `trace` with another span of it. */
+/** Replaces the span id of a `traceparent`. */
 export function withSpanId(trace: string, spanId: string): string {
   const [version, traceId, , flags] = trace.split('-');
   return [version, traceId, spanId, flags].join('-');
 }
 
-/** What a workflow tells beyond its run; nothing comes back. */
+/** Name of the workflow sink for spans. */
 export const traceSinkName = 'tracing';

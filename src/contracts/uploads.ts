@@ -1,7 +1,7 @@
-/** A file that was streamed to the blob store while its request was still coming in. `sha256` is lower-case hex. */
+/** An uploaded file in the blob store. `sha256` is lower-case hex. */
 export type StoredUpload = {
   blobKey: string;
-  /** Keeps what is stored until a row refers to it: see modules/originals. */
+  /** Claim that protects the object until a row refers to it; see modules/originals. */
   claimId: string;
   fileName: string;
   mediaType: string;

@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
-import type { ChunkSource, IndexedChunk } from '#src/domain/chunk-document.ts';
-import type { SourceFormat } from '#src/domain/document-format.ts';
-import type { OfficeFormat } from '#src/domain/office-format.ts';
+import type { ChunkSource, IndexedChunk } from '#src/domain/documents/chunk-document.ts';
+import type { OfficeFormat, SourceFormat } from '#src/domain/documents/formats.ts';
 
 /**
  * `body` is Markdown. `pageMap` holds the offset in it at which each page starts (UTF-16 code units, ascending, the

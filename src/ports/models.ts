@@ -1,5 +1,5 @@
-import type { ModelKind } from '#src/domain/model-kind.ts';
-import type { RerankerType } from '#src/domain/rag-config.ts';
+import type { ModelKind } from '#src/domain/agents/models.ts';
+import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 
 /** A tool as it is described to a model; `parameters` is the JSON schema of its arguments. */
 export type ModelTool = { name: string; description: string; parameters: Readonly<Record<string, unknown>> };

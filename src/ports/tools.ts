@@ -1,4 +1,4 @@
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 
 /** The chat round in which a tool is called. */
 export type ToolCallContext = {

@@ -6,7 +6,7 @@ import {
 import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/store-audit.ts';
 import { taskQueues } from '#src/contracts/task-queues.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { AuditReport } from '#src/domain/audit-report.ts';
+import type { AuditReport } from '#src/domain/documents/audit-report.ts';
 import type { TemporalConnection } from './connection.ts';
 import { searchAttributes } from './search-attributes.ts';
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { listErrors } from '#src/errors.ts';
-import type { Route } from '#src/http/route.ts';
+import type { Route } from '#src/http/routing/route.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 /** The sections of the contract that are complete: every answer of theirs has a test through HTTP. */

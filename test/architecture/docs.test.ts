@@ -23,7 +23,7 @@ describe('the docs', () => {
 
   it('name files that exist where they say what holds a promise of security', async () => {
     const paths = [...(await page('security.md')).matchAll(/`((?:src|test)\/[\w./-]+)`/g)].map(([, path = '']) => path);
-    expect(paths).include('src/domain/policy.ts');
+    expect(paths).include('src/domain/access/policy.ts');
     const missing = paths.filter((path) => !existsSync(new URL(`../../${path}`, import.meta.url)));
     expect(missing).to.deep.equal([]);
   });

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { defaultRateLimits } from '#src/domain/rate-limits.ts';
+import { defaultRateLimits } from '#src/domain/access/limits.ts';
 import { type ServiceProcess, startApiProcess } from '#test/support/child-processes.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';

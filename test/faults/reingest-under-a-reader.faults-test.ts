@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { contentStems } from '#src/domain/text-analysis.ts';
+import { contentStems } from '#src/domain/text/words.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { chunkId } from '#src/modules/ingestion/chunk-id.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';

@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { type AlignmentActivities, createAlignmentActivities } from '#activities/alignment.ts';
 import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
-import { aclOf } from '#src/domain/visibility.ts';
+import { aclOf } from '#src/domain/access/visibility.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import type { Member } from './client.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';

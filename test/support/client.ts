@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { problemSchema } from '#src/http/problem.ts';
-import type { Route } from '#src/http/route.ts';
-import { problemsOf } from '#src/http/route-problems.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
+import { problemsOf, type Route } from '#src/http/routing/route.ts';
 
 /** `body` is parsed JSON, text for other media types, and null when there is none. */
 export type Reply = { status: number; headers: Headers; body: unknown };

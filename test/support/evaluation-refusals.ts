@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { problemSchema } from '#src/http/problem.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
 import type { ApiClient, Member } from './client.ts';
 import { signUpColleague } from './colleague.ts';
 import { isForJudge, judgeWell } from './scripted-judge.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { ErrorCode } from '#src/errors.ts';
-import { problemSchema } from '#src/http/problem.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
 import type { Member } from './client.ts';
 import { s3Hosts } from './connector-s3.ts';
 import { type Stack, startStack } from './stack.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { aclOf, type Visibility } from '#src/domain/visibility.ts';
+import { aclOf, type Visibility } from '#src/domain/access/visibility.ts';
 
 type LoggedBy = { orgId: string; createdBy: string; agentId: string };
 

@@ -23,7 +23,7 @@ import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '#src/adapters/web/guarded-fetch.ts';
 import { createIssuerCaller } from '#src/adapters/web/issuer-caller.ts';
 import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
-import { createPassport, type PassportDeps } from '#src/http/passport.ts';
+import { createPassport, type PassportDeps } from '#src/http/request/authentication.ts';
 import type { ConnectorAccess, RemoteFile } from '#src/ports/connectors.ts';
 import type { ModelRequest } from '#src/ports/models.ts';
 import type { ToolCredentials } from '#src/ports/tools.ts';

@@ -1,4 +1,4 @@
-import type { Route } from '#src/http/route.ts';
+import type { Route } from '#src/http/routing/route.ts';
 import type { ApiClient } from './client.ts';
 import { freshEmail } from './fresh-email.ts';
 import { gifOfFrames } from './poison/images.ts';

@@ -4,16 +4,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import pino from 'pino';
-import type { ConcurrencyLimit } from '#src/domain/rate-limits.ts';
+import type { ConcurrencyLimit } from '#src/domain/access/limits.ts';
 import { appError } from '#src/errors.ts';
-import type { Authenticate } from '#src/http/authenticate.ts';
-import { createConcurrency } from '#src/http/concurrency.ts';
-import { createDispatcher } from '#src/http/dispatch.ts';
-import { createErrorHandler } from '#src/http/error-handler.ts';
-import { createOpenStreams, type OpenStreams } from '#src/http/open-streams.ts';
-import { createRequestLog } from '#src/http/request-log.ts';
-import type { Route } from '#src/http/route.ts';
-import { createRouteTable } from '#src/http/route-table.ts';
+import type { Authenticate } from '#src/http/request/authentication.ts';
+import { createOpenStreams, type OpenStreams } from '#src/http/response/event-streams.ts';
+import { createErrorHandler } from '#src/http/response/problem.ts';
+import { createDispatcher } from '#src/http/routing/dispatch.ts';
+import { createConcurrency } from '#src/http/routing/limits.ts';
+import type { Route } from '#src/http/routing/route.ts';
+import { createRouteTable } from '#src/http/routing/route-table.ts';
+import { createRequestLog } from '#src/http/server/request-log.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 
 export type ServedRoutes = { baseUrl: string; streams: OpenStreams; close(): Promise<void> };
@@ -35,7 +35,7 @@ export async function serveRoutes(
   const streams = createOpenStreams({
     activeSessions: deps.activeSessions ?? (async (ids) => new Set(ids)),
     onWarning: () => undefined,
-    lookEveryMs: 10,
+    checkEveryMs: 10,
   });
   const dispatch = createDispatcher({
     publicUrl: null,

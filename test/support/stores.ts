@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { auditAfter, auditStart } from '#src/domain/audit-report.ts';
+import { auditAfter, auditStart } from '#src/domain/documents/audit-report.ts';
 import type { Stack } from './stack.ts';
 
 /** Fails with what the auditor would have to mend in a stack where everything has come to rest. */

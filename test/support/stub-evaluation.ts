@@ -1,6 +1,6 @@
 import type { EvaluationActivities } from '#activities/evaluation.ts';
 import type { EvaluationPlan, StepsResult } from '#src/contracts/evaluation.ts';
-import { nothingSpent } from '#src/domain/judging/spending.ts';
+import { nothingSpent } from '#src/domain/judging/judgement.ts';
 import { recordCalls } from './stub-calls.ts';
 
 /** The cost of one answer of a model. */

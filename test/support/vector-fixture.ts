@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import { defaultRagConfig } from '#src/domain/rag-config.ts';
+import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import { createTestDatabase } from './services.ts';
 

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { heartbeating } from '#activities/heartbeating.ts';
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import type { AuditProgress, AuditReport } from '#src/domain/audit-report.ts';
+import type { AuditProgress, AuditReport } from '#src/domain/documents/audit-report.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { failFirstAttempt } from '#test/support/stub-calls.ts';

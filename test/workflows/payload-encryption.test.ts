@@ -11,7 +11,7 @@ import pino from 'pino';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import { createCodecApp } from '#src/http/codec-app.ts';
+import { createCodecApp } from '#src/http/server/codec-app.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { dataConverter } from '#src/temporal/data-converter.ts';

@@ -15,7 +15,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { attachment } from '#src/domain/content-disposition.ts';
+import { attachment } from '#src/domain/documents/names.ts';
 import { appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';

@@ -1,4 +1,4 @@
-import type { OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
 import type { ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
 

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import type { OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
 import type { ConnectorAccesses } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';

@@ -2,7 +2,7 @@ import { readFile, realpath, rm, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { SourceFormat } from '#src/domain/document-format.ts';
+import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConvertedDocument, Converter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';

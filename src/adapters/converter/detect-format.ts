@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { readableFormats, type SourceFormat, textFormat } from '#src/domain/document-format.ts';
+import { readableFormats, type SourceFormat, textFormat } from '#src/domain/documents/formats.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import { compoundFileSignature, listCompoundRoot } from './compound-file.ts';
 import type { ConversionLimits } from './conversion-limits.ts';

@@ -1,5 +1,5 @@
 import { fileTypeFromBuffer } from 'file-type';
-import type { SourceFormat } from '#src/domain/document-format.ts';
+import type { SourceFormat } from '#src/domain/documents/formats.ts';
 
 /** A format that is read, or what people call a file that is none, with its article. */
 export type FileKind = SourceFormat | { name: string };

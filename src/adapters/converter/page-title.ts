@@ -1,5 +1,5 @@
 import { decodeHTML } from 'entities';
-import { bareMediaType, charsetOf } from '#src/domain/media-type.ts';
+import { bareMediaType, charsetOf } from '#src/domain/documents/formats.ts';
 import { decodeText, htmlEncoding } from './decode-text.ts';
 
 /** The title of a page, from its first bytes; null when it has none there, or is no page. Nothing is parsed. */

@@ -3,7 +3,7 @@
  * Writes a line `{"ready":true}` when everything is loaded, then one with the result or with an error code.
  */
 import { readFile, stat } from 'node:fs/promises';
-import type { SourceFormat } from '#src/domain/document-format.ts';
+import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
 import { cleanDocument } from './clean-document.ts';
 import type { ConversionLimits } from './conversion-limits.ts';

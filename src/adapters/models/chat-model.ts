@@ -1,4 +1,4 @@
-import { toStorable } from '#src/domain/plain-text.ts';
+import { toStorable } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type {
   ChatModel,

@@ -1,5 +1,11 @@
-import { type BatchLimits, halves, planBatches, poolVectors } from '#src/domain/embedding-batches.ts';
-import { embeddingSpace, readEmbeddingSpace } from '#src/domain/embedding-space.ts';
+import {
+  type BatchLimits,
+  embeddingSpace,
+  halves,
+  planBatches,
+  poolVectors,
+  readEmbeddingSpace,
+} from '#src/domain/documents/embedding.ts';
 import type { Embedder, Embedders, EmbedOptions } from '#src/ports/models.ts';
 import { type CallPacing, createCallPacing } from './call-pacing.ts';
 import { createEmbeddingCall } from './embedding-call.ts';

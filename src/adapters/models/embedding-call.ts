@@ -1,5 +1,5 @@
 import { isRecord } from '#src/adapters/provider-json.ts';
-import { toUnitLength } from '#src/domain/embedding-batches.ts';
+import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import { limitedFetch } from './limited-fetch.ts';
 import { createOpenAiClient, type Endpoint, maxAnswerBytes } from './openai-client.ts';

@@ -1,4 +1,4 @@
-import { toStorable } from '#src/domain/plain-text.ts';
+import { toStorable } from '#src/domain/text/plain-text.ts';
 
 /**
  * Makes a text storable while it arrives in pieces. A character that is cut between two pieces is held back until the

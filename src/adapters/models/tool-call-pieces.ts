@@ -1,5 +1,5 @@
 import { isRecord } from '#src/adapters/provider-json.ts';
-import { toStorable } from '#src/domain/plain-text.ts';
+import { toStorable } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ModelToolCall } from '#src/ports/models.ts';
 

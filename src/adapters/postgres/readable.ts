@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import type { Builder } from './shapes.ts';
 

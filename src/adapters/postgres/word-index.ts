@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { CHUNKS_PER_BLOCK, type ChunkWords, toPostingBlocks } from '#src/domain/postings.ts';
+import { CHUNKS_PER_BLOCK, type ChunkWords, toPostingBlocks } from '#src/domain/retrieval/bm25.ts';
 import { bytea, integer } from './columns.ts';
 import { firstRow, pick, rows, shape } from './shapes.ts';
 import { TermStatisticModel } from './word-index.model.ts';

@@ -1,4 +1,4 @@
-import { costUsd, type ModelPrice } from '#src/domain/prices.ts';
+import { costUsd, type ModelPrice } from '#src/domain/agents/models.ts';
 import type { ChatModel, Embedder, Embedders, ModelReply, ModelRequest, Reranker } from '#src/ports/models.ts';
 import type { OpenSpan, Telemetry } from '#src/ports/telemetry.ts';
 import { observedCall } from './observed-call.ts';

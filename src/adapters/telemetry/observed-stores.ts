@@ -1,4 +1,4 @@
-import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { ConnectorProvider } from '#src/domain/documents/imports.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Connector, ConnectorAccesses } from '#src/ports/connectors.ts';
 import type { Converter } from '#src/ports/documents.ts';

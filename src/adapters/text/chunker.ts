@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import type { TokenCounter } from '#src/domain/tokens.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
+import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
 import { createFairQueue } from '../fair-queue.ts';

@@ -1,7 +1,7 @@
-import { type ChunkSource, chunkDocument, type IndexedChunk } from '#src/domain/chunk-document.ts';
-import { semanticWindows } from '#src/domain/semantic-chunking.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import type { TokenCounter } from '#src/domain/tokens.ts';
+import { type ChunkSource, chunkDocument, type IndexedChunk } from '#src/domain/documents/chunk-document.ts';
+import { semanticWindows } from '#src/domain/documents/semantic-chunking.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
+import type { AnalyzeText } from '#src/domain/text/words.ts';
 
 /** One question to a chunker as data, so that a thread can be asked it too. */
 export type ChunkingTask =

@@ -1,5 +1,5 @@
 import { stemmer } from 'stemmer';
-import type { AnalyzeText, Term } from '#src/domain/text-analysis.ts';
+import type { AnalyzeText, Term } from '#src/domain/text/words.ts';
 
 const stopWords: ReadonlySet<string> = new Set(
   `a about above after again against all am an and any are aren as at be because been before being below between both

@@ -1,6 +1,6 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants';
-import type { TokenCounter, TokenRuler } from '#src/domain/tokens.ts';
+import type { TokenCounter, TokenRuler } from '#src/domain/text/tokens.ts';
 
 /** Byte-pair merging is quadratic in the length of one word, so an unbroken run is counted in pieces of this length. */
 const maxWordLength = 512;

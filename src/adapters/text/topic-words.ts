@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { toUnitLength } from '#src/domain/embedding-batches.ts';
+import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import type { TopicWord, TopicWords } from '#src/ports/models.ts';
 
 /** Vectors are stored in a byte a dimension: no component of one that has hundreds comes near a third. */

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
-import { bareMediaType } from '#src/domain/media-type.ts';
+import { bareMediaType } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
 import type { ToolExecutor } from '#src/ports/tools.ts';
 import type { WebFetcher } from '#src/ports/web.ts';

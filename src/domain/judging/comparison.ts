@@ -6,13 +6,13 @@ import type { PairOrder, Side } from './units.ts';
 
 export type PairedWinner = Side | 'tie';
 
-/** What both orders say of an axis. In `rationale`, reply A is the version's and reply B the baseline's. */
+/** Result of an axis from both orders. In `rationale`, reply A is the version's and reply B the baseline's. */
 export type AxisComparison = {
   axis: ResponseAxis;
   label: string;
   winner: PairedWinner;
   rationale: string;
-  /** The verdict changed with the order: then nobody wins. */
+  /** The verdict changed with the order; the result is a tie. */
   isFlipped: boolean;
 };
 
@@ -27,7 +27,7 @@ export type ComparisonSummary = { versionWins: number; baselineWins: number; tie
 
 type PairVerdict = { winner: PairWinner; rationale: string };
 
-/** The axes of one case of which both orders were judged, in the order of `axes`. */
+/** @returns the axes of one case that were judged in both orders, in the order of `axes` */
 export function axisComparisons(outcomes: readonly UnitOutcome[], axes: readonly ResponseAxis[]): AxisComparison[] {
   const verdictOf = (axis: ResponseAxis, order: PairOrder): PairVerdict | undefined => {
     for (const outcome of outcomes) {
@@ -43,7 +43,7 @@ export function axisComparisons(outcomes: readonly UnitOutcome[], axes: readonly
   });
 }
 
-/** Only who wins in both orders wins: a judge that changes its mind with the order has none. */
+/** A side wins only if it wins in both orders (removes position bias). */
 export function resolvePair(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparison, 'axis' | 'label'> {
   const first = winnerIn(ab.winner, { A: 'version', B: 'baseline' });
   const second = winnerIn(ba.winner, { A: 'baseline', B: 'version' });
@@ -56,7 +56,7 @@ function winnerIn(winner: PairWinner, sides: Record<'A' | 'B', Side>): PairedWin
   return winner === 'tie' ? 'tie' : sides[winner];
 }
 
-/** Counts over all cases and axes. */
+/** Counts wins and ties over all cases and axes. */
 export function summarize(cases: readonly ComparedCase[]): ComparisonSummary {
   return countWinners(cases.flatMap(({ comparisons }) => comparisons.map(({ winner }) => winner)));
 }
@@ -66,18 +66,18 @@ function countWinners(winners: readonly PairedWinner[]): ComparisonSummary {
   return { versionWins: count('version'), baselineWins: count('baseline'), ties: count('tie') };
 }
 
-/** What may be concluded from a comparison, and what speaks against it. */
+/** Statistical significance of a comparison, and signs of bias. */
 export type ComparisonStatistics = {
-  /** Cases by who won more axes. */
+  /** Cases by the side that won more axes. */
   caseWins: ComparisonSummary;
-  /** Of the sign test over the cases that were decided. */
+  /** Sign test over the decided cases. */
   pValue: number;
-  /** The share of verdicts that changed with the order, two decimals; 0 without any. */
+  /** Share of verdicts that changed with the order, two decimals. */
   flipRate: number;
-  /** Characters of the version's replies for one of the baseline's, two decimals; null where the baseline has none. */
+  /** Length of the version's replies divided by the baseline's, two decimals; null if the baseline's are empty. */
   lengthRatio: number | null;
   lengthConfounded: boolean;
-  /** One sentence for people. */
+  /** One sentence for users. */
   conclusion: string;
 };
 
@@ -112,14 +112,14 @@ function caseWinner({ comparisons }: ComparedCase): PairedWinner {
 }
 
 const significance = 0.05;
-/** Even if all of them agree, five decided cases have a p of 0.0625. */
-const fewestDecided = 6;
+/** Five unanimous cases have p = 0.0625, which is not significant. */
+const minDecidedCases = 6;
 
 function conclusionOf({ versionWins, baselineWins }: ComparisonSummary, pValue: number): string {
   const decided = versionWins + baselineWins;
   const p = `p = ${pValue.toFixed(3)}`;
-  if (decided < fewestDecided) {
-    return `Not significant: ${decided} decided cases cannot be, whoever wins them (${p}); ${fewestDecided} is the least.`;
+  if (decided < minDecidedCases) {
+    return `Not significant: ${decided} decided cases cannot be, whoever wins them (${p}); ${minDecidedCases} is the least.`;
   }
   const counts = `${versionWins} of ${decided} decided cases`;
   if (pValue > significance) return `Not significant: the version wins ${counts} (${p}).`;
@@ -130,7 +130,7 @@ const longerWinsShare = 0.8;
 const noticeablyLonger = 0.25;
 
 /**
- * True when length alone could explain who wins: the longer side wins at least 80 % of what is decided, and is longer by
+ * True if length alone could explain the result: the longer side wins at least 80 % of the decided verdicts, and is longer by
  * more than 25 % on average. Lengths are in characters.
  */
 export function isLengthConfounded(

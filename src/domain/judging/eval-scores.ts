@@ -1,8 +1,54 @@
 import { isLengthConfounded } from './comparison.ts';
-import { isSameFamily } from './model-family.ts';
 import type { AxisScore, CaseResult, EvaluationResult, FailedUnit } from './results.ts';
 import { maxScore, type Rubric, sampling } from './rubric.ts';
 import { meanInterval } from './statistics.ts';
+
+/** Model families by parts of model names. A distilled model belongs to both families that its name contains. */
+const families: readonly [family: string, names: RegExp][] = [
+  ['openai', /\bgpt|\bchatgpt|\bo[134]\b|davinci|codex/],
+  ['anthropic', /claude/],
+  ['google', /gemini|gemma|palm\b/],
+  ['meta', /llama/],
+  ['mistral', /mistral|mixtral|ministral|magistral|codestral|devstral|pixtral/],
+  ['alibaba', /qwen|qwq/],
+  ['deepseek', /deepseek/],
+  ['microsoft', /\bphi\b|\bphi-?\d|wizardlm/],
+  ['cohere', /command|aya\b|cohere/],
+  ['xai', /grok/],
+  ['amazon', /\bnova\b|titan/],
+  ['zhipu', /\bglm|chatglm/],
+  ['moonshot', /kimi|moonshot/],
+  ['ibm', /granite/],
+  ['nvidia', /nemotron/],
+  ['ai21', /jamba|jurassic/],
+  ['01', /\byi\b/],
+  ['tencent', /hunyuan/],
+  ['minimax', /minimax|abab/],
+  ['baidu', /ernie/],
+  ['bytedance', /doubao|\bseed\b/],
+  ['allenai', /olmo|tulu/],
+];
+
+/**
+ * True if judge and generator belong to the same model family, because judges favour texts of their own family. Models of
+ * unknown families are compared by name, ignoring the provider.
+ */
+export function isSameFamily(evaluator: string, generator: string): boolean {
+  const own = familiesOf(evaluator);
+  const others = familiesOf(generator);
+  if (own.length === 0 || others.length === 0) return bareName(evaluator) === bareName(generator);
+  return own.some((family) => others.includes(family));
+}
+
+function familiesOf(model: string): string[] {
+  const name = bareName(model);
+  return families.filter(([, names]) => names.test(name)).map(([family]) => family);
+}
+
+/** Removes provider (`groq/…`) and variant (`…:free`). */
+function bareName(model: string): string {
+  return model.toLowerCase().replace(/^.*\//, '').replace(/:.*$/, '');
+}
 
 export type ScoredCase = {
   input: string;
@@ -12,10 +58,10 @@ export type ScoredCase = {
   response_average: number;
 };
 
-/** What two versions are compared by: how good a reply is, and how long. */
+/** Compares two versions by score and length of their replies. */
 export type AnsweredCase = Pick<ScoredCase, 'input' | 'generated_response' | 'response_average'>;
 
-/** What is stored with a version as its `eval_scores`, and shown as it is stored. */
+/** A version's `eval_scores`, as stored and returned by the API. */
 export type EvalScores = {
   rubric: Rubric;
   evaluator_model: string;
@@ -23,13 +69,13 @@ export type EvalScores = {
   prompt_average: number;
   response_average: number;
   overall_average: number;
-  /** Within which the mean over cases like these lies with 95 %; null for less than two cases. */
+  /** 95 % confidence interval of the mean over cases; null for less than two cases. */
   ci95: [low: number, high: number] | null;
-  /** How often each axis was judged. */
+  /** Samples per axis. */
   samples: number;
-  /** The judge is of the family of the model that it judges, and may favour it. */
+  /** Judge and generator belong to the same model family, so the judge may be biased. */
   same_family: boolean;
-  /** Against the parent's scores of the same cases, length alone could explain who is better. */
+  /** Length alone could explain the difference to the parent version. */
   length_confounded: boolean;
   prompt_scores: AxisScore[];
   cases: ScoredCase[];
@@ -39,7 +85,7 @@ export type EvalScores = {
   finished_at: string;
 };
 
-/** @param evaluation.parent the scores of the version before, where there are such */
+/** @param evaluation.parent scores of the parent version, or null */
 export function evalScores(evaluation: {
   result: EvaluationResult;
   rubric: Rubric;
@@ -91,15 +137,15 @@ function interval(averages: readonly number[]): [number, number] | null {
 
 export type CasePair<Case> = { version: Case; parent: Case };
 
-/** Cases that both versions have answered, by what was asked; of equal questions, the first with the first. */
+/** Pairs the cases of two versions by input; equal inputs are paired in order. */
 export function pairCases<Case extends { input: string }>(
   cases: readonly Case[],
   parents: readonly Case[],
 ): CasePair<Case>[] {
   const left = [...parents];
   return cases.flatMap((version) => {
-    const place = left.findIndex((parent) => parent.input === version.input);
-    const [parent] = place < 0 ? [] : left.splice(place, 1);
+    const index = left.findIndex((parent) => parent.input === version.input);
+    const [parent] = index < 0 ? [] : left.splice(index, 1);
     return parent === undefined ? [] : [{ version, parent }];
   });
 }

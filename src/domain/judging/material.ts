@@ -1,22 +1,22 @@
-import { asMaterial } from '../context-blocks.ts';
-import { isCharacterBoundary, type TokenCounter } from '../tokens.ts';
+import { asMaterial } from '../chat/context-blocks.ts';
+import { isCharacterBoundary, type TokenCounter } from '../text/tokens.ts';
 import { isReference } from './axes.ts';
 import type { JudgeTask } from './judgement.ts';
 
-/** Of each text; a longer one is shown by its beginning and its end. */
+/** Maximum length of a text; a longer one is shortened to its beginning and end. */
 export const maxTextCharacters = 24_000;
-/** Of what is left of a text, how much is its beginning. */
+/** Share of the beginning in a shortened text. */
 const headShare = 2 / 3;
 
-/** Who has read less of a text, where there is more of it, cannot grade it. */
-const leastTokens = 200;
+/** A text must not be shortened below this: the judge could not grade it. */
+const minTokens = 200;
 
-/** A text as the judge reads it: what it is, the text itself, and how many characters of its middle are left out. */
+/** A text for the judge. `leftOut` is the number of characters removed from its middle. */
 export type Exhibit = { title: string; text: string; leftOut: number };
 
 type Text = Pick<Exhibit, 'title' | 'text'>;
 
-/** All texts of a task, in the order in which they are read; what is graded stands last. */
+/** @returns all texts of a task, in reading order; the graded text comes last */
 export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
   if (material.kind === 'prompt') {
     const { agentName, tags, agentPrompt } = material;
@@ -44,25 +44,25 @@ export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
   return [...personas, request, ...reference, ...replies].map(readable);
 }
 
-/** A text without marks of roles and without what nobody sees, within its limit. */
+/** Removes role markers and invisible characters, and shortens the text to the limit. */
 export function readable({ title, text }: Text): Exhibit {
   return { title, ...shortened(asMaterial(text), maxTextCharacters) };
 }
 
 /**
- * The texts within so many tokens together. Short ones stay whole: what they leave of their share goes to the others.
- * Null where too little would be left of those.
+ * Shortens the texts to a common token budget. Short texts stay whole and leave their unused share to the others.
+ * @returns null if too little would be left of a text
  */
 export function fitExhibits(exhibits: readonly Exhibit[], tokens: number, counter: TokenCounter): Exhibit[] | null {
   const counts = exhibits.map(({ text }) => counter.count(text));
   const share = fairShare(counts, tokens);
-  if (share < leastTokens) return null;
+  if (share < minTokens) return null;
   return exhibits.map((exhibit, index) =>
     (counts[index] ?? 0) <= share ? exhibit : shortenedToTokens(exhibit, share, counter),
   );
 }
 
-/** The most that each may have when nobody gets more than it needs. */
+/** Max-min fair share: the largest share per text if none gets more than it needs. */
 function fairShare(needs: readonly number[], total: number): number {
   let left = total;
   let waiting = needs.length;
@@ -85,7 +85,7 @@ function shortenedToTokens(exhibit: Exhibit, tokens: number, counter: TokenCount
   return { title: exhibit.title, text: fitting.text, leftOut: exhibit.leftOut + fitting.leftOut };
 }
 
-/** The beginning and the end of a text, of which both together have at most so many characters. */
+/** Shortens a text to its beginning and end, at most `maxCharacters` together. */
 export function shortened(text: string, maxCharacters: number): Pick<Exhibit, 'text' | 'leftOut'> {
   if (text.length <= maxCharacters) return { text, leftOut: 0 };
   let head = Math.floor(maxCharacters * headShare);

@@ -7,8 +7,13 @@ import {
   comparisonStatistics,
   summarize,
 } from './comparison.ts';
-import { endOf } from './eval-status.ts';
-import type { CaseText, Judgement } from './judgement.ts';
+import type {
+  CaseText,
+  ComparedSpecification,
+  EvaluatedSpecification,
+  EvaluationSpecification,
+  Judgement,
+} from './judgement.ts';
 import {
   type AxisScore,
   averageOf,
@@ -20,8 +25,29 @@ import {
   promptScores,
   type UnitOutcome,
 } from './results.ts';
-import type { ComparedSpecification, EvaluatedSpecification, EvaluationSpecification } from './specification.ts';
 import { answerName, type Side, type Unit, unitName, unitsOfPair, unitsOfPrompt, unitsOfReply } from './units.ts';
+
+export const evalStatuses = ['queued', 'running', 'completed', 'partial', 'failed', 'canceled'] as const;
+/**
+ * Status of a version's evaluation; null before the first one. Goes from `queued` over `running` to a final status, or directly
+ * to `completed` if everything is cached. A new evaluation starts again at `queued`.
+ */
+export type EvalStatus = (typeof evalStatuses)[number];
+
+/**
+ * Final status of a run: `partial` if at least half of the cases and an axis of the prompt were judged.
+ * @param run.judgedAxes axes of the prompt; null if the run does not judge a prompt
+ */
+export function endOf(run: {
+  failedUnits: number;
+  judgedAxes: number | null;
+  cases: number;
+  judgedCases: number;
+}): 'completed' | 'partial' | 'failed' {
+  if (run.failedUnits === 0) return 'completed';
+  const isEnough = run.judgedAxes !== 0 && run.judgedCases * 2 >= run.cases;
+  return isEnough ? 'partial' : 'failed';
+}
 
 export type ComparisonResult = {
   versionPromptScores: AxisScore[];
@@ -33,11 +59,10 @@ export type ComparisonResult = {
   statistics: ComparisonStatistics;
 };
 
-/** What a run came to, as far as it came. */
 export type EvaluationResults = { kind: 'evaluate' } & EvaluationResult;
 export type ComparisonResults = { kind: 'compare' } & ComparisonResult;
 
-/** What a run has found, by the names of its units. */
+/** Stored results of a run, by unit name. */
 export type Found = {
   verdicts: ReadonlyMap<string, Judgement>;
   answers: ReadonlyMap<string, string>;
@@ -50,7 +75,7 @@ export type EvaluationOutcome = {
   status: 'completed' | 'partial' | 'failed';
 };
 
-/** Adds up what was found. It follows from that alone, so that it can be added up again. */
+/** Aggregates the results of a run. A pure function, so that `verify` can repeat it. */
 export function outcomeOf(specification: EvaluationSpecification, found: Found): EvaluationOutcome {
   return specification.kind === 'compare' ? compared(specification, found) : evaluated(specification, found);
 }
@@ -129,7 +154,7 @@ function comparedCase({ input, expected }: CaseText, caseIndex: number, lookUp: 
 
 function lookUpIn({ verdicts, answers, failed }: Found) {
   const codes = new Map(failed.map(({ unit, code }) => [unit, code]));
-  // What was answered and is not there any more has to be asked for again.
+  // A result that was stored and is missing now has to be asked for again.
   const codeOf = (unit: string) => codes.get(unit) ?? 'eval_incomplete';
   return {
     verdict(unit: Unit): UnitOutcome {

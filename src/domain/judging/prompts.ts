@@ -2,7 +2,7 @@ import { type Axis, rubricOf } from './axes.ts';
 import type { JudgeTask } from './judgement.ts';
 import { type Exhibit, readable } from './material.ts';
 import { maxScore } from './rubric.ts';
-import { axesOf, plainList } from './verdict-schema.ts';
+import { axesOf, plainList } from './verdict.ts';
 
 export type JudgeMessage = { role: 'system' | 'user'; content: string };
 
@@ -11,8 +11,8 @@ const rule =
   'confidence are not quality; padding is a weakness. Answer with one JSON value and nothing around it.';
 
 /**
- * What the judge is asked. Material stands between two marks `<<{nonce}>>`.
- * @param nonce random `[a-z0-9]{16}`, or one that nobody outside can compute: no author of a text may know it
+ * The messages to the judge. Texts are enclosed in markers `<<{nonce}>>`.
+ * @param nonce `[a-z0-9]{16}`, unpredictable for the authors of the texts
  */
 export function judgeMessages(task: JudgeTask, exhibits: readonly Exhibit[], nonce: string): JudgeMessage[] {
   const material = exhibits.map((exhibit) => between(exhibit, nonce));
@@ -81,12 +81,12 @@ function demandOf(task: JudgeTask): string {
   }
 }
 
-/** Of an answer that is to be repaired, in characters. */
+/** Characters of an invalid answer that are repeated to the judge. */
 const shownOfAnswer = 1_000;
 
 /**
- * The same question once more, with the answer that could not be used. It stands between marks like all material: it may
- * repeat what a judged text has ordered.
+ * Asks again, with the invalid answer. The answer is enclosed in markers like all texts, because it may repeat instructions from
+ * a judged text.
  */
 export function repairMessages(
   question: readonly JudgeMessage[],
@@ -101,7 +101,7 @@ export function repairMessages(
   }));
 }
 
-/** What was left out is told outside of the marks: a text that says so of itself excuses nothing. */
+/** The note about removed characters is outside of the markers, so that a text cannot claim to be shortened. */
 function between({ title, text, leftOut }: Exhibit, nonce: string): string {
   const note = leftOut > 0 ? ` (your copy lacks ${leftOut} characters of its middle, which is no flaw)` : '';
   return `${title}${note}:\n<<${nonce}>>\n${text}\n<<${nonce}>>`;

@@ -1,14 +1,14 @@
-import { meanScore, standardDeviation } from './averages.ts';
 import { type Axis, axesOfReply, promptAxes, rubricOf } from './axes.ts';
 import type { AnchoredScore, Judgement, PlainScore } from './judgement.ts';
 import type { Severity } from './rubric.ts';
+import { meanScore, standardDeviation } from './statistics.ts';
 import { type Unit, unitName } from './units.ts';
 
-/** `severity` and `sd` (standard deviation of the samples, two decimals) with the anchored rubric only. */
+/** `severity` and `sd` (standard deviation of the samples, two decimals) only exist for the anchored rubric. */
 export type AxisScore = {
   axis: Axis;
   label: string;
-  /** 0 to 5, the mean of the samples, two decimals. */
+  /** Mean of the samples, 0 to 5, two decimals. */
   score: number;
   rationale: string;
   weakness: string;
@@ -24,29 +24,29 @@ export type CaseResult = {
   responseAverage: number;
 };
 
-/** What an evaluation comes to. Averages have two decimals and are of what is listed here, nothing else. */
+/** Result of an evaluation. Averages have two decimals and cover the listed scores. */
 export type EvaluationResult = {
   promptScores: AxisScore[];
   promptAverage: number;
   cases: CaseResult[];
   /** 0 without cases. */
   responseAverage: number;
-  /** The mean of both averages; that of what was judged where it is only one. */
+  /** Mean of both averages, or the only one that exists. */
   overallAverage: number;
 };
 
-/** A unit without a verdict: its name (`unitName`), and the code of the error that it ended with. */
+/** A unit without a verdict: its name (`unitName`) and error code. */
 export type FailedUnit = { unit: string; code: string };
 
-/** A unit as it ended: with what the judge found, or with the code of an error. */
+/** Outcome of a unit: a judgement or an error code. */
 export type UnitOutcome = { unit: Unit; judgement: Judgement } | { unit: Unit; code: string };
 
-/** What a prompt earned; an axis without a verdict is left out. */
+/** @returns the scores of a prompt; axes without a verdict are missing */
 export function promptScores(outcomes: readonly UnitOutcome[]): AxisScore[] {
   return axisScores(outcomes, promptAxes);
 }
 
-/** What a reply earned; null unless every axis has a verdict, as an average of some says nothing beside that of all. */
+/** @returns the scores of a reply; null unless every axis has a verdict, because averages would not be comparable */
 export function caseResult(
   answered: { input: string; generatedResponse: string; hasReference: boolean },
   outcomes: readonly UnitOutcome[],
@@ -73,7 +73,7 @@ export function evaluationResult(promptScores: AxisScore[], cases: CaseResult[])
   };
 }
 
-/** The mean of the axes as they are shown; 0 without any. */
+/** Mean of the rounded scores; 0 without scores. */
 export function averageOf(scores: readonly AxisScore[]): number {
   return meanScore(scores.map(({ score }) => score)) ?? 0;
 }
@@ -84,7 +84,7 @@ export function failedUnits(outcomes: readonly UnitOutcome[]): FailedUnit[] {
   );
 }
 
-/** The first ten, in words. */
+/** Lists the first ten failed units. */
 export function namesOfFailed(failed: readonly FailedUnit[]): string {
   const names = failed.slice(0, 10).map(({ unit, code }) => `${unit} (${code})`);
   return failed.length > names.length ? `${names.join(', ')}, … (${failed.length} in all)` : names.join(', ');
@@ -104,15 +104,15 @@ function verdictsIn(judgement: Judgement): (PlainScore | AnchoredScore)[] {
   return judgement.mode === 'plain' ? judgement.scores : [judgement];
 }
 
-/** The words are those of the sample that comes nearest to the mean, the first of several. */
+/** The texts come from the first sample nearest to the mean. */
 function axisScore(axis: Axis, samples: [PlainScore | AnchoredScore, ...(PlainScore | AnchoredScore)[]]): AxisScore {
   const scores = samples.map((sample) => sample.score);
   const score = meanScore(scores) ?? 0;
-  const farOff = (sample: PlainScore) => Math.abs(sample.score - score);
-  const spokesman = samples.reduce((best, sample) => (farOff(sample) < farOff(best) ? sample : best));
-  const { rationale } = spokesman;
+  const distance = (sample: PlainScore) => Math.abs(sample.score - score);
+  const representative = samples.reduce((best, sample) => (distance(sample) < distance(best) ? sample : best));
+  const { rationale } = representative;
   const shown = { axis, label: rubricOf(axis).label, score, rationale };
-  if (!('severity' in spokesman)) return { ...shown, weakness: '' };
+  if (!('severity' in representative)) return { ...shown, weakness: '' };
   const sd = Math.round(standardDeviation(scores) * 100) / 100;
-  return { ...shown, weakness: spokesman.weakness, severity: spokesman.severity, sd };
+  return { ...shown, weakness: representative.weakness, severity: representative.severity, sd };
 }

@@ -1,8 +1,23 @@
-import { standardDeviation } from './averages.ts';
+/**
+ * Mean with two decimals, computed in hundredths, so that averaging the rounded scores again gives the same figure. Null for an
+ * empty list.
+ */
+export function meanScore(scores: readonly number[]): number | null {
+  if (scores.length === 0) return null;
+  const hundredths = scores.reduce((sum, score) => sum + Math.round(score * 100), 0);
+  return Math.round(hundredths / scores.length) / 100;
+}
+
+/** Sample standard deviation (n − 1); 0 for less than two values. */
+export function standardDeviation(values: readonly number[]): number {
+  if (values.length < 2) return 0;
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return Math.sqrt(squares / (values.length - 1));
+}
 
 /**
- * How likely chance alone decides cases at least as one-sidedly: the two-sided sign test, exact. Ties are left out
- * before. 1 without a decided case.
+ * p-value of the exact two-sided sign test. Exclude ties before. 1 without a decided case.
  */
 export function signTest(wins: number, losses: number): number {
   const decided = wins + losses;
@@ -16,7 +31,7 @@ export function signTest(wins: number, losses: number): number {
   return Math.min(1, (2 * tail) / 2 ** decided);
 }
 
-/** The 95 % interval of a mean by Student's t; of paired differences when the values are such. Null of less than two. */
+/** 95 % confidence interval of a mean by Student's t. Null for less than two values. */
 export function meanInterval(values: readonly number[]): { mean: number; low: number; high: number } | null {
   if (values.length < 2) return null;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -26,11 +41,11 @@ export function meanInterval(values: readonly number[]): { mean: number; low: nu
 
 const confidence = 0.95;
 
-/** The t within which Student's distribution of whole degrees of freedom lies with 95 %: 12.706 of 1, 2.093 of 19. */
+/** Two-sided 95 % quantile of Student's t: 12.706 for 1 degree of freedom, 2.093 for 19. */
 export function studentQuantile(degreesOfFreedom: number): number {
   let low = 0;
   let high = 64;
-  // Each step halves the bracket: 60 of them leave nothing of it that a double could tell apart.
+  // Bisection: after 60 steps the bracket is smaller than the precision of a double.
   for (let step = 0; step < 60; step++) {
     const middle = (low + high) / 2;
     if (withinT(middle, degreesOfFreedom) < confidence) low = middle;
@@ -39,7 +54,7 @@ export function studentQuantile(degreesOfFreedom: number): number {
   return high;
 }
 
-/** P(|T| ≤ t), as finite sums: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4. */
+/** P(|T| ≤ t) as a finite sum (Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4). */
 function withinT(t: number, degreesOfFreedom: number): number {
   const angle = Math.atan(t / Math.sqrt(degreesOfFreedom));
   const squaredCosine = Math.cos(angle) ** 2;

@@ -12,8 +12,8 @@ import {
   uuidArray,
 } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
-import type { AnchorWords } from '#src/domain/draft-fields.ts';
-import type { Visibility } from '#src/domain/visibility.ts';
+import type { Visibility } from '#src/domain/access/visibility.ts';
+import type { AnchorWords } from '#src/domain/agents/drafts.ts';
 
 export class AgentModel extends model('agents', {
   id: uuid(),

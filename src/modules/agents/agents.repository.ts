@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { defined } from '#src/adapters/postgres/base-model.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { ChatModel } from '#src/modules/chat/chat.model.ts';
 import {
   type Agent,

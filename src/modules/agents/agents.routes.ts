@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Actor } from '#src/domain/visibility.ts';
-import { created, noContent, ok, versioned } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { created, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import type { AgentView } from './agents.model.ts';
 import {
   agentListSchema,

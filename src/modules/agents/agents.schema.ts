@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { can } from '#src/domain/policy.ts';
-import type { Actor } from '#src/domain/visibility.ts';
-import { agentFields, idField, visibilityField } from '#src/http/fields.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { agentFields, idField, visibilityField } from '#src/http/request/fields.ts';
 import type { AgentChange, AgentView } from './agents.model.ts';
 
 export const publishBody = z.strictObject({

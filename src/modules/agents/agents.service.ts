@@ -1,9 +1,8 @@
 import type { Knex } from 'knex';
-import { missingForPublish } from '#src/domain/draft-readiness.ts';
-import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
-import { makeOnce } from '#src/domain/make-once.ts';
-import { can } from '#src/domain/policy.ts';
-import type { Actor, RequestActor, Visibility } from '#src/domain/visibility.ts';
+import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
+import { missingForPublish } from '#src/domain/agents/drafts.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';

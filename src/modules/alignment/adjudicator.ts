@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { asMaterial } from '#src/domain/context-blocks.ts';
+import { asMaterial } from '#src/domain/chat/context-blocks.ts';
 import { AppError } from '#src/errors.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 import type { RoundTextsRow, ScoredChat } from './alignment.model.ts';

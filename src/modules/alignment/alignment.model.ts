@@ -1,8 +1,8 @@
 import { boolean, double, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { pick, shape } from '#src/adapters/postgres/shapes.ts';
-import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
-import type { EchoState, FoldState, StreakThresholds } from '#src/domain/alignment-fold.ts';
-import type { Refusal, RefusalKind } from '#src/domain/refusal.ts';
+import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
+import type { EchoState, FoldState, StreakThresholds } from '#src/domain/alignment/fold.ts';
+import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 

@@ -1,5 +1,5 @@
-import type { Anchor } from '#src/domain/alignment-score.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
+import type { Anchor } from '#src/domain/alignment/score.ts';
+import type { AnalyzeText } from '#src/domain/text/words.ts';
 import type { Embedder } from '#src/ports/models.ts';
 import type { ScoredChat } from './alignment.model.ts';
 

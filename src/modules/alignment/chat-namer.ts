@@ -1,5 +1,5 @@
-import { asMaterial, visibleText } from '#src/domain/context-blocks.ts';
-import { withoutAddresses } from '#src/domain/reply-addresses.ts';
+import { asMaterial, visibleText } from '#src/domain/chat/context-blocks.ts';
+import { withoutAddresses } from '#src/domain/chat/link-filter.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 
 const maxTitleCharacters = 80;

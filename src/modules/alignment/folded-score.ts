@@ -1,7 +1,7 @@
-import { type AlignmentEvent, type AlignmentEventBody, foldEvents } from '#src/domain/alignment-events.ts';
-import { foldRound, initialFoldState, type StreakThresholds } from '#src/domain/alignment-fold.ts';
-import { roundsToPrune } from '#src/domain/alignment-steering.ts';
-import { refusalKind } from '#src/domain/refusal.ts';
+import { type AlignmentEvent, type AlignmentEventBody, foldEvents } from '#src/domain/alignment/events.ts';
+import { foldRound, initialFoldState, type StreakThresholds } from '#src/domain/alignment/fold.ts';
+import { refusalKind } from '#src/domain/alignment/refusal.ts';
+import { roundsToPrune } from '#src/domain/alignment/steering.ts';
 import type { MeasuredRound, RoundBefore, ScoringResult } from './alignment.model.ts';
 
 /** Pruning goes back over one streak; what was in it longer ago is pruned already. */

@@ -1,4 +1,4 @@
-import type { StreakThresholds } from '#src/domain/alignment-fold.ts';
+import type { StreakThresholds } from '#src/domain/alignment/fold.ts';
 import type { MeasuredRound, RoundBefore, StoredScore } from './alignment.model.ts';
 import { foldedRoundsRead, foldMeasured } from './folded-score.ts';
 

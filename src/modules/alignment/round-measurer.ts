@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import { calibrationFor, scorerVersion } from '#src/domain/alignment-calibration.ts';
-import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment-round.ts';
-import { createReadRefusal, refusalOf } from '#src/domain/refusal.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
+import { calibrationFor, scorerVersion } from '#src/domain/alignment/calibration.ts';
+import { createReadRefusal, refusalOf } from '#src/domain/alignment/refusal.ts';
+import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment/round.ts';
+import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Embedder } from '#src/ports/models.ts';
 import type { Adjudicate, Doubts, Verdict } from './adjudicator.ts';

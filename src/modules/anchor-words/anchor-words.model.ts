@@ -1,4 +1,4 @@
-import type { AnchorWords } from '#src/domain/draft-fields.ts';
+import type { AnchorWords } from '#src/domain/agents/drafts.ts';
 
 export type AgentAnchors = { agentId: string; anchorWords: AnchorWords; createdAt: Date };
 

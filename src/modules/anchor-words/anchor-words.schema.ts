@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { maxAnchorWords } from '#src/domain/draft-anchor-words.ts';
-import { agentFields, idField, oneLineField, unsettableField } from '#src/http/fields.ts';
+import { maxAnchorWords } from '#src/domain/agents/drafts.ts';
+import { agentFields, idField, oneLineField, unsettableField } from '#src/http/request/fields.ts';
 import type { AgentAnchors, ExpandInput } from './anchor-words.model.ts';
 
 const word = oneLineField(100);

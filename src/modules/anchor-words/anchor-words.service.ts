@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AgentsService } from '#src/modules/agents/agents.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';

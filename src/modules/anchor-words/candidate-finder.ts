@@ -1,11 +1,15 @@
-import { cosine } from '#src/domain/alignment-score.ts';
-import { type AnchorCandidate, anchorCandidateCount, selectAnchorCandidates } from '#src/domain/anchor-expansion.ts';
-import { phrasesOf } from '#src/domain/anchor-phrases.ts';
-import { type AnchorSubject, personaExcerpt } from '#src/domain/anchor-prompt.ts';
-import { topicRelevance } from '#src/domain/anchor-topics.ts';
-import { anchorSpelling, anchorWordProblems } from '#src/domain/draft-anchor-words.ts';
-import { poolVectors } from '#src/domain/embedding-batches.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
+import { anchorSpelling, anchorWordProblems } from '#src/domain/agents/drafts.ts';
+import { type AnchorSubject, personaExcerpt } from '#src/domain/alignment/anchor-prompt.ts';
+import {
+  type AnchorCandidate,
+  anchorCandidateCount,
+  phrasesOf,
+  selectAnchorCandidates,
+  topicRelevance,
+} from '#src/domain/alignment/anchor-words.ts';
+import { cosine } from '#src/domain/alignment/score.ts';
+import { poolVectors } from '#src/domain/documents/embedding.ts';
+import type { AnalyzeText } from '#src/domain/text/words.ts';
 import type { Embedder, TopicWords } from '#src/ports/models.ts';
 
 /** The model that scores reads no more of a text. */

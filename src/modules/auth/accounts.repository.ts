@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { boolean, uuid, uuidArray } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import {
   type Account,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { created, noContent, ok } from '#src/http/answers.ts';
-import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
-import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { created, noContent, ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import {
   changePasswordBody,
   keySetResponse,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { emailField, idField, newPasswordField, optionalNameField, tierField } from '#src/http/fields.ts';
+import { emailField, idField, newPasswordField, optionalNameField, tierField } from '#src/http/request/fields.ts';
 import type { SignIn } from './auth.model.ts';
 import type { OpenSession } from './sessions.repository.ts';
 

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AccessTokens, Caller, PasswordHasher } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { PasswordHasher } from '#src/ports/identity.ts';

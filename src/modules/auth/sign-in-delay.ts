@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import type { RateLimit } from '#src/domain/rate-limits.ts';
+import type { RateLimit } from '#src/domain/access/limits.ts';
 import { appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/limits.ts';
 import type { Account, Client } from './auth.model.ts';

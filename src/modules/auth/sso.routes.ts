@@ -1,5 +1,5 @@
-import { ok } from '#src/http/answers.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { tokenResponse, toTokenResponse } from './auth.schema.ts';
 import { ssoAuthorizeBody, ssoAuthorizeSchema, ssoCallbackQuery } from './sso.schema.ts';
 import type { SsoService } from './sso.service.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { emailField, optionalNameField } from '#src/http/fields.ts';
+import { emailField, optionalNameField } from '#src/http/request/fields.ts';
 
 export const ssoAuthorizeBody = z
   .strictObject({

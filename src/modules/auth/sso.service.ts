@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { returnAddress } from '#src/domain/return-address.ts';
+import { returnAddress } from '#src/domain/access/return-address.ts';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { OneTimeStates } from '#src/modules/consents/one-time-states.service.ts';

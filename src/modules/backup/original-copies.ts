@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { organizationOf } from '#src/domain/original-key.ts';
+import { organizationOf } from '#src/domain/documents/names.ts';
 
 const ownerOnly = 0o700;
 

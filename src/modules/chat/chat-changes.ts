@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
-import { can } from '#src/domain/policy.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { Chat, ChatSummary } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';

@@ -1,4 +1,4 @@
-import { unknownTools } from '#src/domain/tools.ts';
+import { unknownTools } from '#src/domain/agents/tools.ts';
 import type { ChatHistory, Round } from './chat.model.ts';
 import { toToolCallDto } from './chat.schema.ts';
 

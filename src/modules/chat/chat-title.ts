@@ -1,4 +1,4 @@
-import { isBlank, isOneLine } from '#src/domain/plain-text.ts';
+import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 
 const maxCharacters = 60;
 /** Of a message that shows nothing in its beginning. */

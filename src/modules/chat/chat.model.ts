@@ -14,11 +14,11 @@ import {
   uuidArray,
 } from '#src/adapters/postgres/columns.ts';
 import { pick, shape } from '#src/adapters/postgres/shapes.ts';
-import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
-import type { EchoState, FoldState } from '#src/domain/alignment-fold.ts';
-import type { RerankerType } from '#src/domain/rag-config.ts';
-import type { Refusal, RefusalKind } from '#src/domain/refusal.ts';
-import type { Visibility } from '#src/domain/visibility.ts';
+import type { Visibility } from '#src/domain/access/visibility.ts';
+import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
+import type { EchoState, FoldState } from '#src/domain/alignment/fold.ts';
+import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
+import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 
 export class ChatModel extends model('chats', {

@@ -4,7 +4,7 @@ import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
-import { isBlank, isStorable } from '#src/domain/plain-text.ts';
+import { isBlank, isStorable } from '#src/domain/text/plain-text.ts';
 import { appError } from '#src/errors.ts';
-import { idField, nameField, notBlankPattern, visibilityField } from '#src/http/fields.ts';
+import { idField, nameField, notBlankPattern, visibilityField } from '#src/http/request/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent, ToolCallRecord } from './chat.model.ts';
 import type { Message } from './round-opener.ts';

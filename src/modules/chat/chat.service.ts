@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { ListPosition } from '#src/contracts/list-position.ts';
-import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import type { AuthService } from '#src/modules/auth/auth.service.ts';

@@ -1,9 +1,16 @@
 import type { Logger } from 'pino';
-import { cosine } from '#src/domain/alignment-score.ts';
-import { createMarkerRewriter, type DroppedCitation } from '#src/domain/citation-markers.ts';
-import { attribute, attributionScore, minSupport, sharedWords, statementsOf } from '#src/domain/citations.ts';
-import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { cosine } from '#src/domain/alignment/score.ts';
+import {
+  attribute,
+  attributionScore,
+  createMarkerRewriter,
+  type DroppedCitation,
+  minSupport,
+  sharedWords,
+  statementsOf,
+} from '#src/domain/chat/citations.ts';
+import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Embedders } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';

@@ -1,12 +1,10 @@
-import type { Steering } from '#src/domain/alignment-steering.ts';
-import { withoutMarkers } from '#src/domain/citation-markers.ts';
-import { contextBlocks, contextRules } from '#src/domain/context-blocks.ts';
-import { contextLimits } from '#src/domain/context-selection.ts';
-import { planWindow, thoseThatFit } from '#src/domain/context-window.ts';
-import { addressesModel } from '#src/domain/embedded-instructions.ts';
-import { withoutRoleTokens } from '#src/domain/role-tokens.ts';
-import { type TokenCounter, truncateToTokens } from '#src/domain/tokens.ts';
-import { functionNameOf } from '#src/domain/tools.ts';
+import { functionNameOf } from '#src/domain/agents/tools.ts';
+import type { Steering } from '#src/domain/alignment/steering.ts';
+import { withoutMarkers } from '#src/domain/chat/citations.ts';
+import { contextBlocks, contextRules, withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
+import { contextLimits, itemsThatFit, planWindow } from '#src/domain/chat/context-window.ts';
+import { addressesModel } from '#src/domain/chat/embedded-instructions.ts';
+import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelMessage, ModelTool } from '#src/ports/models.ts';
 
@@ -171,7 +169,7 @@ function fitPassages<Passage extends PromptPassage>(
   }));
   const [first, ...others] = entries;
   const cut = first && cutToFit(first, tokensOf, budget, counter);
-  const kept = thoseThatFit([...(cut ? [cut] : []), ...others], tokensOf, budget);
+  const kept = itemsThatFit([...(cut ? [cut] : []), ...others], tokensOf, budget);
   return {
     message: aroundPassages(kept, kept.map(blockOf).join('\n\n'), { nonce, tools }),
     kept,

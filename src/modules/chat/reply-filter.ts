@@ -1,5 +1,5 @@
-import { addressesIn } from '#src/domain/addresses.ts';
-import { createAddressRewriter } from '#src/domain/reply-addresses.ts';
+import { createAddressRewriter } from '#src/domain/chat/link-filter.ts';
+import { addressesIn } from '#src/domain/chat/urls.ts';
 
 /** Takes the addresses out of a reply that stand in none of the texts: see `createAddressRewriter`. */
 export function createReplyFilter(texts: readonly string[]) {

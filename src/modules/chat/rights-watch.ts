@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type Actor, hasLostKeys } from '#src/domain/visibility.ts';
+import { type Actor, hasLostKeys } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 
 const checkEveryMs = 2_000;

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { v5 as uuidV5, v7 as uuidV7 } from 'uuid';
-import { can } from '#src/domain/policy.ts';
-import type { TokenCounter } from '#src/domain/tokens.ts';
-import type { Actor, Visibility } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import {
   type Chat,

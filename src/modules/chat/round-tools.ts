@@ -1,5 +1,5 @@
-import { type Tool, tools } from '#src/domain/tools.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
+import { type Tool, tools } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { visibleText } from '#src/domain/context-blocks.ts';
-import { toStorable } from '#src/domain/plain-text.ts';
-import type { Tool } from '#src/domain/tools.ts';
+import type { Tool } from '#src/domain/agents/tools.ts';
+import { visibleText } from '#src/domain/chat/context-blocks.ts';
+import { toStorable } from '#src/domain/text/plain-text.ts';
 import { appError } from '#src/errors.ts';
 
 export type ToolArguments = Readonly<Record<string, unknown>>;

@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
-import { addressesIn } from '#src/domain/addresses.ts';
-import { canonicalJson } from '#src/domain/canonical-json.ts';
-import { visibleText } from '#src/domain/context-blocks.ts';
-import type { TokenCounter } from '#src/domain/tokens.ts';
-import { resultPreview } from '#src/domain/tool-results.ts';
-import { quotingTools, searchTool } from '#src/domain/tools/built-in-tools.ts';
-import { functionNameOf, type Tool } from '#src/domain/tools.ts';
+import { canonicalJson } from '#src/domain/access/idempotency.ts';
+import { functionNameOf, quotingTools, searchTool, type Tool } from '#src/domain/agents/tools.ts';
+import { resultPreview, visibleText } from '#src/domain/chat/context-blocks.ts';
+import { addressesIn } from '#src/domain/chat/urls.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelToolCall } from '#src/ports/models.ts';
 import type { ToolCallContext } from '#src/ports/tools.ts';

@@ -1,5 +1,5 @@
-import { truncateToTokens } from '#src/domain/tokens.ts';
-import { functionNameOf } from '#src/domain/tools.ts';
+import { functionNameOf } from '#src/domain/agents/tools.ts';
+import { truncateToTokens } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ChatModel, ModelMessage, ModelReply, ModelRequest, ModelTool, ModelUsage } from '#src/ports/models.ts';
 import type { ToolCallRecord } from './chat.model.ts';

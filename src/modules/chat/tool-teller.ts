@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { addressesModel } from '#src/domain/embedded-instructions.ts';
-import { toStorable } from '#src/domain/plain-text.ts';
-import type { TokenCounter } from '#src/domain/tokens.ts';
-import { foundPassagesMessage, resultPreview, toolResultMessage } from '#src/domain/tool-results.ts';
+import { foundPassagesMessage, resultPreview, toolResultMessage } from '#src/domain/chat/context-blocks.ts';
+import { addressesModel } from '#src/domain/chat/embedded-instructions.ts';
+import { toStorable } from '#src/domain/text/plain-text.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import type { Citing } from './citer.ts';
 import type { FoundPassages, ToolOutput } from './round-tools.ts';
 

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
-import { type ConnectorProvider, connectorLabels, oauthConnectorProviders } from '#src/domain/connector-providers.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
+import { type ConnectorProvider, connectorLabels, oauthConnectorProviders } from '#src/domain/documents/imports.ts';
 import { fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type {

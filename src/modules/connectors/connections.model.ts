@@ -1,6 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { ConnectorProvider } from '#src/domain/documents/imports.ts';
 import type { OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
 import type { SyncConfig } from './connections.schema.ts';
 

@@ -3,8 +3,8 @@ import {
   connectorLabels,
   type OAuthConnectorProvider,
   oauthConnectorProviders,
-} from '#src/domain/connector-providers.ts';
-import { idField, nameField } from '#src/http/fields.ts';
+} from '#src/domain/documents/imports.ts';
+import { idField, nameField } from '#src/http/request/fields.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
 import type { ConnectionView, StoredKeys } from './connections.model.ts';
 

@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { canonicalJson } from '#src/domain/canonical-json.ts';
-import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
-import { makeOnce } from '#src/domain/make-once.ts';
-import { maskSecret } from '#src/domain/mask-secret.ts';
-import { can } from '#src/domain/policy.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import { maskSecret } from '#src/domain/access/credentials.ts';
+import { canonicalJson, type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';

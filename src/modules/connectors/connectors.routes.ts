@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { created, noContent, ok, seeOther, versioned } from '#src/http/answers.ts';
-import { callbackQuery, consentReturnSchema, finishConsentBody } from '#src/http/consent-schemas.ts';
-import type { Cursors } from '#src/http/pagination.ts';
-import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { callbackQuery, consentReturnSchema, finishConsentBody } from '#src/http/request/fields.ts';
+import type { Cursors } from '#src/http/request/pagination.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { created, noContent, ok, seeOther, versioned } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import type { ConnectionConsentsService } from './connection-consents.service.ts';
 import {
   authorizeQuery,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { returnAddress } from '#src/domain/return-address.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import { returnAddress } from '#src/domain/access/return-address.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { SecretCipher } from '#src/ports/encryption.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';

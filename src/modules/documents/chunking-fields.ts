@@ -1,4 +1,4 @@
-import { isOverlapBelowTarget, type RagConfig } from '#src/domain/rag-config.ts';
+import { isOverlapBelowTarget, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import { fieldError } from '#src/errors.ts';
 
 /** Of a request's form, whose field the error names. */

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
-import { type Actor, visibilityOf } from '#src/domain/visibility.ts';
+import { type Actor, visibilityOf } from '#src/domain/access/visibility.ts';
 import { type ChunkInContext, ChunkModel, type ChunkRow, chunkInDocument, chunkRow } from './documents.model.ts';
 
 /** Reads chunks as readers see them: of the active generation only. */

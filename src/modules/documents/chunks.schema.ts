@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, visibilityField } from '#src/http/fields.ts';
+import { idField, visibilityField } from '#src/http/request/fields.ts';
 import type { ChunkInContext, ChunkRow, DocumentView } from './documents.model.ts';
 
 export const chunkListSchema = z.strictObject({

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { can } from '#src/domain/policy.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';

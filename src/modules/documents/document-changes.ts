@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
-import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
-import { guessFormat } from '#src/domain/format-guess.ts';
-import { type ChunkingWishes, withChunking } from '#src/domain/rag-config.ts';
-import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
+import { guessFormat } from '#src/domain/documents/format-guess.ts';
+import { type ChunkingOptions, withChunking } from '#src/domain/documents/rag-config.ts';
 import { requireVersion } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
@@ -25,7 +25,7 @@ export type DocumentChange = {
   targetFolderId: string | undefined;
   /** Takes the place of the original. */
   file: StoredUpload | undefined;
-  chunking: ChunkingWishes;
+  chunking: ChunkingOptions;
   ingest: boolean;
   /** Its ingestion comes after all that somebody waits for. */
   isBulk?: boolean;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { textSwitchField } from '#src/http/fields.ts';
+import { textSwitchField } from '#src/http/request/fields.ts';
 
 export const downloadUrlQuery = z.strictObject({
   preview: textSwitchField.default(false).describe('Of the preview, in place of the original.'),

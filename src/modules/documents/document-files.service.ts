@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
-import { mediaTypeOf } from '#src/domain/format-guess.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { mediaTypeOf } from '#src/domain/documents/format-guess.ts';
 import { appError } from '#src/errors.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
-import { nameFromFile } from '#src/domain/document-name.ts';
-import { guessFormat } from '#src/domain/format-guess.ts';
-import { type ChunkingWishes, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
+import { guessFormat } from '#src/domain/documents/format-guess.ts';
+import { nameFromFile } from '#src/domain/documents/names.ts';
+import { type ChunkingOptions, type RagConfig, withChunking } from '#src/domain/documents/rag-config.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
@@ -26,7 +26,7 @@ export type NewDocument = {
   targetFolderId: string | undefined;
   /** Where it was fetched: on the web, where it has no provider, or from one. */
   importSource?: { provider: string | null; url: string };
-  chunking: ChunkingWishes;
+  chunking: ChunkingOptions;
   ingest: boolean;
   /** Its ingestion comes after all that somebody waits for. */
   isBulk?: boolean;

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { rows } from '#src/adapters/postgres/shapes.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { type DocumentLink, DocumentModel, documentLink, FolderLinkModel } from './documents.model.ts';
 
 type NewLink = { orgId: string; folderId: string; documentId: string; createdBy: string };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { created, noContent, ok } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { created, noContent, ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { documentLinksSchema, linkDocumentBody, toDocumentLinksDto } from './document-links.schema.ts';
 import type { DocumentLinksService } from './document-links.service.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField } from '#src/http/fields.ts';
+import { idField } from '#src/http/request/fields.ts';
 import type { DocumentLink } from './documents.model.ts';
 
 export const linkDocumentBody = z.strictObject({

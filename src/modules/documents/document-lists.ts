@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import type { DocumentView } from './documents.model.ts';

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 
 /** To find where the documents with certain keys begin takes as long as to read so many of them. */
 const rowsPerSearch = 10;

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import { lockWritable } from './document-access.ts';

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
-import type { RequestActor } from '#src/domain/visibility.ts';
-import { sourceAddress, webDocumentNames } from '#src/domain/web-document.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
+import { sourceAddress, webDocumentNames } from '#src/domain/documents/web-document.ts';
 import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { WebFetcher } from '#src/ports/web.ts';

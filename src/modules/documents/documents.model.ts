@@ -14,8 +14,8 @@ import {
   uuidArray,
 } from '#src/adapters/postgres/columns.ts';
 import { pick, shape } from '#src/adapters/postgres/shapes.ts';
-import type { RagConfig } from '#src/domain/rag-config.ts';
-import type { Visibility } from '#src/domain/visibility.ts';
+import type { Visibility } from '#src/domain/access/visibility.ts';
+import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
 /** `generation` is the newest that was asked for; readers see `activeGeneration` only. */
 export class DocumentModel extends model('documents', {

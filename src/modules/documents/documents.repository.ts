@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { text } from '#src/adapters/postgres/columns.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { pageOfReadable } from './document-pages.ts';
 import {
   type ConversionText,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { readableFormats } from '#src/domain/document-format.ts';
-import { created, noContent, ok, versioned } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { multipart, multipartOrJson, type Route, route } from '#src/http/route.ts';
+import { readableFormats } from '#src/domain/documents/formats.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { created, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { multipart, multipartOrJson, type Route, route } from '#src/http/routing/route.ts';
 import {
   changeDocumentFields,
   documentListSchema,

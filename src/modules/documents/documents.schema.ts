@@ -1,11 +1,17 @@
 import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
-import { sourceFormats } from '#src/domain/document-format.ts';
-import { estimatedPageCount } from '#src/domain/page-map.ts';
-import { isOneLine } from '#src/domain/plain-text.ts';
-import { maxTargetTokens } from '#src/domain/rag-config.ts';
-import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
-import { idField, integerField, namePattern, notBlankPattern, switchField, textSwitchField } from '#src/http/fields.ts';
+import { sourceFormats } from '#src/domain/documents/formats.ts';
+import { estimatedPageCount } from '#src/domain/documents/pages.ts';
+import { type IngestionSource, maxTargetTokens, staleness } from '#src/domain/documents/rag-config.ts';
+import { isOneLine } from '#src/domain/text/plain-text.ts';
+import {
+  idField,
+  integerField,
+  namePattern,
+  notBlankPattern,
+  switchField,
+  textSwitchField,
+} from '#src/http/request/fields.ts';
 import type { DocumentView, FullDocument } from './documents.model.ts';
 
 const name = z

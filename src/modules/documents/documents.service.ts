@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
-import { fileExtension } from '#src/domain/document-format.ts';
-import type { RagConfig } from '#src/domain/rag-config.ts';
-import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
+import { fileExtension } from '#src/domain/documents/formats.ts';
+import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { FoldersOf } from '#src/adapters/postgres/document-keys.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import { createDocumentsRepository } from './documents.repository.ts';

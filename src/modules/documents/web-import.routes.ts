@@ -1,5 +1,5 @@
-import { created } from '#src/http/answers.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { created } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import type { DocumentWebImport } from './document-web-import.ts';
 import { creationErrors } from './documents.routes.ts';
 import { fullDocumentSchema, toFullDocumentDto } from './documents.schema.ts';

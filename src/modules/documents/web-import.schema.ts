@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isOneLine } from '#src/domain/plain-text.ts';
+import { isOneLine } from '#src/domain/text/plain-text.ts';
 import { pasteDocumentBody } from './documents.schema.ts';
 
 /** Signed addresses are long; longer ones no server takes. */

@@ -1,9 +1,8 @@
 import type { Knex } from 'knex';
-import { overlayFields, type SentDraftFields } from '#src/domain/draft-fields.ts';
-import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
-import { makeOnce } from '#src/domain/make-once.ts';
-import { planCommit, planRemoval, versionTitle } from '#src/domain/version-chain.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { overlayFields, type SentDraftFields } from '#src/domain/agents/drafts.ts';
+import { planCommit, planRemoval, versionTitle } from '#src/domain/agents/version-chain.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';

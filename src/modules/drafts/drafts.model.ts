@@ -11,9 +11,9 @@ import {
   uuidArray,
 } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
-import type { DraftFields } from '#src/domain/draft-fields.ts';
-import type { EvalStatus } from '#src/domain/judging/eval-status.ts';
-import type { Visibility } from '#src/domain/visibility.ts';
+import type { Visibility } from '#src/domain/access/visibility.ts';
+import type { DraftFields } from '#src/domain/agents/drafts.ts';
+import type { EvalStatus } from '#src/domain/judging/outcome.ts';
 
 export class DraftModel extends model('drafts', {
   id: uuid(),

@@ -1,8 +1,21 @@
 import { z } from 'zod';
-import { anchorWordProblems, maxAnchorWords, spellAnchorWords } from '#src/domain/draft-anchor-words.ts';
-import { draftName, type GoldenCase, type SentDraftFields } from '#src/domain/draft-fields.ts';
-import { evalStatuses } from '#src/domain/judging/eval-status.ts';
-import { agentFields, idField, namePattern, oneLineField, unsettableField, visibilityField } from '#src/http/fields.ts';
+import {
+  anchorWordProblems,
+  draftName,
+  type GoldenCase,
+  maxAnchorWords,
+  type SentDraftFields,
+  spellAnchorWords,
+} from '#src/domain/agents/drafts.ts';
+import { evalStatuses } from '#src/domain/judging/outcome.ts';
+import {
+  agentFields,
+  idField,
+  namePattern,
+  oneLineField,
+  unsettableField,
+  visibilityField,
+} from '#src/http/request/fields.ts';
 import type { CommitVersionInput } from './draft-versions.service.ts';
 import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
 import type { CreateDraftInput, ScopeInput } from './drafts.service.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { file, ok } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { file, ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import type { VersionEvaluationsService } from '#src/modules/evaluations/version-evaluations.service.ts';
 import { startEvaluationBody, toStartEvaluationFields, toVersionDto, versionSchema } from './drafts.schema.ts';
 

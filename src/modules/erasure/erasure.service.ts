@@ -11,7 +11,7 @@ import type {
   RecordErasureInput,
 } from '#src/contracts/erasure.ts';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { adminsKey } from '#src/domain/visibility.ts';
+import { adminsKey } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ConnectionsService } from '#src/modules/connectors/connections.service.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { planWindow } from '#src/domain/context-window.ts';
-import { withoutRoleTokens } from '#src/domain/role-tokens.ts';
-import type { TokenCounter } from '#src/domain/tokens.ts';
+import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
+import { planWindow } from '#src/domain/chat/context-window.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, ModelMessage, ModelReply } from '#src/ports/models.ts';

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { AttemptOfJob } from '#src/contracts/attempts.ts';
 import type {
   AnswerCaseInput,
   EvaluationInput,
@@ -9,14 +10,13 @@ import type {
   ScoreEvaluationInput,
   StepsResult,
 } from '#src/contracts/evaluation.ts';
-import type { AttemptOfJob } from '#src/contracts/jobs.ts';
+import { costUsd } from '#src/domain/agents/models.ts';
 import { isReference } from '#src/domain/judging/axes.ts';
+import { nothingSpent, type Spending } from '#src/domain/judging/judgement.ts';
 import { outcomeOf } from '#src/domain/judging/outcome.ts';
 import { namesOfFailed } from '#src/domain/judging/results.ts';
 import { rubricVersion } from '#src/domain/judging/rubric.ts';
-import { nothingSpent, type Spending } from '#src/domain/judging/spending.ts';
 import { answerName, unitName } from '#src/domain/judging/units.ts';
-import { costUsd } from '#src/domain/prices.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';

@@ -10,14 +10,15 @@ import {
   timestamp,
   uuid,
 } from '#src/adapters/postgres/columns.ts';
-import type { Judgement, PromptText } from '#src/domain/judging/judgement.ts';
-import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
-import type { FailedUnit } from '#src/domain/judging/results.ts';
 import type {
   ComparedSpecification,
   EvaluatedSpecification,
   EvaluationSpecification,
-} from '#src/domain/judging/specification.ts';
+  Judgement,
+  PromptText,
+} from '#src/domain/judging/judgement.ts';
+import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
+import type { FailedUnit } from '#src/domain/judging/results.ts';
 
 export class EvaluationRunModel extends model('evaluation_runs', {
   id: text(),

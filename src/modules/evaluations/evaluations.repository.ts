@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import type { GoldenCase } from '#src/domain/draft-fields.ts';
+import type { GoldenCase } from '#src/domain/agents/drafts.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
-import type { EvalStatus } from '#src/domain/judging/eval-status.ts';
+import type { EvalStatus } from '#src/domain/judging/outcome.ts';
 import { DraftModel, VersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { EvaluationDayModel, type EvaluationRun, EvaluationRunModel } from './evaluations.model.ts';

@@ -3,7 +3,7 @@ import { isReference } from '#src/domain/judging/axes.ts';
 import type { CaseText } from '#src/domain/judging/judgement.ts';
 import type { AxisScore, CaseResult } from '#src/domain/judging/results.ts';
 import { maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
-import { idField, oneLineField, tagField } from '#src/http/fields.ts';
+import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
 import type { Compared, Evaluated } from './evaluations.service.ts';
 
 /** Models and judges read less of a text than that. */

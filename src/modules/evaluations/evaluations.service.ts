@@ -1,10 +1,14 @@
 import type { Knex } from 'knex';
-import type { CaseText, PromptText } from '#src/domain/judging/judgement.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
+import type {
+  CaseText,
+  ComparedSpecification,
+  EvaluationSpecification,
+  PromptText,
+} from '#src/domain/judging/judgement.ts';
 import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
 import type { CaseResult } from '#src/domain/judging/results.ts';
 import { type Rubric, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
-import type { ComparedSpecification, EvaluationSpecification } from '#src/domain/judging/specification.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';

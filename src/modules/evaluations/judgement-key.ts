@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cacheKeyText } from '#src/domain/judging/cache-key.ts';
-import type { JudgeTask } from '#src/domain/judging/judgement.ts';
+import { cacheKeyText, type JudgeTask } from '#src/domain/judging/judgement.ts';
 
 /** By what the verdict on a task is found again; 32 bytes. */
 export function judgementKey(task: JudgeTask, evaluatorModel: string): Buffer {

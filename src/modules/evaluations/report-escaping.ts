@@ -1,5 +1,5 @@
-import { visibleText } from '#src/domain/context-blocks.ts';
-import { escapeHtml } from '#src/domain/escape-html.ts';
+import { visibleText } from '#src/domain/chat/context-blocks.ts';
+import { escapeHtml } from '#src/domain/text/plain-text.ts';
 
 /** As text of HTML and SVG, and as the value of an attribute in quotation marks. */
 export function escaped(text: string): string {

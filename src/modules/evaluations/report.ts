@@ -1,7 +1,6 @@
-import { meanScore } from '#src/domain/judging/averages.ts';
 import { type CasePair, pairCases } from '#src/domain/judging/eval-scores.ts';
-import type { EvalStatus } from '#src/domain/judging/eval-status.ts';
-import { meanInterval, signTest } from '#src/domain/judging/statistics.ts';
+import type { EvalStatus } from '#src/domain/judging/outcome.ts';
+import { meanInterval, meanScore, signTest } from '#src/domain/judging/statistics.ts';
 import { type ReportedAxis, type ReportedCase, type ReportedScores, readScores } from './reported-scores.ts';
 
 /** A version of a draft as a report names it; `evalScores` as they are stored. */

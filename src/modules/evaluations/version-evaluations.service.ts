@@ -1,9 +1,8 @@
 import type { Knex } from 'knex';
-import type { GoldenCase } from '#src/domain/draft-fields.ts';
-import type { CaseText } from '#src/domain/judging/judgement.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
+import type { GoldenCase } from '#src/domain/agents/drafts.ts';
+import type { CaseText, EvaluationSpecification } from '#src/domain/judging/judgement.ts';
 import { maxCases, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
-import type { EvaluationSpecification } from '#src/domain/judging/specification.ts';
-import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';

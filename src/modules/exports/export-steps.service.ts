@@ -9,8 +9,8 @@ import type {
   WriteVolumeResult,
 } from '#src/contracts/exports.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { can } from '#src/domain/policy.ts';
-import { keysOf } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import { keysOf } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';

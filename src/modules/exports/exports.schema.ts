@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField } from '#src/http/fields.ts';
+import { idField } from '#src/http/request/fields.ts';
 import type { ExportView } from './exports.service.ts';
 
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const;

@@ -1,8 +1,7 @@
 import type { Knex } from 'knex';
-import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
-import { makeOnce } from '#src/domain/make-once.ts';
-import { can } from '#src/domain/policy.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { FolderContentsService } from '#src/modules/documents/folder-contents.service.ts';
 import { createFolderTreeRepository } from './folder-tree.repository.ts';

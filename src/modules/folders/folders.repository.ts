@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type DocumentName,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { isBlank, isOneLine } from '#src/domain/plain-text.ts';
-import { can } from '#src/domain/policy.ts';
-import type { Actor } from '#src/domain/visibility.ts';
-import { idField, namePattern, switchField, textSwitchField, visibilityField } from '#src/http/fields.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
+import { idField, namePattern, switchField, textSwitchField, visibilityField } from '#src/http/request/fields.ts';
 import type { FolderNode, FolderView } from './folders.model.ts';
 
 const folderName = z

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { can } from '#src/domain/policy.ts';
-import { type Actor, aclOf, type Visibility } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import { type Actor, aclOf, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DocumentName, FolderNode, FolderView, SystemRole } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';

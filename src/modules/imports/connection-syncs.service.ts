@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { cronHasDays, cronMinutesApart, isCron } from '#src/domain/cron.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { cronHasDays, cronMinutesApart, isCron } from '#src/domain/documents/imports.ts';
 import { AppError, fieldError } from '#src/errors.ts';
 import type { SyncConfig } from '#src/modules/connectors/connections.schema.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 import type { ImportFileResult, ImportRun } from '#src/contracts/connectors.ts';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
-import { nameFromFile } from '#src/domain/document-name.ts';
-import { toStorable } from '#src/domain/plain-text.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
+import { nameFromFile } from '#src/domain/documents/names.ts';
+import { toStorable } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { UploadsService } from '#src/modules/documents/uploads.service.ts';

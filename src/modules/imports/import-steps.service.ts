@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { AttemptOfJob } from '#src/contracts/attempts.ts';
 import type {
   DeletionSlice,
   ImportCounts,
@@ -11,10 +12,9 @@ import type {
   RecordImportEndInput,
   RecordImportFailureInput,
 } from '#src/contracts/connectors.ts';
-import type { AttemptOfJob } from '#src/contracts/jobs.ts';
 import { importWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { createPlaces } from '#src/domain/places.ts';
-import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { createPlaces } from '#src/domain/access/limits.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { answer, ok } from '#src/http/answers.ts';
-import { idField } from '#src/http/fields.ts';
-import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { idField } from '#src/http/request/fields.ts';
+import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
+import { answer, ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import {
   importFromConnectorBody,
   importResultsSchema,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, oneLineField } from '#src/http/fields.ts';
+import { idField, oneLineField } from '#src/http/request/fields.ts';
 import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 import type { ImportResult, ImportRunRow } from './imports.model.ts';
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { importWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { ImportRun } from '#src/contracts/connectors.ts';
-import { foldersBelow, nameFromFile, parentPath } from '#src/domain/document-name.ts';
-import { toStorable } from '#src/domain/plain-text.ts';
+import { foldersBelow, nameFromFile, parentPath } from '#src/domain/documents/names.ts';
+import { toStorable } from '#src/domain/text/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorCredentials, RemoteChange, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { QueueSyncInput, QueueSyncResult } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { SyncConfig } from '#src/modules/connectors/connections.schema.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';

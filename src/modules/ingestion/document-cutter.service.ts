@@ -1,6 +1,6 @@
-import type { ChunkSource, IndexedChunk } from '#src/domain/chunk-document.ts';
-import type { RagConfig } from '#src/domain/rag-config.ts';
-import { subjectDistance } from '#src/domain/semantic-chunking.ts';
+import type { ChunkSource, IndexedChunk } from '#src/domain/documents/chunk-document.ts';
+import type { RagConfig } from '#src/domain/documents/rag-config.ts';
+import { subjectDistance } from '#src/domain/documents/semantic-chunking.ts';
 import type { Chunker } from '#src/ports/documents.ts';
 import type { ConvertedBody, SituationsService } from './situations.service.ts';
 

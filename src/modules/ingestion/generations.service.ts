@@ -1,9 +1,8 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { ingestWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { isSmallDocument } from '#src/domain/small-document.ts';
-import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
+import { type IngestionSource, isSmallDocument, staleness } from '#src/domain/documents/rag-config.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createGenerationsRepository } from './generations.repository.ts';

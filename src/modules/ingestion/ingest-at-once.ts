@@ -6,8 +6,10 @@ import type {
   IngestDocumentInput,
   ParseResult,
 } from '#src/contracts/ingestion.ts';
-import { isPlain, maxSmallChunks } from '#src/domain/small-document.ts';
-import type { Step } from './ingestion.service.ts';
+import { isPlain, maxSmallChunks } from '#src/domain/documents/rag-config.ts';
+
+/** Cancellation and progress (heartbeat details) of an activity. */
+export type Step = { signal: AbortSignal; report: (details: unknown) => void };
 
 type Take<Result> = (of: IngestDocumentInput, step: Step) => Promise<Result>;
 
@@ -20,15 +22,15 @@ type Steps = {
 };
 
 /**
- * All steps of a small document, one after the other. One that turns out not to be small is left where that was seen,
- * and each step finds what was stored before.
+ * Runs all steps of a small document in one activity. Stops when the document turns out not to be small; the steps that
+ * follow find what was stored.
  */
 export async function ingestAtOnce(
   steps: Steps,
   of: IngestDocumentInput,
   { signal }: Pick<Step, 'signal'>,
 ): Promise<AtOnceResult> {
-  // A beat with news costs the engine more than some of these steps; those of its timer go on.
+  // Progress reports cost Temporal more than some of these steps. The heartbeats of the timer continue.
   const step: Step = { signal, report: () => undefined };
   const { sourceFormat } = await steps.parse(of, step);
   if (!isPlain(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };

@@ -12,9 +12,9 @@ import {
   uuid,
 } from '#src/adapters/postgres/columns.ts';
 import { pick, shape } from '#src/adapters/postgres/shapes.ts';
-import type { IndexedChunk } from '#src/domain/chunk-document.ts';
-import type { SourceFormat } from '#src/domain/document-format.ts';
-import type { RagConfig } from '#src/domain/rag-config.ts';
+import type { IndexedChunk } from '#src/domain/documents/chunk-document.ts';
+import type { SourceFormat } from '#src/domain/documents/formats.ts';
+import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 import type { RecognizedPage } from '#src/ports/documents.ts';
 
 export class GenerationModel extends model(

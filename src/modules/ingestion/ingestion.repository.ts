@@ -3,7 +3,7 @@ import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
-import type { SourceFormat } from '#src/domain/document-format.ts';
+import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import {

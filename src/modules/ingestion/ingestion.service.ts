@@ -14,8 +14,8 @@ import type {
   WindowsResult,
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { indexedText } from '#src/domain/chunk-document.ts';
-import { charsetOf } from '#src/domain/media-type.ts';
+import { indexedText } from '#src/domain/documents/chunk-document.ts';
+import { charsetOf } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -29,7 +29,7 @@ import { chunkId } from './chunk-id.ts';
 import type { CutSource, CutStep, DocumentCutterService } from './document-cutter.service.ts';
 import { createGenerationChunksRepository } from './generation-chunks.repository.ts';
 import { createGenerationCollector } from './generation-collector.ts';
-import { ingestAtOnce } from './ingest-at-once.ts';
+import { ingestAtOnce, type Step } from './ingest-at-once.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 import { createRecognizedPagesRepository } from './recognized-pages.repository.ts';
@@ -46,9 +46,6 @@ const SLICE_SIZE = 4 * BATCH_SIZE;
 /** Pages that are read by OCR before it is the turn of others. */
 const OCR_SLICE_MS = 20_000;
 const CONVERSIONS_PER_SWEEP = 500;
-
-/** When a step has to stop, and whom it tells how far it is. */
-export type Step = { signal: AbortSignal; report: (details: unknown) => void };
 
 type ProgressUnit = 'pages' | 'sentences' | 'chunks';
 

@@ -7,9 +7,9 @@ import {
   situationMessages,
   situationOverheadTokens,
   situationPromptVersion,
-} from '#src/domain/chunk-situation.ts';
-import type { Chunk } from '#src/domain/chunking.ts';
-import type { TokenCounter } from '#src/domain/tokens.ts';
+} from '#src/domain/documents/chunk-document.ts';
+import type { Chunk } from '#src/domain/documents/chunking.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 import { createSituationsRepository, type SituationKey } from './situations.repository.ts';

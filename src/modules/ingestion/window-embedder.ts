@@ -1,4 +1,4 @@
-import type { ChunkSource } from '#src/domain/chunk-document.ts';
+import type { ChunkSource } from '#src/domain/documents/chunk-document.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { Chunker } from '#src/ports/documents.ts';
 

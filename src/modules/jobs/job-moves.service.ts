@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { unstoppableKinds } from '#src/contracts/jobs.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import { can } from '#src/domain/policy.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createJobMovesRepository, type MovableJob } from './job-moves.repository.ts';

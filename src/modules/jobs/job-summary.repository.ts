@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { rows } from '#src/adapters/postgres/shapes.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { type JobFilters, type JobGroup, jobGroup } from './jobs.model.ts';
 import { readableJobs } from './jobs.repository.ts';
 

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import { can } from '#src/domain/policy.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import { isOver, type JobView, viewOf } from './job-view.ts';
 import type { Job, WatchedJob } from './jobs.model.ts';

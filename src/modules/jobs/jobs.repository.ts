@@ -3,9 +3,10 @@ import { boolean, text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
+import type { AttemptOfJob } from '#src/contracts/attempts.ts';
+import type { JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type EndedJob,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { answer, type EventSink, eventStream, ok } from '#src/http/answers.ts';
-import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
+import { answer, type EventSink, eventStream, ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import type { JobMovesService } from './job-moves.service.ts';
 import type { JobWatch } from './job-watch.service.ts';
 import {

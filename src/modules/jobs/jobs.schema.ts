@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
-import { idField } from '#src/http/fields.ts';
+import { idField } from '#src/http/request/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import { isOver, type JobView } from './job-view.ts';
 import type { JobFilters } from './jobs.model.ts';

@@ -1,9 +1,10 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { type AttemptOfJob, unstoppableKinds } from '#src/contracts/jobs.ts';
+import type { AttemptOfJob } from '#src/contracts/attempts.ts';
+import { unstoppableKinds } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Tracing } from '#src/ports/telemetry.ts';

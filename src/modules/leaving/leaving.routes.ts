@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { noContent } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { noContent } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { deleteAccountBody } from './leaving.schema.ts';
 import type { LeavingService } from './leaving.service.ts';
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { PasswordsService } from '#src/modules/auth/passwords.service.ts';

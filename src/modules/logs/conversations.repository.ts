@@ -3,8 +3,8 @@ import { bigint, text } from '#src/adapters/postgres/columns.ts';
 import { toPage } from '#src/adapters/postgres/keyset.ts';
 import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
-import { roundSums } from '#src/domain/round-sums.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { roundTotals } from '#src/domain/alignment/chat-logs.ts';
 import { isWithin, reach, reachValues } from './log-reach.ts';
 import {
   type LogFilter,
@@ -35,7 +35,7 @@ const asked = 'wanted_words(:orgId, :words)';
 const shown = `
   select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words,
          c.agent_id, a.agent_name, coalesce(newest.model, a.chat_model) as model,
-         l.started_at, ${roundSums.map((column) => `l.${column}`).join(', ')}
+         l.started_at, ${roundTotals.map((column) => `l.${column}`).join(', ')}
   from page
   join chat_logs l using (chat_id)
   join chats c on c.id = l.chat_id

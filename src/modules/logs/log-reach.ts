@@ -1,4 +1,4 @@
-import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 
 /**
  * Where the chats stand that the caller may read, as the first part of a statement `with recursive`: a row `reach` for

@@ -1,21 +1,20 @@
 import type { Knex } from 'knex';
 import { oneRow } from '#src/adapters/postgres/shapes.ts';
-import { type Period, type PeriodPart, partsOf } from '#src/domain/log-period.ts';
-import { roundSums } from '#src/domain/round-sums.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { type Period, type PeriodPart, periodParts, roundTotals } from '#src/domain/alignment/chat-logs.ts';
 import { isWithin, reach, reachValues } from './log-reach.ts';
 import { echoStates, type LogSums, logSums, type SumsFilter } from './logs.model.ts';
 
-const columns = [...echoStates.map((state) => `${state}_chats`), ...roundSums];
+const columns = [...echoStates.map((state) => `${state}_chats`), ...roundTotals];
 const ofTotals = columns.map((column) => `t.${column}`).join(', ');
 const ofOneChat = [
   ...echoStates.map((state) => `(l.state = '${state}')::integer as ${state}_chats`),
-  ...roundSums.map((column) => `l.${column}`),
+  ...roundTotals.map((column) => `l.${column}`),
 ].join(', ');
 const sumOf = (column: string) => `coalesce(sum(${column}), 0)`;
 const ofAll = [
   `jsonb_build_object(${echoStates.map((state) => `'${state}', ${sumOf(`${state}_chats`)}`).join(', ')}) as chats`,
-  ...roundSums.map((column) => `${sumOf(column)} as ${column}`),
+  ...roundTotals.map((column) => `${sumOf(column)} as ${column}`),
 ].join(', ');
 
 /**
@@ -49,7 +48,7 @@ export function createLogSumsRepository(db: Knex) {
           from && `and t.starts_on >= (${name(from)} at time zone 'utc')::date`,
           until && `and t.starts_on < (${name(until)} at time zone 'utc')::date`,
         ].join(' ');
-      const parts = partsOf(period).map((part) =>
+      const parts = periodParts(period).map((part) =>
         part.span === 'moment' ? chats('author is null', part) : totals(part),
       );
       return oneRow(

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { double, integer, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { EchoState } from '#src/domain/alignment-fold.ts';
-import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import type { EchoState } from '#src/domain/alignment/fold.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { type LoggedRound, loggedRound, type RoundPage } from './logs.model.ts';
 

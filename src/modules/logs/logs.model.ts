@@ -13,8 +13,8 @@ import {
   uuid,
 } from '#src/adapters/postgres/columns.ts';
 import { pick, shape } from '#src/adapters/postgres/shapes.ts';
-import type { EchoState } from '#src/domain/alignment-fold.ts';
-import type { Period } from '#src/domain/log-period.ts';
+import type { Period } from '#src/domain/alignment/chat-logs.ts';
+import type { EchoState } from '#src/domain/alignment/fold.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
 /** Of the rounds of a chat, and of those of many. */

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import { download, file, ok } from '#src/http/answers.ts';
-import { textSwitchField } from '#src/http/fields.ts';
-import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
-import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { textSwitchField } from '#src/http/request/fields.ts';
+import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { download, file, ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { logFormats, mediaTypeOf } from './log-export.ts';
 import {
   agentsSchema,

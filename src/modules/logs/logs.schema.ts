@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { idField, integerField, textSwitchField } from '#src/http/fields.ts';
+import { idField, integerField, textSwitchField } from '#src/http/request/fields.ts';
 import {
   describeChat,
   echoStates,

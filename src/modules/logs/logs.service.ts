@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/list-position.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import { createConversationsRepository } from './conversations.repository.ts';
 import { headOf, type LogFormat, lineOf } from './log-export.ts';

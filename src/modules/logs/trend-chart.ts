@@ -1,4 +1,4 @@
-import { escapeHtml } from '#src/domain/escape-html.ts';
+import { escapeHtml } from '#src/domain/text/plain-text.ts';
 import type { TrendPoint } from './logged-rounds.repository.ts';
 
 const width = 720;

@@ -1,6 +1,6 @@
 import { boolean, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
-import type { Tier } from '#src/domain/tiers.ts';
+import type { Tier } from '#src/domain/access/limits.ts';
 
 export type MemberTeam = { teamId: string; isTeamAdmin: boolean; isEntrusted: boolean };
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { created, ok } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { created, ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import {
   createMemberBody,
   createTeamMemberBody,

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { emailField, idField, nameField, newPasswordField, optionalNameField, tierField } from '#src/http/fields.ts';
+import {
+  emailField,
+  idField,
+  nameField,
+  newPasswordField,
+  optionalNameField,
+  tierField,
+} from '#src/http/request/fields.ts';
 import type { Member, MemberList, MemberTeam } from './members.model.ts';
 
 const isTeamAdminField = z.boolean().default(false);

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { makeOnce } from '#src/domain/make-once.ts';
-import { can } from '#src/domain/policy.ts';
-import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';

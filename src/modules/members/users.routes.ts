@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { noContent, ok } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { noContent, ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { resetPasswordBody, toUserDto, updateUserBody, userSchema } from './members.schema.ts';
 import type { UsersService } from './users.service.ts';
 

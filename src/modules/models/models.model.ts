@@ -1,6 +1,5 @@
-import type { ModelKind } from '#src/domain/model-kind.ts';
-import type { VersionedPrice } from '#src/domain/prices.ts';
-import type { RerankerType } from '#src/domain/rag-config.ts';
+import type { ModelKind, VersionedPrice } from '#src/domain/agents/models.ts';
+import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 
 export type Model = {
   id: string;

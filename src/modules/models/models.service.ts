@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
-import { readEmbeddingSpace } from '#src/domain/embedding-space.ts';
-import type { ModelKind } from '#src/domain/model-kind.ts';
-import { freeOfCharge, priceListVersion, type VersionedPrice } from '#src/domain/prices.ts';
-import type { RerankerType } from '#src/domain/rag-config.ts';
+import { freeOfCharge, type ModelKind, priceListVersion, type VersionedPrice } from '#src/domain/agents/models.ts';
+import { readEmbeddingSpace } from '#src/domain/documents/embedding.ts';
+import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
 import type { Model } from './models.model.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import type { Tier } from '#src/domain/tiers.ts';
+import type { Tier } from '#src/domain/access/limits.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { can } from '#src/domain/policy.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { Places, TierLimitsService } from './tier-limits.service.ts';

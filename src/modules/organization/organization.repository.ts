@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Tier } from '#src/domain/tiers.ts';
+import type { Tier } from '#src/domain/access/limits.ts';
 import { type Organization, OrganizationModel } from './organization.model.ts';
 
 const columns = ['id', 'name', 'tier'] as const;

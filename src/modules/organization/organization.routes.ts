@@ -1,5 +1,5 @@
-import { ok } from '#src/http/answers.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { organizationSchema, renameOrganizationBody, toOrganizationDto } from './organization.schema.ts';
 import type { OrganizationService } from './organization.service.ts';
 

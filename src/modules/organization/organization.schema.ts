@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, nameField, tierField } from '#src/http/fields.ts';
+import { idField, nameField, tierField } from '#src/http/request/fields.ts';
 import type { Organization } from './organization.model.ts';
 
 export const renameOrganizationBody = z.strictObject({ name: nameField });

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import type { Tier } from '#src/domain/tiers.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { Tier } from '#src/domain/access/limits.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Tier, TierLimits } from '#src/domain/tiers.ts';
+import type { Tier, TierLimits } from '#src/domain/access/limits.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { FairQueue } from '#src/ports/limits.ts';
 import { createOrganizationRepository } from './organization.repository.ts';

@@ -11,8 +11,8 @@ import type {
   RenderResult,
 } from '#src/contracts/previews.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { isOfficeFormat } from '#src/domain/office-format.ts';
-import { alignPages } from '#src/domain/page-alignment.ts';
+import { isOfficeFormat } from '#src/domain/documents/formats.ts';
+import { alignPages } from '#src/domain/documents/pages.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';

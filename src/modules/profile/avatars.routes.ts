@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { file, found, ok } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { multipart, type Route, route } from '#src/http/route.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { file, found, ok } from '#src/http/response/answers.ts';
+import { multipart, type Route, route } from '#src/http/routing/route.ts';
 import type { Avatar } from './avatars.model.ts';
 import type { AvatarsService } from './avatars.service.ts';
 import { profileSchema, toProfileDto } from './profile.schema.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
-import { createPlaces } from '#src/domain/places.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import { createPlaces } from '#src/domain/access/limits.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
 import type { Avatar, AvatarUpload, ShownAvatar } from './avatars.model.ts';

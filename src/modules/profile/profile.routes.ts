@@ -1,5 +1,5 @@
-import { ok, versioned } from '#src/http/answers.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { ok, versioned } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { membershipSchema, profileSchema, toMembershipDto, toProfileDto, updateProfileBody } from './profile.schema.ts';
 import type { ProfileService } from './profile.service.ts';
 

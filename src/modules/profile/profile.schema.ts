@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { erasableNameField, idField, nameField, tierField } from '#src/http/fields.ts';
+import { erasableNameField, idField, nameField, tierField } from '#src/http/request/fields.ts';
 import type { Membership, Profile } from './profile.model.ts';
 
 export const updateProfileBody = z

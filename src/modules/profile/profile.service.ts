@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { Membership, Profile, ProfileChange } from './profile.model.ts';
 import { createProfileRepository } from './profile.repository.ts';

@@ -1,6 +1,11 @@
-import type { Chunk } from '#src/domain/chunking.ts';
-import { type ChunkingWishes, isOverlapBelowTarget, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import type { Chunk } from '#src/domain/documents/chunking.ts';
+import {
+  type ChunkingOptions,
+  isOverlapBelowTarget,
+  type RagConfig,
+  withChunking,
+} from '#src/domain/documents/rag-config.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { CutStep, DocumentCutterService } from '#src/modules/ingestion/document-cutter.service.ts';
@@ -22,7 +27,7 @@ export type ChunkPreview = Pick<Chunk, 'index' | 'content' | 'tokenCount' | 'chu
 };
 
 /** A text that is no document yet. `embeddingModel` is the one that a cut by meaning asks; the deployment's when left out. */
-export type TextToPreview = { content: string; chunking: ChunkingWishes; embeddingModel: string | undefined };
+export type TextToPreview = { content: string; chunking: ChunkingOptions; embeddingModel: string | undefined };
 
 export type ChunkPreviewsService = ReturnType<typeof createChunkPreviewsService>;
 
@@ -80,7 +85,7 @@ export function createChunkPreviewsService(deps: {
     async ofDocument(
       actor: Actor,
       documentId: string,
-      chunking: ChunkingWishes,
+      chunking: ChunkingOptions,
       signal: AbortSignal,
     ): Promise<ChunkPreview[]> {
       const document = await documents.getConverted(actor, documentId);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { ok, versioned } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { formOrJson, type Route, route } from '#src/http/route.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { ok, versioned } from '#src/http/response/answers.ts';
+import { formOrJson, type Route, route } from '#src/http/routing/route.ts';
 import type { ChunkPreviewsService } from './chunk-previews.service.ts';
 import {
   chunkPreviewsSchema,

@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
-import { type ChunkingWishes, isOverlapBelowTarget, maxTargetTokens, type RagConfig } from '#src/domain/rag-config.ts';
-import { idField, integerField, notBlankPattern } from '#src/http/fields.ts';
+import {
+  type ChunkingOptions,
+  isOverlapBelowTarget,
+  maxTargetTokens,
+  type RagConfig,
+} from '#src/domain/documents/rag-config.ts';
+import { idField, integerField, notBlankPattern } from '#src/http/request/fields.ts';
 import type { ChunkPreview, TextToPreview } from './chunk-previews.service.ts';
 import type { IngestAnswer } from './rag.service.ts';
 
@@ -182,7 +187,7 @@ export function fromPreviewTextBody({ content, config = {} }: z.infer<typeof pre
   };
 }
 
-export function fromPreviewDocumentFields(fields: z.infer<typeof previewDocumentFields>): ChunkingWishes {
+export function fromPreviewDocumentFields(fields: z.infer<typeof previewDocumentFields>): ChunkingOptions {
   const { chunking_method, target_tokens, overlap_tokens } = fields;
   return { method: chunking_method, targetTokens: target_tokens, overlapTokens: overlap_tokens };
 }

@@ -1,4 +1,4 @@
-import { byScoreThenId, type LegHit, type RetrievalGroup } from '#src/domain/merge-groups.ts';
+import { byScoreThenId, type LegHit, type RetrievalGroup } from '#src/domain/retrieval/fusion.ts';
 import type { Leg } from './leg-search.ts';
 
 /** What a leg found, and what of that Postgres confirms: readable now, active, and of the settings searched by. */

@@ -1,5 +1,5 @@
-import { mergeGroups } from '#src/domain/merge-groups.ts';
-import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { mergeGroups } from '#src/domain/retrieval/fusion.ts';
 import { appError } from '#src/errors.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import { type Answer, confirm, groupsOf, join } from './answers.ts';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import type { LegHit } from '#src/domain/merge-groups.ts';
-import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
+import type { LegHit } from '#src/domain/retrieval/fusion.ts';
+import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { FairQueue } from '#src/ports/limits.ts';

@@ -1,5 +1,5 @@
 import { validate as isUuid } from 'uuid';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { RetrievedChunk } from './retrieval.model.ts';
 import type { RetrievalRepository } from './retrieval.repository.ts';

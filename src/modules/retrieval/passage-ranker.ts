@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { contextBlocks, contextRules } from '#src/domain/context-blocks.ts';
-import type { RerankerType } from '#src/domain/rag-config.ts';
-import { byRanking, byScore, byScoreAndPlace } from '#src/domain/reranking.ts';
+import { contextBlocks, contextRules } from '#src/domain/chat/context-blocks.ts';
+import type { RerankerType } from '#src/domain/documents/rag-config.ts';
+import { byRanking, byScore, byScoreAndRank } from '#src/domain/retrieval/reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, Reranker } from '#src/ports/models.ts';
@@ -45,7 +45,7 @@ export function createPassageRanker(deps: {
     const documents = judged.map((passage) => rankedText(passage, passageCharacters.cross_encoder));
     const scores = await rerankers.crossEncoder.rerank({ model, query, documents, signal });
     // The packaged one was not trained for it.
-    return isLocal ? byScoreAndPlace(passages, scores) : byScore(passages, scores);
+    return isLocal ? byScoreAndRank(passages, scores) : byScore(passages, scores);
   }
 
   async function byChatModel<Passage extends RankablePassage>(of: Query<Passage>) {

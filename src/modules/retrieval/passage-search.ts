@@ -1,5 +1,5 @@
-import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
-import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import type { LegSearchDeps } from './leg-search.ts';
 import type { PassageHit } from './retrieval.model.ts';
 import { createWordSearchRepository, type WordSearchEffort } from './word-search.repository.ts';

@@ -1,6 +1,6 @@
 import { bigint, double, integer, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
-import type { RagConfig } from '#src/domain/rag-config.ts';
+import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
 /** A chunk that one of the legs found. `score` is the leg's own and only orders that leg. */
 export const wordHit = shape({ chunkId: uuid(), score: double() });

@@ -1,6 +1,6 @@
-import { contextLimits, selectChunks } from '#src/domain/context-selection.ts';
-import { keepTopK, planReranking, type RerankingWish } from '#src/domain/reranking.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { contextLimits, selectChunks } from '#src/domain/chat/context-window.ts';
+import { keepTopK, planReranking, type RerankingOptions } from '#src/domain/retrieval/reranking.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import { createGroupSearch, type GroupQuery } from './group-search.ts';
 import type { LegSearchDeps } from './leg-search.ts';
@@ -18,7 +18,7 @@ export type { PassageHit, RetrievalDegradation, RetrievedChunk } from './retriev
 export type RetrievalService = ReturnType<typeof createRetrievalService>;
 
 export type RetrieveInput = GroupQuery & {
-  reranking: RerankingWish;
+  reranking: RerankingOptions;
   /** Of the passages together, where that is less than the usual budget. */
   contextTokens: number | null;
 };

@@ -1,4 +1,4 @@
-import { defaultRagConfig, type RagConfig } from '#src/domain/rag-config.ts';
+import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import type { DocumentGroup } from './retrieval.model.ts';
 
 /**

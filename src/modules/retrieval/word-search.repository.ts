@@ -4,8 +4,7 @@ import { isNarrow, type OpenedCounts, openedCounts, openedDocuments } from '#src
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
 import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
 import { type Shape, shape } from '#src/adapters/postgres/shapes.ts';
-import { BM25_B, BM25_K1, inverseDocumentFrequency } from '#src/domain/bm25.ts';
-import { CHUNKS_PER_BLOCK } from '#src/domain/postings.ts';
+import { BM25_B, BM25_K1, CHUNKS_PER_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import { type PassageHit, passageHit, type WordHit, wordHit } from './retrieval.model.ts';
 
@@ -70,7 +69,7 @@ type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; av
 const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
   / (p.frequency + :k1::float8 * (1 - :b::float8 + :b::float8 * p.length / :averageLength::float8))`;
 
-/** src/domain/postings.ts packs them. */
+/** src/domain/retrieval/bm25.ts packs them. */
 const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
 
 const isSearchable = `${isReadable} and d.active_generation is not null

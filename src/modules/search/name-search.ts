@@ -1,8 +1,7 @@
-import { fileExtension } from '#src/domain/document-format.ts';
-import { matchName, type NameMatch, wantedName } from '#src/domain/name-match.ts';
-import { hasPhrase } from '#src/domain/search-phrases.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { fileExtension } from '#src/domain/documents/formats.ts';
+import { matchName, type NameMatch, wantedName } from '#src/domain/retrieval/search-ranking.ts';
+import { type AnalyzeText, hasPhrase } from '#src/domain/text/words.ts';
 import type { NamesRepository } from './names.repository.ts';
 import type { SearchQuery } from './search-query.ts';
 

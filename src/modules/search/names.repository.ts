@@ -4,9 +4,8 @@ import { isNarrow, openedCounts, openedDocuments, openedHashes } from '#src/adap
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
 import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
 import { type Shape, shape } from '#src/adapters/postgres/shapes.ts';
-import type { WantedName } from '#src/domain/name-match.ts';
-import { maxRanked } from '#src/domain/search-ranking.ts';
-import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { maxRanked, type WantedName } from '#src/domain/retrieval/search-ranking.ts';
 import { type NameCandidate, nameCandidate } from './search.model.ts';
 
 /** Who may read no more has all their names compared: of a frequent word, others' documents would be most. */

@@ -1,5 +1,4 @@
-import { quotedPhrases } from '#src/domain/search-phrases.ts';
-import { type AnalyzeText, contentStems, type Term } from '#src/domain/text-analysis.ts';
+import { type AnalyzeText, contentStems, quotedPhrases, type Term } from '#src/domain/text/words.ts';
 
 export type SearchQuery = {
   text: string;

@@ -1,5 +1,5 @@
-import { ok } from '#src/http/answers.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { ok } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { searchDocumentsQuery, searchResultSchema, toSearchResultDto } from './search.schema.ts';
 import type { SearchService } from './search.service.ts';
 

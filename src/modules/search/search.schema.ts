@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { estimatedPageCount } from '#src/domain/page-map.ts';
-import { maxRanked } from '#src/domain/search-ranking.ts';
-import { idField, integerField } from '#src/http/fields.ts';
+import { estimatedPageCount } from '#src/domain/documents/pages.ts';
+import { maxRanked } from '#src/domain/retrieval/search-ranking.ts';
+import { idField, integerField } from '#src/http/request/fields.ts';
 import type { SearchHit } from './search.model.ts';
 
 export const searchDocumentsQuery = z.strictObject({

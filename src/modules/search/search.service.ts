@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
-import { beginningOf, markedPassage } from '#src/domain/search-preview.ts';
-import { rankDocuments } from '#src/domain/search-ranking.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { beginningOf, markedPassage } from '#src/domain/retrieval/search-preview.ts';
+import { rankDocuments } from '#src/domain/retrieval/search-ranking.ts';
+import type { AnalyzeText } from '#src/domain/text/words.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { FairQueue } from '#src/ports/limits.ts';
 import { createNameSearch } from './name-search.ts';

@@ -1,7 +1,6 @@
-import { hasPhrase } from '#src/domain/search-phrases.ts';
-import type { FoundText } from '#src/domain/search-ranking.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import type { FoundText } from '#src/domain/retrieval/search-ranking.ts';
+import { type AnalyzeText, hasPhrase } from '#src/domain/text/words.ts';
 import type { PassageHit, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { PassagePlace } from './search.model.ts';
 import type { SearchRepository } from './search.repository.ts';

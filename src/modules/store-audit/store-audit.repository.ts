@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { bigint, boolean, integer, integerArray, type Row } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
-import type { FindingKind } from '#src/domain/audit-report.ts';
+import type { FindingKind } from '#src/domain/documents/audit-report.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';

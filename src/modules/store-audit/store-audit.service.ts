@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { AuditPageInput } from '#src/contracts/store-audit.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { type AuditPage, type FindingKind, maxDeletions, withFinding } from '#src/domain/audit-report.ts';
+import { type AuditPage, type FindingKind, maxDeletions, withFinding } from '#src/domain/documents/audit-report.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import type { AuditPass } from '#src/domain/audit-report.ts';
-import { organizationOf } from '#src/domain/original-key.ts';
+import type { AuditPass } from '#src/domain/documents/audit-report.ts';
+import { organizationOf } from '#src/domain/documents/names.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import {

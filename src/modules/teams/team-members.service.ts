@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { can } from '#src/domain/policy.ts';
-import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, nameField, tierField } from '#src/http/fields.ts';
+import { idField, nameField, tierField } from '#src/http/request/fields.ts';
 import type { Team, TeamList, TeamMember, TeamMemberList } from './teams.model.ts';
 
 export const createTeamBody = z.strictObject({ name: nameField });

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { makeOnce } from '#src/domain/make-once.ts';
-import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/visibility.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { type ToolProvider, toolProviders } from '#src/domain/tool-providers.ts';
-import { type Tool, type ToolAction, tools } from '#src/domain/tools.ts';
+import { type Tool, type ToolAction, type ToolProvider, toolProviders, tools } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
 import { isConfigured, type ProviderAccesses } from './provider-access.ts';
 import type { ToolConnection } from './tool-connections.model.ts';

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
-import type { ToolProvider } from '#src/domain/tool-providers.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
+import type { ToolProvider } from '#src/domain/agents/tools.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { tools } from '#src/domain/tools.ts';
+import { tools } from '#src/domain/agents/tools.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialKeeper } from '#src/modules/credentials/credential-keeper.service.ts';

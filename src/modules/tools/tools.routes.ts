@@ -1,7 +1,7 @@
-import { can } from '#src/domain/policy.ts';
-import { noContent, ok, seeOther } from '#src/http/answers.ts';
-import { callbackQuery, consentReturnSchema, finishConsentBody } from '#src/http/consent-schemas.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { can } from '#src/domain/access/policy.ts';
+import { callbackQuery, consentReturnSchema, finishConsentBody } from '#src/http/request/fields.ts';
+import { noContent, ok, seeOther } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import type { ToolCatalogService } from './tool-catalog.service.ts';
 import type { ToolConnectionsService } from './tool-connections.service.ts';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { toolProviders } from '#src/domain/tool-providers.ts';
-import { idField } from '#src/http/fields.ts';
+import { toolProviders } from '#src/domain/agents/tools.ts';
+import { idField } from '#src/http/request/fields.ts';
 import type { ProviderView, ToolView } from './tool-catalog.service.ts';
 
 const providerIds = toolProviders.map(({ id }) => id);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { SourceFormat } from '#src/domain/document-format.ts';
+import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import type { AppError } from '#src/errors.ts';
 import type { ConvertedDocument } from '#src/ports/documents.ts';
 import {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import { defaultRagConfig } from '#src/domain/rag-config.ts';
+import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
 import { createDocumentTotalsRepository } from '#src/modules/documents/document-totals.repository.ts';
 import { documentTotalsMatchDocuments } from '#src/modules/store-audit/invariants/documents.ts';
 import { createTestDatabase } from '#test/support/services.ts';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import type { LogFilter } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
 import { addOrganization } from '#test/support/logged-chats.ts';

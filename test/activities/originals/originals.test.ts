@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import pLimit from 'p-limit';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createOriginalsService } from '#src/modules/originals/originals.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';

@@ -6,7 +6,13 @@ import { createStoreAuditActivities, type StoreAuditActivities } from '#activiti
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { AuditPageInput } from '#src/contracts/store-audit.ts';
-import { type AuditPage, type AuditReport, auditAfter, auditStart, auditSummary } from '#src/domain/audit-report.ts';
+import {
+  type AuditPage,
+  type AuditReport,
+  auditAfter,
+  auditStart,
+  auditSummary,
+} from '#src/domain/documents/audit-report.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';

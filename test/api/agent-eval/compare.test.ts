@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { z } from 'zod';
-import { problemSchema } from '#src/http/problem.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
 import { comparisonResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import {

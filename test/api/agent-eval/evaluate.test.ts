@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { problemSchema } from '#src/http/problem.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
 import type { Member } from '#test/support/client.ts';
 import {
   refusesOthers,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { problemSchema } from '#src/http/problem.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
 import { candidatesSchema } from '#src/modules/anchor-words/anchor-words.schema.ts';
 import { ingestText, loanAnchors, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { problemSchema } from '#src/http/problem.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
 import { anchorWordsSchema } from '#src/modules/anchor-words/anchor-words.schema.ts';
 import { loanAnchors, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { createRoundOpener } from '#src/modules/chat/round-opener.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
+import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';

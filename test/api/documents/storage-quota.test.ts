@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { problemSchema } from '#src/http/problem.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const AT_ONCE = 16;

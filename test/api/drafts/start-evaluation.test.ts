@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { problemSchema } from '#src/http/problem.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
 import { type VersionDto, versionSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { createApp } from '#src/app.ts';
-import type { Route } from '#src/http/route.ts';
+import type { Route } from '#src/http/routing/route.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { readinessSchema } from '#src/http/health.routes.ts';
+import { readinessSchema } from '#src/http/server/service.routes.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 

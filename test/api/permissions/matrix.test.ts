@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Access, Route } from '#src/http/route.ts';
+import type { Access, Route } from '#src/http/routing/route.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
 import { type Cast, createCast } from '#test/support/cast.ts';
 import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';

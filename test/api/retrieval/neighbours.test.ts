@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { RagConfig } from '#src/domain/rag-config.ts';
+import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 import {

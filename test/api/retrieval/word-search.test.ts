@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { bm25TermScore } from '#src/domain/bm25.ts';
-import { indexedText } from '#src/domain/chunk-document.ts';
-import { contentStems } from '#src/domain/text-analysis.ts';
+import { indexedText } from '#src/domain/documents/chunk-document.ts';
+import { bm25TermScore } from '#src/domain/retrieval/bm25.ts';
+import { contentStems } from '#src/domain/text/words.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
 import { ingestText } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { tools } from '#src/domain/tools.ts';
+import { tools } from '#src/domain/agents/tools.ts';
 import { toolListSchema } from '#src/modules/tools/tools.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { createChunker } from '#src/adapters/text/chunker.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { type ChunkSource, chunkDocument } from '#src/domain/chunk-document.ts';
-import { semanticWindows } from '#src/domain/semantic-chunking.ts';
+import { type ChunkSource, chunkDocument } from '#src/domain/documents/chunk-document.ts';
+import { semanticWindows } from '#src/domain/documents/semantic-chunking.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 const tools = { tokens: createTokenCounter(), analyze: createTextAnalyzer() };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { contentStems } from '#src/domain/text-analysis.ts';
+import { contentStems } from '#src/domain/text/words.ts';
 
 describe('text analyzer', () => {
   const analyze = createTextAnalyzer();

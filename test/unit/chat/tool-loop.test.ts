@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import pino from 'pino';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { type Tool, tools } from '#src/domain/tools.ts';
+import { type Tool, tools } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
 import type { RoundTool } from '#src/modules/chat/round-tools.ts';
 import type { ToolRound } from '#src/modules/chat/tool-caller.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { textFormat } from '#src/domain/document-format.ts';
+import { textFormat } from '#src/domain/documents/formats.ts';
 
 describe('the format of text', () => {
   const formatOf = (fileName: string, head: string) => textFormat({ fileName, head });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { foldEvents } from '#src/domain/alignment-events.ts';
+import { foldEvents } from '#src/domain/alignment/events.ts';
 import {
   type FoldState,
   foldRound,
@@ -9,7 +9,7 @@ import {
   type RoundScores,
   type StreakThresholds,
   stateClass,
-} from '#src/domain/alignment-fold.ts';
+} from '#src/domain/alignment/fold.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 import { initialReferenceState, type ReferenceState, referenceStep } from './reference-alignment-fold.ts';
 

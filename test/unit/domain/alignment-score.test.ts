@@ -1,18 +1,23 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { calibrationFor, scorerVersion } from '#src/domain/alignment-calibration.ts';
-import { type RoundTexts, scoreRound, textsToEmbed } from '#src/domain/alignment-round.ts';
+import { calibrationFor, scorerVersion } from '#src/domain/alignment/calibration.ts';
+import { createReadRefusal } from '#src/domain/alignment/refusal.ts';
+import {
+  clauseAfterSwitch,
+  isCourtesy,
+  type RoundTexts,
+  scoreRound,
+  textsToEmbed,
+} from '#src/domain/alignment/round.ts';
 import {
   type Anchor,
   containsPhrase,
   cosine,
   lexicalMatch,
+  rarity,
   scoreText,
   semanticMatch,
-} from '#src/domain/alignment-score.ts';
-import { clauseAfterSwitch, isCourtesy } from '#src/domain/alignment-text.ts';
-import { rarity } from '#src/domain/idf.ts';
-import { createReadRefusal } from '#src/domain/refusal.ts';
+} from '#src/domain/alignment/score.ts';
 
 const analyze = createTextAnalyzer();
 const stems = (text: string) => analyze(text).map((term) => term.stem);

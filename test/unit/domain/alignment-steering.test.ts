@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { foldRound, initialFoldState, type RoundScores } from '#src/domain/alignment-fold.ts';
-import { type FoldedRound, roundsToPrune, steeringFor } from '#src/domain/alignment-steering.ts';
+import { foldRound, initialFoldState, type RoundScores } from '#src/domain/alignment/fold.ts';
+import { type FoldedRound, roundsToPrune, steeringFor } from '#src/domain/alignment/steering.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 const agent = { persona: 'You are a bank clerk.', anchors: { loan: 5, card: 9, mortgage: 9 } };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { type AnchorCandidate, selectAnchorCandidates } from '#src/domain/anchor-expansion.ts';
+import { type AnchorCandidate, selectAnchorCandidates } from '#src/domain/alignment/anchor-words.ts';
 
 const analyze = createTextAnalyzer();
 const candidate = (word: string, relevance: number, vector: number[] = [1, 0]): AnchorCandidate => ({

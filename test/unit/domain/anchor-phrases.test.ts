@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { phrasesOf } from '#src/domain/anchor-phrases.ts';
+import { phrasesOf } from '#src/domain/alignment/anchor-words.ts';
 
 const analyze = createTextAnalyzer();
 const phrasesIn = (...texts: string[]) => phrasesOf(texts, analyze).map(({ phrase }) => phrase);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { bm25TermScore } from '#src/domain/bm25.ts';
+import { bm25TermScore } from '#src/domain/retrieval/bm25.ts';
 
 describe('BM25', () => {
   it('scores one term by the published formula', () => {

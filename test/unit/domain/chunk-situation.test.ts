@@ -6,7 +6,7 @@ import {
   maxSituationTokens,
   situationExcerpt,
   situationMessages,
-} from '#src/domain/chunk-situation.ts';
+} from '#src/domain/documents/chunk-document.ts';
 
 const tokens = createTokenCounter();
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { type Chunk, chunkBody } from '#src/domain/chunking.ts';
+import { type Chunk, chunkBody } from '#src/domain/documents/chunking.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { attribute, attributionScore, sharedWords, statementsOf } from '#src/domain/citations.ts';
+import { attribute, attributionScore, sharedWords, statementsOf } from '#src/domain/chat/citations.ts';
 
 describe('the sources of a reply that names none', () => {
   const passages = ['leave', 'office'];

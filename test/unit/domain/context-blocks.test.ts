@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { contextBlocks, visibleText } from '#src/domain/context-blocks.ts';
-import { contextualText } from '#src/domain/contextual-text.ts';
-import { pageNumberAt } from '#src/domain/page-map.ts';
+import { contextBlocks, visibleText } from '#src/domain/chat/context-blocks.ts';
+import { contextualText } from '#src/domain/documents/chunk-document.ts';
+import { pageNumberAt } from '#src/domain/documents/pages.ts';
 
 describe('context blocks', () => {
   it('marks the text as data between delimiters that carry the nonce', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { selectChunks } from '#src/domain/context-selection.ts';
+import { selectChunks } from '#src/domain/chat/context-window.ts';
 
 const ids = 'abcdefghijklmnop'.split('');
 

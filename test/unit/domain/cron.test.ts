@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { cronHasDays, cronMinutesApart } from '#src/domain/cron.ts';
+import { cronHasDays, cronMinutesApart } from '#src/domain/documents/imports.ts';
 
 describe('cronMinutesApart', () => {
   for (const [text, apart] of [

@@ -1,7 +1,12 @@
 import { expect } from 'chai';
-import { anchorWordProblems, spellAnchorWords } from '#src/domain/draft-anchor-words.ts';
-import { blankDraftFields, draftName, overlayFields } from '#src/domain/draft-fields.ts';
-import { missingForPublish } from '#src/domain/draft-readiness.ts';
+import {
+  anchorWordProblems,
+  blankDraftFields,
+  draftName,
+  missingForPublish,
+  overlayFields,
+  spellAnchorWords,
+} from '#src/domain/agents/drafts.ts';
 
 describe('the fields of a version', () => {
   const parent = { ...blankDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { halves, planBatches, poolVectors } from '#src/domain/embedding-batches.ts';
+import { halves, planBatches, poolVectors } from '#src/domain/documents/embedding.ts';
 
 describe('planBatches', () => {
   it('puts the longest first and keeps to both limits', () => {

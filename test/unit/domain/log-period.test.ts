@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type PeriodPart, partsOf } from '#src/domain/log-period.ts';
+import { type PeriodPart, periodParts } from '#src/domain/alignment/chat-logs.ts';
 
 const anyMoment = fc.date({
   min: new Date('2024-12-01T00:00:00Z'),
@@ -18,7 +18,7 @@ const holds = ({ from, until }: Pick<PeriodPart, 'from' | 'until'>, at: Date) =>
 
 describe('the parts of a period', () => {
   const partsAt = (from: string | null, until: string | null) =>
-    partsOf({ from: from === null ? null : new Date(from), until: until === null ? null : new Date(until) }).map(
+    periodParts({ from: from === null ? null : new Date(from), until: until === null ? null : new Date(until) }).map(
       (part) => `${part.span} ${part.from?.toISOString() ?? '…'} ${part.until?.toISOString() ?? '…'}`,
     );
 
@@ -55,7 +55,7 @@ describe('the parts of a period', () => {
   it('hold each moment of it once, and no other', () => {
     fc.assert(
       fc.property(anyEnd, anyEnd, anyMoment, (from, until, at) => {
-        const holding = partsOf({ from, until }).filter((part) => holds(part, at));
+        const holding = periodParts({ from, until }).filter((part) => holds(part, at));
         expect(holding.length).equal(holds({ from, until }, at) ? 1 : 0);
       }),
     );
@@ -64,7 +64,7 @@ describe('the parts of a period', () => {
   it('begin and end with the months and days that they are of', () => {
     fc.assert(
       fc.property(anyEnd, anyEnd, (from, until) => {
-        for (const part of partsOf({ from, until })) {
+        for (const part of periodParts({ from, until })) {
           const start = part.span === 'month' ? /-01T00:00:00\.000Z$/ : part.span === 'day' ? /T00:00:00\.000Z$/ : /Z$/;
           for (const end of [part.from, part.until]) if (end !== null) expect(end.toISOString()).match(start);
         }

@@ -1,8 +1,7 @@
-import { clauseAfterSwitch } from '#src/domain/alignment-text.ts';
-import { statementBefore } from '#src/domain/citation-markers.ts';
-import { statementsOf } from '#src/domain/citations.ts';
-import { parseBlocks } from '#src/domain/markdown-blocks.ts';
-import { sentences } from '#src/domain/sentences.ts';
+import { clauseAfterSwitch } from '#src/domain/alignment/round.ts';
+import { statementBefore, statementsOf } from '#src/domain/chat/citations.ts';
+import { parseBlocks } from '#src/domain/documents/markdown.ts';
+import { sentences } from '#src/domain/text/sentences.ts';
 
 /** Quadratic work on any of these takes minutes, so that the runner's own time limit fails the test. */
 const runs = [

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { parseBlocks } from '#src/domain/markdown-blocks.ts';
-import { sentences } from '#src/domain/sentences.ts';
+import { parseBlocks } from '#src/domain/documents/markdown.ts';
+import { sentences } from '#src/domain/text/sentences.ts';
 
 const kinds = (body: string) => parseBlocks(body).map((block) => block.kind);
 

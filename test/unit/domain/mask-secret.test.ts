@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { maskSecret } from '#src/domain/mask-secret.ts';
+import { maskSecret } from '#src/domain/access/credentials.ts';
 
 describe('maskSecret', () => {
   it('shows the first two and the last four characters', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/merge-groups.ts';
+import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/fusion.ts';
 
 const ids = 'abcdefghijklmnop'.split('');
 const modes: string[][] = [['words'], ['model-a'], ['model-b'], ['words', 'model-a'], ['words', 'model-b']];

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { alignPages } from '#src/domain/page-alignment.ts';
+import { alignPages } from '#src/domain/documents/pages.ts';
 import { seeded } from '#test/support/seeded.ts';
 
 const sentence = (of: string) => `The ${of} chapter tells how the ${of} came about and what became of the ${of}.`;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { passwordFaults } from '#src/domain/password-rule.ts';
+import { passwordFaults } from '#src/domain/access/credentials.ts';
 
 describe('passwordFaults', () => {
   const accepted = ['Abcdefgh1!', 'Abcdefg 1x', 'Ünïcode-Pässw0rd', `Aa1!${'x'.repeat(124)}`, 'Aa1🔑🔑🔑🔑🔑🔑🔑'];

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isBlank } from '#src/domain/plain-text.ts';
+import { isBlank } from '#src/domain/text/plain-text.ts';
 
 describe('isBlank', () => {
   it('is true for spaces and for characters that nobody sees', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { can } from '#src/domain/policy.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 
 const actor = (over: Partial<Actor> = {}): Actor => ({
   userId: 'ada',

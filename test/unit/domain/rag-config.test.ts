@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { defaultRagConfig, isOverlapBelowTarget, withChunking } from '#src/domain/rag-config.ts';
+import { defaultRagConfig, isOverlapBelowTarget, withChunking } from '#src/domain/documents/rag-config.ts';
 
 describe('the configuration of a document', () => {
   const defaults = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { calibratedModels } from '#src/domain/alignment-calibration.ts';
-import calibrations from '#src/domain/alignment-calibrations.json' with { type: 'json' };
-import { createReadRefusal, refusalKind, refusalOf } from '#src/domain/refusal.ts';
-import weights from '#src/domain/refusal-weights.json' with { type: 'json' };
+import { calibratedModels } from '#src/domain/alignment/calibration.ts';
+import calibrations from '#src/domain/alignment/calibrations.json' with { type: 'json' };
+import { createReadRefusal, refusalKind, refusalOf } from '#src/domain/alignment/refusal.ts';
+import weights from '#src/domain/alignment/refusal-weights.json' with { type: 'json' };
 
 describe('refusal detection', () => {
   const readRefusal = createReadRefusal(createTextAnalyzer(), 'all-minilm-l6-v2-int8-r2');
@@ -89,7 +89,7 @@ describe('what was fitted', () => {
   });
 
   it('was fitted with the idf table that ships', () => {
-    const table = readFileSync(new URL('../../../src/domain/idf-table.json', import.meta.url));
+    const table = readFileSync(new URL('../../../src/domain/alignment/idf-table.json', import.meta.url));
     const recorded = calibrations.flatMap(({ sources }) => sources).find(({ path }) => path.endsWith('idf-table.json'));
     expect(createHash('sha256').update(table).digest('hex')).to.equal(recorded?.sha256);
   });

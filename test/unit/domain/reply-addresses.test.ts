@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { marked } from 'marked';
-import { addressesIn } from '#src/domain/addresses.ts';
-import { createAddressRewriter, withoutAddresses } from '#src/domain/reply-addresses.ts';
+import { createAddressRewriter, withoutAddresses } from '#src/domain/chat/link-filter.ts';
+import { addressesIn } from '#src/domain/chat/urls.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const known = 'https://bank.example/rates?year=2026';

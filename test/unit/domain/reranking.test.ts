@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import type { RagConfig } from '#src/domain/rag-config.ts';
+import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 import {
   byRanking,
   byScore,
-  byScoreAndPlace,
+  byScoreAndRank,
   keepTopK,
   planReranking,
-  type RerankingWish,
-} from '#src/domain/reranking.ts';
+  type RerankingOptions,
+} from '#src/domain/retrieval/reranking.ts';
 
 type Reranking = RagConfig['reranking'];
 const on: Reranking = { enabled: true, rerankerType: 'cross_encoder', topK: 2 };
@@ -17,7 +17,7 @@ const noWish = { isEnabled: null, type: null };
 /** Hits, each of a document of its own group. */
 const hits = (...settings: Reranking[]) =>
   settings.map((reranking, index) => ({ index, reranking, signature: `group ${index}` }));
-const plan = (settings: Reranking[], wish: RerankingWish) => planReranking(hits(...settings), wish);
+const plan = (settings: Reranking[], wish: RerankingOptions) => planReranking(hits(...settings), wish);
 
 describe('planReranking', () => {
   it('follows the documents when the chat says nothing', () => {
@@ -70,11 +70,11 @@ describe('byScore', () => {
   });
 });
 
-describe('byScoreAndPlace', () => {
+describe('byScoreAndRank', () => {
   it('lets score and place count alike, and keeps the order of equals', () => {
     // 1/61 + 1/63, 1/62 + 1/62 and 1/63 + 1/61.
-    expect(byScoreAndPlace(['a', 'b', 'c', 'd'], [0.1, 0.5, 0.9])).deep.equal(['a', 'c', 'b', 'd']);
-    expect(byScoreAndPlace(['a', 'b', 'c'], [0.5, 0.9, 0.1])).deep.equal(['a', 'b', 'c']);
+    expect(byScoreAndRank(['a', 'b', 'c', 'd'], [0.1, 0.5, 0.9])).deep.equal(['a', 'c', 'b', 'd']);
+    expect(byScoreAndRank(['a', 'b', 'c'], [0.5, 0.9, 0.1])).deep.equal(['a', 'b', 'c']);
   });
 });
 

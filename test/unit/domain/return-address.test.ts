@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { returnAddress } from '#src/domain/return-address.ts';
+import { returnAddress } from '#src/domain/access/return-address.ts';
 
 describe('returnAddress', () => {
   const known = { home: 'https://app.example.com/console', origins: ['https://other.example.com:8443'] };

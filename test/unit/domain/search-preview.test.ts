@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { hasPhrase, quotedPhrases } from '#src/domain/search-phrases.ts';
-import { beginningOf, markedPassage } from '#src/domain/search-preview.ts';
+import { beginningOf, markedPassage } from '#src/domain/retrieval/search-preview.ts';
+import { hasPhrase, quotedPhrases } from '#src/domain/text/words.ts';
 
 const wanted =
   (...words: string[]) =>

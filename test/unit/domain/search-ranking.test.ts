@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type FoundDocument, maxRanked, rankDocuments } from '#src/domain/search-ranking.ts';
+import { type FoundDocument, maxRanked, rankDocuments } from '#src/domain/retrieval/search-ranking.ts';
 
 const found = fc.record({
   documentId: fc.uuid(),

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { chunkBody } from '#src/domain/chunking.ts';
-import { chunkSemantically, semanticWindows, subjectDistance } from '#src/domain/semantic-chunking.ts';
+import { chunkBody } from '#src/domain/documents/chunking.ts';
+import { chunkSemantically, semanticWindows, subjectDistance } from '#src/domain/documents/semantic-chunking.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();

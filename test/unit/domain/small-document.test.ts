@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { defaultRagConfig } from '#src/domain/rag-config.ts';
-import { isSmallDocument } from '#src/domain/small-document.ts';
+import { defaultRagConfig, isSmallDocument } from '#src/domain/documents/rag-config.ts';
 
 describe('isSmallDocument', () => {
   const config = defaultRagConfig({ embeddingModel: 'model', hasReranker: false });

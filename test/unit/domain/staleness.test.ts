@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { defaultRagConfig, type RagConfig } from '#src/domain/rag-config.ts';
-import { staleness } from '#src/domain/staleness.ts';
+import { defaultRagConfig, type RagConfig, staleness } from '#src/domain/documents/rag-config.ts';
 
 describe('staleness', () => {
   const config = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });

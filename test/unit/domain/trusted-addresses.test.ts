@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { standsIn } from '#src/domain/trusted-addresses.ts';
+import { standsIn } from '#src/domain/chat/urls.ts';
 
 describe('addresses that people wrote', () => {
   const texts = [

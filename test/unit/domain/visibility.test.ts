@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { can } from '#src/domain/policy.ts';
-import { type Actor, aclOf, keysOf, type Scope, visibilityOf } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/access/policy.ts';
+import { type Actor, aclOf, keysOf, type Scope, visibilityOf } from '#src/domain/access/visibility.ts';
 
 const actor = (over: Partial<Actor> = {}): Actor => ({
   userId: 'ada',

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { sourceAddress, webDocumentNames } from '#src/domain/web-document.ts';
+import { sourceAddress, webDocumentNames } from '#src/domain/documents/web-document.ts';
 
 describe('the source of a fetched document', () => {
   const cases: [string, string][] = [

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type ByteRange, parseByteRange } from '#src/http/byte-range.ts';
+import { type ByteRange, parseByteRange } from '#src/http/request/headers.ts';
 
 describe('parseByteRange', () => {
   const cases: [string | undefined, ByteRange | null | undefined][] = [

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { clientBlock, clientNetwork } from '#src/http/client-network.ts';
+import { clientBlock, clientNetwork } from '#src/http/request/headers.ts';
 
 describe('clientNetwork', () => {
   const cases = {

@@ -6,7 +6,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { expect } from 'chai';
 import pino from 'pino';
 import { loadCodecServerConfig } from '#src/config/codec-server-config.ts';
-import { createCodecApp } from '#src/http/codec-app.ts';
+import { createCodecApp } from '#src/http/server/codec-app.ts';
 import { createPayloadCodec } from '#src/temporal/payload-codec.ts';
 
 const key = `1:${randomBytes(32).toString('base64')}`;

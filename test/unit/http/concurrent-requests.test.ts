@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { noContent } from '#src/http/answers.ts';
-import { route } from '#src/http/route.ts';
+import { noContent } from '#src/http/response/answers.ts';
+import { route } from '#src/http/routing/route.ts';
 import { serveRoutes } from '#test/support/served-routes.ts';
 
 describe('concurrent requests', () => {

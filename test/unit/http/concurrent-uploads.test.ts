@@ -2,9 +2,9 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { buffer, text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { noContent } from '#src/http/answers.ts';
-import { createConcurrency } from '#src/http/concurrency.ts';
-import { multipart, route } from '#src/http/route.ts';
+import { noContent } from '#src/http/response/answers.ts';
+import { createConcurrency } from '#src/http/routing/limits.ts';
+import { multipart, route } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nsome bytes';

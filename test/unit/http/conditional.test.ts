@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { entityTag, namesTag } from '#src/http/conditional.ts';
+import { entityTag, namesTag } from '#src/http/request/headers.ts';
 
 describe('entity tags', () => {
   const tag = entityTag('{"a":1}');

@@ -3,10 +3,10 @@ import { expect } from 'chai';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { appError, requireVersion } from '#src/errors.ts';
-import { eventStream, file, noContent, ok, versioned } from '#src/http/answers.ts';
-import { idParam } from '#src/http/params.ts';
-import { problemSchema } from '#src/http/problem.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { eventStream, file, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 const things = { tag: 'things', summary: 'A thing of the tests' };

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { AppError } from '#src/errors.ts';
-import { idField, integerField } from '#src/http/fields.ts';
-import { toProblem } from '#src/http/problem.ts';
-import { validate } from '#src/http/validate.ts';
+import { idField, integerField } from '#src/http/request/fields.ts';
+import { validate } from '#src/http/request/validation.ts';
+import { toProblem } from '#src/http/response/problem.ts';
 
 describe('what is wrong with a field', () => {
   const schema = z.strictObject({

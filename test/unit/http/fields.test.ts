@@ -8,7 +8,7 @@ import {
   newPasswordField,
   oneLineField,
   textSwitchField,
-} from '#src/http/fields.ts';
+} from '#src/http/request/fields.ts';
 
 describe('fields of requests', () => {
   it('takes ids in any case and keeps one spelling of them', () => {

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { healthRoutes, readinessSchema } from '#src/http/health.routes.ts';
+import { healthRoutes, readinessSchema } from '#src/http/server/service.routes.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { until } from '#test/support/until.ts';
 

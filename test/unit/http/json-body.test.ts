@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { expect } from 'chai';
-import { readJsonBody } from '#src/http/json-body.ts';
+import { readJsonBody } from '#src/http/request/body.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 /** A request with this body, in two pieces. */

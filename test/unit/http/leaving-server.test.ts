@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { createLeavingServer, type LeavingServer } from '#src/http/leaving-server.ts';
+import { createGracefulServer, type GracefulServer } from '#src/http/server/servers.ts';
 
 describe('a server that leaves', () => {
   let server: Server;
-  let leaving: LeavingServer;
+  let leaving: GracefulServer;
   let agent: Agent;
   let port: number;
   /** Answers that are begun, and ended by the test. */
@@ -23,7 +23,7 @@ describe('a server that leaves', () => {
       res.writeHead(200).write('begun ');
       begun.push(res);
     });
-    leaving = createLeavingServer(server);
+    leaving = createGracefulServer(server);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     port = (server.address() as AddressInfo).port;

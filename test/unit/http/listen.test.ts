@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { ConfigError } from '#src/config.ts';
-import { listen } from '#src/http/listen.ts';
+import { listen } from '#src/http/server/servers.ts';
 
 describe('listen', () => {
   const settings = { host: 'HOST', port: 'PORT' };
@@ -32,7 +32,7 @@ describe('listen', () => {
   // Of documentation (RFC 5737), which no machine has, and of a link that is not named.
   for (const host of ['192.0.2.1', 'fe80::1']) {
     it(`names it where the host is another machine: ${host}`, async () => {
-      expect(await refusalAt({ host, port: 0 })).equal(`wrong setting HOST: ${host} is no address of this machine`);
+      expect(await refusalAt({ host, port: 0 })).equal(`wrong setting HOST: ${host} is not an address of this machine`);
     });
   }
 });

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { created, ok } from '#src/http/answers.ts';
-import { integerField } from '#src/http/fields.ts';
-import { createOpenApi } from '#src/http/openapi.ts';
-import { keysetQuery } from '#src/http/pagination.ts';
-import { idParam } from '#src/http/params.ts';
-import { multipart, multipartOrJson, route } from '#src/http/route.ts';
+import { integerField } from '#src/http/request/fields.ts';
+import { keysetQuery } from '#src/http/request/pagination.ts';
+import { idParam } from '#src/http/request/validation.ts';
+import { created, ok } from '#src/http/response/answers.ts';
+import { multipart, multipartOrJson, route } from '#src/http/routing/route.ts';
+import { createOpenApi } from '#src/http/server/openapi.ts';
 
 const node = z
   .strictObject({

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createCursors } from '#src/http/pagination.ts';
+import { createCursors } from '#src/http/request/pagination.ts';
 
 describe('cursors', () => {
   const cursors = createCursors('a signing key of the tests, long enough');

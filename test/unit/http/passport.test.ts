@@ -1,8 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import type { Actor } from '#src/domain/visibility.ts';
-import type { Authenticate } from '#src/http/authenticate.ts';
-import { createPassport } from '#src/http/passport.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { type Authenticate, createPassport } from '#src/http/request/authentication.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 describe('authentication of a request', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { preferredWaitSeconds, wantsFresh } from '#src/http/preferences.ts';
+import { preferredWaitSeconds, wantsFresh } from '#src/http/request/headers.ts';
 
 describe('what a client prefers', () => {
   const waits: [header: string | undefined, seconds: number | null][] = [

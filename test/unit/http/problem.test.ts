@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { appError, fieldError, listErrors } from '#src/errors.ts';
-import { problemHeaders, problemSchema, toAppError, toProblem } from '#src/http/problem.ts';
+import { problemHeaders, problemSchema, toAppError, toProblem } from '#src/http/response/problem.ts';
 
 describe('problem answers', () => {
   const request = { path: '/documents/1', requestId: 'r-1' };

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { fingerprintOf } from '#src/http/idempotency.ts';
-import { withoutSecrets } from '#src/http/secret-fields.ts';
+import { withoutSecrets } from '#src/http/request/body.ts';
+import { fingerprintOf } from '#src/http/routing/idempotency.ts';
 
 const secret = () => z.string().meta({ writeOnly: true });
 

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createSignInStrategy, type SignInStrategyDeps } from '#src/adapters/oauth/sign-in-strategy.ts';
 import { createIssuerCaller } from '#src/adapters/web/issuer-caller.ts';
 import { appError } from '#src/errors.ts';
-import { createPassport } from '#src/http/passport.ts';
+import { createPassport } from '#src/http/request/authentication.ts';
 import type { SignInAttempt } from '#src/ports/identity.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type IdentityProvider, startIdentityProvider } from '#test/support/identity-provider.ts';

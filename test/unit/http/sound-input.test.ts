@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { AppError } from '#src/errors.ts';
-import { soundInput } from '#src/http/sound-input.ts';
+import { soundInput } from '#src/http/request/validation.ts';
 
 function refusalOf(value: unknown): { code: string; path: string | undefined } {
   try {

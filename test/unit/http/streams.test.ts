@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { eventStream } from '#src/http/answers.ts';
-import type { Authenticate } from '#src/http/authenticate.ts';
-import { type Route, route } from '#src/http/route.ts';
+import type { Authenticate } from '#src/http/request/authentication.ts';
+import { eventStream } from '#src/http/response/answers.ts';
+import { type Route, route } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 describe('an open event stream', () => {

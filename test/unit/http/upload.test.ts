@@ -6,9 +6,9 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { appError, fieldError } from '#src/errors.ts';
-import { created } from '#src/http/answers.ts';
-import { integerField } from '#src/http/fields.ts';
-import { type IncomingFile, multipart, route } from '#src/http/route.ts';
+import { integerField } from '#src/http/request/fields.ts';
+import { created } from '#src/http/response/answers.ts';
+import { type IncomingFile, multipart, route } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 describe('uploads', () => {

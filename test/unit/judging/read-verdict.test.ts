@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { axesOfReply, promptAxes } from '#src/domain/judging/axes.ts';
 import type { JudgeTask } from '#src/domain/judging/judgement.ts';
-import { readVerdict } from '#src/domain/judging/read-verdict.ts';
 import { allowedScore } from '#src/domain/judging/rubric.ts';
+import { readVerdict } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
 
 const rationale = 'It answers the question.';

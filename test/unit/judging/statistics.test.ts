@@ -1,8 +1,7 @@
 import { expect } from 'chai';
-import { meanScore } from '#src/domain/judging/averages.ts';
-import { endOf } from '#src/domain/judging/eval-status.ts';
-import { isSameFamily } from '#src/domain/judging/model-family.ts';
-import { meanInterval, signTest, studentQuantile } from '#src/domain/judging/statistics.ts';
+import { isSameFamily } from '#src/domain/judging/eval-scores.ts';
+import { endOf } from '#src/domain/judging/outcome.ts';
+import { meanInterval, meanScore, signTest, studentQuantile } from '#src/domain/judging/statistics.ts';
 
 describe('the sign test', () => {
   for (const [wins, losses, p] of [

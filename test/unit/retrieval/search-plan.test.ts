@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { defaultRagConfig, type RagConfig } from '#src/domain/rag-config.ts';
+import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import type { DocumentGroup } from '#src/modules/retrieval/retrieval.model.ts';
 import { chooseOwnSearches, maxOwnSearches, planSearches } from '#src/modules/retrieval/search-plan.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
-import { route } from '#src/http/route.ts';
+import { route } from '#src/http/routing/route.ts';
 import { createClient } from '#test/support/client.ts';
 import { serveRoutes } from '#test/support/served-routes.ts';
 

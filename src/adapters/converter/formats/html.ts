@@ -1,7 +1,7 @@
 import { Readability } from '@mozilla/readability';
 import { DOMParser } from 'linkedom';
 import { parse, serialize } from 'parse5';
-import { looksLikeFeed } from '#src/domain/document-format.ts';
+import { looksLikeFeed } from '#src/domain/documents/formats.ts';
 import { decodeText, htmlEncoding } from '../decode-text.ts';
 import { checkNesting } from '../html-nesting.ts';
 import { htmlToMarkdown } from '../html-to-markdown.ts';

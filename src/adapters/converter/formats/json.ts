@@ -1,4 +1,4 @@
-import { fileExtension } from '#src/domain/document-format.ts';
+import { fileExtension } from '#src/domain/documents/formats.ts';
 import { decodeText } from '../decode-text.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 import { renderTable } from '../render-table.ts';

@@ -1,4 +1,4 @@
-import { codeLanguage } from '#src/domain/document-format.ts';
+import { codeLanguage } from '#src/domain/documents/formats.ts';
 import { decodeText } from '../decode-text.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 

@@ -2,8 +2,8 @@ import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import { bigint, boolean, double, integer, json, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment-fold.ts';
-import { roundSums } from '#src/domain/round-sums.ts';
+import { roundTotals } from '#src/domain/alignment/chat-logs.ts';
+import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
@@ -112,7 +112,7 @@ const loggedChat = pick(ChatModel, 'id', 'orgId');
 const indexedChat = shape({ ...loggedChat.columns, hasWrongWords: boolean() });
 const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
 
-const totalsOf = (table: string) => roundSums.map((column) => `${table}.${column}`).join(', ');
+const totalsOf = (table: string) => roundTotals.map((column) => `${table}.${column}`).join(', ');
 
 /**
  * One statement, so that both sides come from the same snapshot. Each scored round is counted in exactly one class:
@@ -158,7 +158,7 @@ const chatsWithWords = `
 const CHATS_PER_PAGE = 100;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
-const totals = [...states.map((state) => `${state}_chats`), ...roundSums];
+const totals = [...states.map((state) => `${state}_chats`), ...roundTotals];
 
 /** Subtracts the logs from their totals: every difference must be 0. */
 const wrongLogTotals = `
@@ -170,7 +170,7 @@ const wrongLogTotals = `
           select audience, agent_id, span, starts_on, ${totals.join(', ')} from log_totals where org_id = o.id
           union all
           select audience, agent_id, s.span, s.starts_on,
-                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...roundSums.map((column) => `-${column}`)].join(', ')}
+                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...roundTotals.map((column) => `-${column}`)].join(', ')}
           from chat_logs cross join lateral (values
             ('ever', date '0001-01-01'),
             ('month', date_trunc('month', started_at at time zone 'utc')::date),

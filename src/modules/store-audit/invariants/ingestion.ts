@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { bigint, boolean, integer, type Row } from '#src/adapters/postgres/columns.ts';
 import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { AuditPass, FindingKind } from '#src/domain/audit-report.ts';
+import type { AuditPass, FindingKind } from '#src/domain/documents/audit-report.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';

@@ -1,0 +1,105 @@
+import { type Actor, adminsKey, keysOf, visibilityOf } from './visibility.ts';
+
+type InOrganization = { orgId: string };
+/** A row with its access keys. */
+type Keyed = InOrganization & { acl: readonly string[] };
+/** `createdBy` is null for rows without an owner, such as root folders. */
+type Owned = InOrganization & { createdBy: string | null };
+type Shared = Keyed & Owned;
+/** Private to one user, even from admins. */
+type Held = InOrganization & { userId: string };
+/** Access to a job follows from the resource that it works on. */
+type JobTarget = Shared & { kind: string; chatId: string | null };
+/**
+ * A user with their teams. `isEntrusted`: added to the team by a user who could manage them. Team admins may add any
+ * member of the organization to their team, and must not gain the right to manage that member by doing so.
+ */
+type Colleague = InOrganization & {
+  isOrgAdmin: boolean;
+  teams: readonly { teamId: string; isEntrusted: boolean }[];
+};
+type Team = InOrganization & { teamId: string };
+
+const holdsKey = (actor: Actor, { acl }: Keyed): boolean => {
+  const keys = new Set(keysOf(actor));
+  return acl.some((key) => keys.has(key));
+};
+
+const owns = (actor: Actor, { createdBy }: Owned): boolean => createdBy === actor.userId;
+
+/** True for the owner; for shared rows also for org admins and for admins of one of its teams. */
+function manages(actor: Actor, row: Shared): boolean {
+  if (owns(actor, row)) return true;
+  const visibility = visibilityOf(row.acl);
+  if (visibility === 'personal') return false;
+  if (actor.isOrgAdmin) return true;
+  return visibility === 'team_level' && actor.teamAdminOf.some((id) => row.acl.includes(`team:${id}`));
+}
+
+const holds = (actor: Actor, { userId }: Held): boolean => userId === actor.userId;
+
+type ResourceOf = {
+  'organization:read': InOrganization;
+  'organization:administer': InOrganization;
+  'user:manage': Colleague;
+  'session:end': Held;
+  'team:list_members': Team;
+  'team:manage_members': Team;
+  'folder:read': Keyed;
+  'folder:write': Shared;
+  'document:read': Keyed;
+  'document:write': Shared;
+  'agent:read': Keyed;
+  'agent:write': Shared;
+  'agent:delete': Shared;
+  'draft:read': Keyed;
+  'draft:write': Owned;
+  'chat:read': Keyed;
+  'chat:write': Owned;
+  'connection:read': Held;
+  'connection:write': Held;
+  'job:read': Keyed;
+  'job:write': JobTarget;
+};
+
+export type Action = keyof ResourceOf;
+
+const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean } = {
+  'organization:read': () => true,
+  'organization:administer': ({ isOrgAdmin }) => isOrgAdmin,
+  // Change, disable and enable a user, and set their password.
+  'user:manage': ({ isOrgAdmin, teamAdminOf }, user) => {
+    if (isOrgAdmin) return true;
+    if (user.isOrgAdmin || user.teams.length === 0) return false;
+    return user.teams.every(({ teamId, isEntrusted }) => isEntrusted && teamAdminOf.includes(teamId));
+  },
+  'session:end': holds,
+  'team:list_members': ({ isOrgAdmin, teamIds }, { teamId }) => isOrgAdmin || teamIds.includes(teamId),
+  'team:manage_members': ({ isOrgAdmin, teamAdminOf }, { teamId }) => isOrgAdmin || teamAdminOf.includes(teamId),
+  'folder:read': holdsKey,
+  'folder:write': manages,
+  'document:read': holdsKey,
+  'document:write': manages,
+  'agent:read': holdsKey,
+  'agent:write': manages,
+  'agent:delete': (actor, agent) => owns(actor, agent) || (actor.isOrgAdmin && manages(actor, agent)),
+  'draft:read': holdsKey,
+  'draft:write': owns,
+  'chat:read': holdsKey,
+  'chat:write': owns,
+  'connection:read': holds,
+  'connection:write': holds,
+  'job:read': holdsKey,
+  'job:write': (actor, job) => {
+    if (job.kind === 'reembed' || job.acl.includes(adminsKey(job.orgId))) return actor.isOrgAdmin;
+    return job.chatId === null ? manages(actor, job) : owns(actor, job);
+  },
+};
+
+/**
+ * The authorization decision for a resource in memory. `readableBy` implements the `…:read` actions in SQL. Always false for a
+ * resource of another organization.
+ */
+export function can<A extends Action>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {
+  return resource.orgId === actor.orgId && rules[action](actor, resource);
+}

@@ -1,0 +1,22 @@
+/**
+ * Validates the URL to which a browser returns after a consent or sign-in, to prevent open redirects.
+ * @param home base URL without a trailing slash; null returns a path unchanged, which the browser resolves itself
+ * @returns a URL below `home` or of one of the origins, otherwise null
+ */
+export function returnAddress(
+  text: string,
+  { home, origins }: { home: string | null; origins: readonly string[] },
+): string | null {
+  // Browsers ignore these characters or read them as a slash, and would open another URL.
+  if (/[\\\s\p{C}]/u.test(text)) return null;
+  const isPath = text.startsWith('/') && !text.startsWith('//');
+  const base = home ?? 'http://path';
+  const url = URL.parse(isPath ? `${base}${text}` : text);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return null;
+  if (isPath && home === null) {
+    const path = url.href.slice(url.origin.length);
+    // Browsers read a leading `//` as the beginning of a host.
+    return url.origin === base && !path.startsWith('//') ? path : null;
+  }
+  return [home && URL.parse(home)?.origin, ...origins].includes(url.origin) ? url.href : null;
+}

@@ -1,0 +1,55 @@
+/** Who may read a row: its owner, the members of its teams, or all members of the organization. */
+export type Visibility = 'personal' | 'team_level' | 'org_level';
+
+/** The caller of a request, read from the database for each request and not from the token. */
+export type Actor = {
+  userId: string;
+  orgId: string;
+  isOrgAdmin: boolean;
+  teamIds: readonly string[];
+  teamAdminOf: readonly string[];
+  /** Teams whose content the caller may read: their own; for org admins all teams, including disabled ones. */
+  openTeamIds: readonly string[];
+};
+
+/** A caller with the request id that jobs, audit entries and logs record. */
+export type RequestActor = Actor & { requestId: string };
+
+/** Determines the access keys of a row. `createdBy` is null for rows without an owner, such as root folders. */
+export type Scope = {
+  orgId: string;
+  createdBy: string | null;
+  visibility: Visibility;
+  teamIds: readonly string[];
+};
+
+/**
+ * @returns the access keys of a row, stored in its column `acl`. A caller of the same organization may read the row if they
+ * hold one of its keys (see {@link keysOf}).
+ */
+export function aclOf(scope: Scope): string[] {
+  const keys = scope.createdBy === null ? [] : [`user:${scope.createdBy}`];
+  if (scope.visibility === 'team_level') keys.push(...scope.teamIds.map((id) => `team:${id}`));
+  if (scope.visibility === 'org_level') keys.push(`org:${scope.orgId}`);
+  return keys;
+}
+
+/** Access key that only org admins hold. */
+export const adminsKey = (orgId: string): string => `admins:${orgId}`;
+
+/** @returns the access keys that a caller holds: of the user, of each readable team, and of the organization */
+export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>): string[] {
+  const keys = [`user:${actor.userId}`, ...actor.openTeamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
+  return actor.isOrgAdmin ? [...keys, adminsKey(actor.orgId)] : keys;
+}
+
+export function hasLostKeys(before: Actor, now: Actor): boolean {
+  const held = new Set(keysOf(now));
+  return keysOf(before).some((key) => !held.has(key));
+}
+
+/** @returns the widest visibility that the access keys of a row grant */
+export function visibilityOf(acl: readonly string[]): Visibility {
+  if (acl.some((key) => key.startsWith('org:'))) return 'org_level';
+  return acl.some((key) => key.startsWith('team:')) ? 'team_level' : 'personal';
+}

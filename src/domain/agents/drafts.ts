@@ -1,0 +1,109 @@
+export type GoldenCase = { id: string; prompt: string; referenceAnswer: string };
+
+/** Weight (1 to 10) by word or phrase. */
+export type AnchorWords = Record<string, number>;
+
+/** Content of a draft version. Null means that nothing was chosen. */
+export type DraftFields = {
+  agentName: string;
+  agentPrompt: string;
+  tags: string[];
+  color: string | null;
+  iconName: string | null;
+  chatModel: string | null;
+  temperature: number;
+  maxTokens: number;
+  anchorWords: AnchorWords;
+  enabledTools: string[];
+  goldenCases: GoldenCase[];
+};
+
+/** Fields of a request: absent ones are inherited from the parent version, present ones replace it even if empty. */
+export type SentDraftFields = { [Field in keyof DraftFields]?: DraftFields[Field] | undefined };
+
+export const blankDraftFields: Readonly<DraftFields> = {
+  agentName: '',
+  agentPrompt: '',
+  tags: [],
+  color: null,
+  iconName: null,
+  chatModel: null,
+  temperature: 0.7,
+  maxTokens: 4096,
+  anchorWords: {},
+  enabledTools: [],
+  goldenCases: [],
+};
+
+export function overlayFields(parent: DraftFields, sent: SentDraftFields): DraftFields {
+  return {
+    agentName: sent.agentName ?? parent.agentName,
+    agentPrompt: sent.agentPrompt ?? parent.agentPrompt,
+    tags: sent.tags ?? parent.tags,
+    color: sent.color === undefined ? parent.color : sent.color,
+    iconName: sent.iconName === undefined ? parent.iconName : sent.iconName,
+    chatModel: sent.chatModel === undefined ? parent.chatModel : sent.chatModel,
+    temperature: sent.temperature ?? parent.temperature,
+    maxTokens: sent.maxTokens ?? parent.maxTokens,
+    anchorWords: sent.anchorWords ?? parent.anchorWords,
+    enabledTools: sent.enabledTools ?? parent.enabledTools,
+    goldenCases: sent.goldenCases ?? parent.goldenCases,
+  };
+}
+
+/** Name of a draft in lists, from its head version. */
+export function draftName(headAgentName: string): string {
+  return headAgentName.trim() || 'Untitled Draft';
+}
+
+export type MissingForPublish = { path: 'agent_prompt' | 'anchor_words' | 'chat_model'; message: string };
+
+/** @returns what prevents publishing a version; empty if it is ready. Without a model the deployment's default is used. */
+export function missingForPublish(
+  fields: Pick<DraftFields, 'agentPrompt' | 'anchorWords' | 'chatModel'>,
+  offeredModels: readonly string[],
+): MissingForPublish[] {
+  const missing: MissingForPublish[] = [];
+  if (fields.agentPrompt.trim() === '') missing.push({ path: 'agent_prompt', message: 'is blank' });
+  if (!Object.values(fields.anchorWords).some((weight) => weight > 0)) {
+    missing.push({ path: 'anchor_words', message: 'needs at least one word with a positive weight' });
+  }
+  if (fields.chatModel !== null && !offeredModels.includes(fields.chatModel)) {
+    missing.push({ path: 'chat_model', message: `${fields.chatModel} is not offered here` });
+  }
+  return missing;
+}
+
+export const maxAnchorWords = 200;
+const maxWordsOfAPhrase = 3;
+const maxPhraseLength = 100;
+
+/** Normalizes an anchor word: trimmed, single spaces, Unicode NFC. */
+export function anchorSpelling(word: string): string {
+  return word.normalize('NFC').trim().replace(/\s+/gu, ' ');
+}
+
+/** Validates anchor words. @returns the problems by word */
+export function anchorWordProblems(words: AnchorWords): { word: string; message: string }[] {
+  const problems: { word: string; message: string }[] = [];
+  const seen = new Set<string>();
+  for (const [word, weight] of Object.entries(words)) {
+    const spelling = anchorSpelling(word);
+    const key = spelling.toLowerCase();
+    if (spelling === '') problems.push({ word, message: 'is blank' });
+    else if (spelling.length > maxPhraseLength)
+      problems.push({ word, message: `is over ${maxPhraseLength} characters` });
+    else if (spelling.split(' ').length > maxWordsOfAPhrase) {
+      problems.push({ word, message: `has more than ${maxWordsOfAPhrase} words` });
+    } else if (seen.has(key)) problems.push({ word, message: 'is there twice' });
+    else if (!Number.isInteger(weight) || weight < 1 || weight > 10) {
+      problems.push({ word, message: 'needs a whole weight from 1 to 10' });
+    }
+    seen.add(key);
+  }
+  return problems;
+}
+
+export function spellAnchorWords(words: AnchorWords): AnchorWords {
+  return Object.fromEntries(Object.entries(words).map(([word, weight]) => [anchorSpelling(word), weight]));
+}

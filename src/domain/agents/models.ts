@@ -1,0 +1,50 @@
+export type ModelKind = 'chat' | 'embedding' | 'reranker';
+
+/** Models that providers also list but this service cannot use: images, audio, moderation, legacy completions. */
+const unusable =
+  /whisper|\btts\b|dall-e|image|audio|realtime|transcribe|moderation|\bsora\b|speech|diffusion|\bflux\b|\bclip\b|davinci|babbage|turbo-instruct/i;
+
+/** Guesses the kind of a model from its name, because OpenAI's list has only names. @returns null for unusable models */
+export function kindByName(id: string): ModelKind | null {
+  if (/rerank|cross-encoder|late-interaction/i.test(id)) return 'reranker';
+  if (/embed|minilm|mpnet|\b(bge|e5|gte|voyage)\b/i.test(id)) return 'embedding';
+  return unusable.test(id) ? null : 'chat';
+}
+
+/** US dollars per million tokens. */
+export type ModelPrice = { input: number; cachedInput: number; output: number };
+
+/** `version` names the price list, so that costs of old rounds can be explained. */
+export type VersionedPrice = ModelPrice & { version: string };
+
+/** Month of {@link listPrices}. Change it together with any price. */
+export const priceListVersion = '2025-06';
+/** Version of prices that the setting MODEL_PRICES adds or overrides. */
+export const settingsPriceVersion = `${priceListVersion}+settings`;
+
+/** Price of models that run on the deployment's own machine. */
+export const freeOfCharge: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
+
+/** OpenAI's list prices; the setting MODEL_PRICES adds to them and overrides them. */
+export const listPrices: Readonly<Record<string, ModelPrice>> = {
+  'extractive-1': freeOfCharge,
+  'gpt-4o': { input: 2.5, cachedInput: 1.25, output: 10 },
+  'gpt-4o-mini': { input: 0.15, cachedInput: 0.075, output: 0.6 },
+  'gpt-4.1': { input: 2, cachedInput: 0.5, output: 8 },
+  'gpt-4.1-mini': { input: 0.4, cachedInput: 0.1, output: 1.6 },
+  'gpt-4.1-nano': { input: 0.1, cachedInput: 0.025, output: 0.4 },
+  'text-embedding-3-small': { input: 0.02, cachedInput: 0.02, output: 0 },
+  'text-embedding-3-large': { input: 0.13, cachedInput: 0.13, output: 0 },
+};
+
+export function costUsd(
+  price: ModelPrice,
+  usage: { inputTokens: number; cachedInputTokens: number; completionTokens: number },
+): number {
+  const freshInputTokens = usage.inputTokens - usage.cachedInputTokens;
+  const dollarsPerMillion =
+    freshInputTokens * price.input +
+    usage.cachedInputTokens * price.cachedInput +
+    usage.completionTokens * price.output;
+  return dollarsPerMillion / 1_000_000;
+}

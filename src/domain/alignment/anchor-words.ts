@@ -1,0 +1,148 @@
+import { type AnalyzeText, contentStems } from '../text/words.ts';
+import { cosine, rarity } from './score.ts';
+
+/** A candidate for an anchor word. `relevance` is its similarity to the agent's topic. */
+export type AnchorCandidate = { word: string; relevance: number; vector: Float32Array };
+
+/** Measured: more candidates do not improve scores, fewer than 24 worsen them. */
+export const anchorCandidateCount = { min: 24, max: 40 } as const;
+
+const maxPhraseWords = 3;
+/** Weight of relevance against diversity. */
+const relevanceShare = 0.7;
+
+/**
+ * Selects candidates by maximal marginal relevance (Carbonell and Goldstein 1998), best first: at each step the one with the
+ * largest 0.7 · relevance − 0.3 · similarity to the nearest one selected. Only phrases of up to three words with a content
+ * word, each stemmed form once, none of `taken`.
+ */
+export function selectAnchorCandidates(
+  candidates: readonly AnchorCandidate[],
+  taken: readonly string[],
+  analyze: AnalyzeText,
+  limit: number = anchorCandidateCount.max,
+): string[] {
+  const remaining = distinctCandidates(candidates, taken, analyze).map((candidate) => ({ candidate, nearest: 0 }));
+  const selected: string[] = [];
+  while (selected.length < limit && remaining.length > 0) {
+    const gains = remaining.map(
+      ({ candidate, nearest }) => relevanceShare * candidate.relevance - (1 - relevanceShare) * nearest,
+    );
+    const best = gains.indexOf(Math.max(...gains));
+    const [chosen] = remaining.splice(best, 1);
+    if (!chosen) break;
+    selected.push(chosen.candidate.word);
+    for (const other of remaining) {
+      other.nearest = Math.max(other.nearest, cosine(other.candidate.vector, chosen.candidate.vector));
+    }
+  }
+  return selected;
+}
+
+/** Keeps the most relevant form of each stem. */
+function distinctCandidates(
+  candidates: readonly AnchorCandidate[],
+  taken: readonly string[],
+  analyze: AnalyzeText,
+): AnchorCandidate[] {
+  const stemForm = (word: string) =>
+    analyze(word)
+      .map((term) => term.stem)
+      .join(' ');
+  const seen = new Set(taken.map(stemForm));
+  return [...candidates]
+    .sort((a, b) => b.relevance - a.relevance || (a.word < b.word ? -1 : 1))
+    .filter(({ word }) => {
+      const form = stemForm(word);
+      const isNew = !seen.has(form);
+      seen.add(form);
+      const terms = analyze(word);
+      return isNew && terms.length <= maxPhraseWords && contentStems(terms).length > 0;
+    });
+}
+
+/** Each phrase has to be embedded, and further ones add nothing new. */
+const maxPhrases = 80;
+
+/** The word after one of these is usually a verb and not a topic: "you explain", "to sort", "never guess". */
+const beforeVerbs: ReadonlySet<string> = new Set(
+  'you i we they he she it who to please always never not also then must should can will may do'.split(' '),
+);
+
+/** Content words that name no topic. */
+const vague: ReadonlySet<string> = new Set(
+  `always never nothing something everything anything someone everyone anyone please politely briefly also then may must
+  can will should would could friendly helpful cheerful polite brief warm short answer answers tone`.split(/\s+/),
+);
+
+export type Phrase = { phrase: string; count: number; rarity: number };
+
+/**
+ * Extracts topic candidates: words and phrases of up to three adjacent words without stop words or punctuation between them,
+ * except verbs at the beginning of a sentence or after a pronoun. Frequent phrases of rare words come first.
+ */
+export function phrasesOf(texts: readonly string[], analyze: AnalyzeText): Phrase[] {
+  const found = new Map<string, Phrase>();
+  for (const text of texts) {
+    for (const phrase of phrasesIn(text, analyze)) {
+      const terms = analyze(phrase);
+      const key = terms.map(({ stem }) => stem).join(' ');
+      const known = found.get(key);
+      if (known !== undefined) known.count += 1;
+      else {
+        const mean = terms.reduce((sum, { stem }) => sum + rarity(stem), 0) / terms.length;
+        found.set(key, { phrase, count: 1, rarity: mean });
+      }
+    }
+  }
+  const weight = ({ count, rarity }: Phrase) => Math.log1p(count) * rarity;
+  return [...found.values()].sort((a, b) => weight(b) - weight(a)).slice(0, maxPhrases);
+}
+
+function* phrasesIn(text: string, analyze: AnalyzeText): Generator<string> {
+  for (const [sentence] of text.matchAll(/[^.!?。！？\n]+/gu)) {
+    let isBeginning = true;
+    for (const [clause] of sentence.matchAll(/[^;:,()"“”、，]+/gu)) {
+      const words = Array.from(clause.matchAll(/[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}'’/+&-]*/gu), ([word]) => word);
+      for (const [start, word] of words.entries()) {
+        const before = words[start - 1]?.toLowerCase();
+        const isVerb = before === undefined ? isBeginning && words.length > 1 : beforeVerbs.has(before);
+        if (!isVerb && isContent(word, analyze)) yield* runsFrom(words.slice(start, start + maxPhraseWords), analyze);
+      }
+      isBeginning = false;
+    }
+  }
+}
+
+function* runsFrom(words: readonly string[], analyze: AnalyzeText): Generator<string> {
+  for (let length = 1; length <= words.length; length += 1) {
+    const run = words.slice(0, length);
+    if (!isContent(run.at(-1) ?? '', analyze)) return;
+    yield run.map((word) => (/^\p{Lu}\p{Ll}+$/u.test(word) ? word.toLowerCase() : word)).join(' ');
+  }
+}
+
+function isContent(word: string, analyze: AnalyzeText): boolean {
+  const terms = analyze(word);
+  return (
+    /\p{L}{2}/u.test(word) &&
+    !vague.has(word.toLowerCase()) &&
+    terms.length > 0 &&
+    terms.every(({ isStopWord }) => !isStopWord)
+  );
+}
+
+/** Averaging over several topics makes the measure robust against one accidental similarity. */
+const nearestTopics = 3;
+
+/**
+ * @returns how relevant a word is to an agent's topics: the mean of its three largest cosines. The centroid of all topics, or
+ * the vector of a whole persona, works worse, because it is close to no particular question.
+ */
+export function topicRelevance(vector: Float32Array, topics: readonly Float32Array[]): number {
+  const nearest = topics
+    .map((topic) => cosine(vector, topic))
+    .sort((a, b) => b - a)
+    .slice(0, nearestTopics);
+  return nearest.reduce((sum, similarity) => sum + similarity, 0) / Math.max(1, nearest.length);
+}

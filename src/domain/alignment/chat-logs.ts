@@ -1,0 +1,62 @@
+/** Half-open: `from` inclusive, `until` exclusive; null means unbounded. */
+export type Period = { from: Date | null; until: Date | null };
+
+/**
+ * A part of a period. Totals are stored for all time, and for months and days (UTC); for the rest of a day (`moment`) chats
+ * are aggregated individually.
+ */
+export type PeriodPart = { span: 'ever' | 'month' | 'day' | 'moment' } & Period;
+
+/** Splits a period into at most five parts without gaps or overlaps. */
+export function periodParts({ from, until }: Period): PeriodPart[] {
+  if (from === null && until === null) return [{ span: 'ever', from, until }];
+  const months = { from: from && nextMonth(from), until: until && startOfMonth(until) };
+  if (isEmpty(months)) return daysOf({ from, until });
+  return [
+    ...(from === null ? [] : daysOf({ from, until: months.from })),
+    { span: 'month', ...months },
+    ...(until === null ? [] : daysOf({ from: months.until, until })),
+  ];
+}
+
+function daysOf({ from, until }: Period): PeriodPart[] {
+  const days = { from: from && nextDay(from), until: until && startOfDay(until) };
+  const parts: PeriodPart[] = isEmpty(days)
+    ? [{ span: 'moment', from, until }]
+    : [
+        { span: 'moment', from, until: days.from },
+        { span: 'day', ...days },
+        { span: 'moment', from: days.until, until },
+      ];
+  return parts.filter((part) => !isEmpty(part));
+}
+
+const isEmpty = ({ from, until }: Period): boolean => from !== null && until !== null && from >= until;
+
+const startOfDay = (at: Date): Date => new Date(Math.floor(at.getTime() / dayMs) * dayMs);
+const nextDay = (at: Date): Date => new Date(Math.ceil(at.getTime() / dayMs) * dayMs);
+const startOfMonth = (at: Date): Date => monthAt(at, 0);
+const nextMonth = (at: Date): Date => (startOfMonth(at) < at ? monthAt(at, 1) : at);
+
+const dayMs = 86_400_000;
+
+function monthAt(at: Date, more: number): Date {
+  const first = new Date(0);
+  // `Date.UTC` would read the years 0 to 99 as 1900 to 1999.
+  first.setUTCFullYear(at.getUTCFullYear(), at.getUTCMonth() + more, 1);
+  return first;
+}
+
+/** Columns that are summed over rounds, in chat logs and their totals. */
+export const roundTotals = [
+  'rounds',
+  'completed_rounds',
+  'stable_rounds',
+  'drift_rounds',
+  'refusal_rounds',
+  'ewma_sum',
+  'input_tokens',
+  'completion_tokens',
+  'cost_usd',
+  'latency_ms',
+];

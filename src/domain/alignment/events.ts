@@ -1,0 +1,74 @@
+import type { DroppedCitation } from '../chat/citations.ts';
+import { agentOffLimit, type FoldState, isDrift, type StreakThresholds } from './fold.ts';
+import type { RefusalKind } from './refusal.ts';
+
+export type DriftCause = 'user_streak' | 'agent_streak' | 'ewma';
+export type SteeringLevel = 'soft' | 'strong' | 'persona';
+
+/** An event of a round. Field names are those of the API. */
+export type AlignmentEventBody =
+  | { type: 'topic_off'; data: { streak: number } }
+  | { type: 'topic_on'; data: { streak: number } }
+  | { type: 'watch_entered'; data: Record<string, never> }
+  | { type: 'watch_cleared'; data: Record<string, never> }
+  | { type: 'drift_started'; data: { cause: DriftCause; streak: number; ewma: number } }
+  | { type: 'steering_applied'; data: { level: SteeringLevel } }
+  | { type: 'messages_pruned'; data: { message_ids: string[] } }
+  | { type: 'recovering'; data: Record<string, never> }
+  | { type: 'drift_resolved'; data: { rounds: number } }
+  | { type: 'refusal_detected'; data: { kind: RefusalKind; score: number } }
+  | { type: 'over_refusal'; data: { count: number } }
+  | { type: 'citation_dropped'; data: DroppedCitation }
+  | { type: 'retrieval_degraded'; data: { reason: string } }
+  | { type: 'scoring_degraded'; data: { reason: string } }
+  | { type: 'scoring_failed'; data: { reason: string } };
+
+/** An event as stored and returned by the API; `at` is ISO 8601. */
+export type AlignmentEvent = AlignmentEventBody & { round: number; at: string };
+
+/**
+ * Derives the events of one step of the fold. `topic_off` is reported for every off-topic message, `topic_on` for on-topic
+ * messages until the chat is stable again.
+ * @param round.refusal the refusal in this round, or null
+ */
+export function foldEvents(
+  previous: FoldState,
+  next: FoldState,
+  round: { neutral: boolean; refusal: { kind: RefusalKind; score: number } | null },
+  thresholds: StreakThresholds,
+): AlignmentEventBody[] {
+  const events: AlignmentEventBody[] = [];
+  if (round.refusal) events.push({ type: 'refusal_detected', data: round.refusal });
+  if (next.refusals >= overRefusalFrom) events.push({ type: 'over_refusal', data: { count: next.refusals } });
+  if (!round.neutral && next.userLabel === 'off') events.push({ type: 'topic_off', data: { streak: next.offStreak } });
+  if (!round.neutral && next.userLabel === 'on' && previous.state !== 'stable') {
+    events.push({ type: 'topic_on', data: { streak: next.onStreak } });
+  }
+  return [...events, ...transition(previous, next, thresholds)];
+}
+
+/** Consecutive refusals of on-topic messages that count as over-refusal. */
+export const overRefusalFrom = 2;
+
+function transition(previous: FoldState, next: FoldState, thresholds: StreakThresholds): AlignmentEventBody[] {
+  if (isDrift(previous.state)) {
+    if (!isDrift(next.state)) return [{ type: 'drift_resolved', data: { rounds: previous.driftRounds } }];
+    return isRecovering(next) && !isRecovering(previous) ? [{ type: 'recovering', data: {} }] : [];
+  }
+  if (isDrift(next.state)) return [driftStarted(next, thresholds)];
+  if (previous.state === next.state) return [];
+  return [{ type: next.state === 'watch' ? 'watch_entered' : 'watch_cleared', data: {} }];
+}
+
+/** True when user and agent are back on topic. */
+function isRecovering({ state, agentLabel }: FoldState): boolean {
+  return state === 'drift_recovering' && agentLabel === 'on';
+}
+
+function driftStarted(next: FoldState, thresholds: StreakThresholds): AlignmentEventBody {
+  const isUsers = next.state === 'drift_user';
+  const streak = isUsers ? next.offStreak : next.agentOffStreak;
+  const byStreak = isUsers ? streak >= thresholds.offTopic : streak >= agentOffLimit;
+  const streakCause = isUsers ? 'user_streak' : 'agent_streak';
+  return { type: 'drift_started', data: { cause: byStreak ? streakCause : 'ewma', streak, ewma: next.ewma } };
+}

@@ -1,0 +1,149 @@
+/** On or off the agent's topic. */
+export type TopicLabel = 'on' | 'off';
+/** State of a chat, ignoring refusals. */
+export type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
+/** State shown for a round and its chat. `refusal` applies to its round only; the drift state continues underneath. */
+export type EchoState = DriftState | 'refusal';
+/** Class of a scored round in the logs; each round is in exactly one. */
+export type StateClass = 'stable' | 'drift' | 'refusal';
+
+/**
+ * Scores of one round, 0 to 1. `neutral`: the user's message has no topic (a greeting, a yes). `refusal`: the agent
+ * declined, so its score is ignored.
+ */
+export type RoundScores = { user: number; agent: number; neutral: boolean; refusal: boolean };
+
+/** Consecutive off-topic user messages that start a drift, and on-topic ones that end it. */
+export type StreakThresholds = { offTopic: number; onTopic: number };
+
+/** State after a round: all that the next round depends on. Stored with each round. */
+export type FoldState = {
+  /** Score of this round, 0 to 1. */
+  alignmentScore: number;
+  /** Trend, 0 to 100. */
+  ewma: number;
+  userLabel: TopicLabel;
+  agentLabel: TopicLabel;
+  /** Consecutive off- and on-topic user messages; neutral ones do not count. */
+  offStreak: number;
+  onStreak: number;
+  /** Consecutive rounds in which the agent was off topic. */
+  agentOffStreak: number;
+  /** Consecutive on-topic user messages since the drift began. */
+  recovery: number;
+  /** Whether a low trend may start a drift. After a drift the trend must recover first (hysteresis). */
+  armed: boolean;
+  state: DriftState;
+  shown: EchoState;
+  /** Rounds of the current drift, including this one; 0 outside a drift. */
+  driftRounds: number;
+  /** Consecutive refusals of on-topic messages. */
+  refusals: number;
+};
+
+export const initialFoldState: FoldState = {
+  alignmentScore: 1,
+  ewma: 100,
+  userLabel: 'on',
+  agentLabel: 'on',
+  offStreak: 0,
+  onStreak: 0,
+  agentOffStreak: 0,
+  recovery: 0,
+  armed: true,
+  state: 'stable',
+  shown: 'stable',
+  driftRounds: 0,
+  refusals: 0,
+};
+
+// Two thresholds, so that scores near one of them do not make the label flicker (Schmitt trigger).
+const onTopicFrom = 0.5;
+const offTopicUnder = 0.35;
+const ewmaWeight = 0.3;
+/** Limits of the EWMA control chart, chosen by simulation: warn at 1.5 sigma, act at 3. */
+const watchUnder = 65;
+const driftUnder = 45;
+/** Consecutive off-topic replies that start a drift of the agent. */
+export const agentOffLimit = 2;
+
+/**
+ * Computes the state after a round. A pure fold: all states of a chat follow from its scores in round order, so they can be
+ * recomputed from any round on.
+ */
+export function foldRound(previous: FoldState, scores: RoundScores, thresholds: StreakThresholds): FoldState {
+  const alignmentScore = combinedScore(previous, scores);
+  const ewma = ewmaWeight * 100 * alignmentScore + (1 - ewmaWeight) * previous.ewma;
+  const userLabel = scores.neutral ? previous.userLabel : labelOf(scores.user, previous.userLabel);
+  const agentLabel = scores.refusal ? 'on' : labelOf(scores.agent, previous.agentLabel);
+  const measured: FoldState = {
+    ...previous,
+    ...userStreaks(previous, scores.neutral ? 'neutral' : userLabel),
+    alignmentScore,
+    ewma,
+    userLabel,
+    agentLabel,
+    agentOffStreak: agentLabel === 'on' ? 0 : previous.agentOffStreak + 1,
+    armed: previous.armed || ewma >= watchUnder,
+    refusals: scores.refusal && userLabel === 'on' ? previous.refusals + 1 : 0,
+  };
+  const next = isDrift(previous.state) ? stayOrLeave(measured, thresholds) : stayOrEnter(measured, thresholds);
+  return {
+    ...next,
+    shown: scores.refusal ? 'refusal' : next.state,
+    driftRounds: isDrift(next.state) ? previous.driftRounds + 1 : 0,
+  };
+}
+
+export function isDrift(state: EchoState): boolean {
+  return state.startsWith('drift_');
+}
+
+export function stateClass(state: EchoState): StateClass {
+  if (state === 'refusal') return 'refusal';
+  return isDrift(state) ? 'drift' : 'stable';
+}
+
+function combinedScore(previous: FoldState, scores: RoundScores): number {
+  if (scores.neutral) return previous.alignmentScore;
+  return scores.refusal ? scores.user : 0.5 * scores.user + 0.5 * scores.agent;
+}
+
+function labelOf(score: number, previous: TopicLabel): TopicLabel {
+  if (score >= onTopicFrom) return 'on';
+  return score < offTopicUnder ? 'off' : previous;
+}
+
+type UserStreaks = Pick<FoldState, 'offStreak' | 'onStreak' | 'recovery'>;
+
+function userStreaks({ offStreak, onStreak, recovery }: FoldState, turn: TopicLabel | 'neutral'): UserStreaks {
+  if (turn === 'neutral') return { offStreak, onStreak, recovery };
+  if (turn === 'off') return { offStreak: offStreak + 1, onStreak: 0, recovery: 0 };
+  return { offStreak: 0, onStreak: onStreak + 1, recovery: recovery + 1 };
+}
+
+function stayOrEnter(now: FoldState, thresholds: StreakThresholds): FoldState {
+  const trendFell = now.armed && now.ewma < driftUnder;
+  const userIsOff = now.userLabel === 'off';
+  const byUser = now.offStreak >= thresholds.offTopic || (trendFell && userIsOff);
+  const byAgent = isAgentDrifting(now) || (trendFell && !userIsOff);
+  if (byUser) return { ...now, state: 'drift_user', recovery: 0 };
+  if (byAgent) return { ...now, state: 'drift_agent', recovery: 0 };
+  const isUneasy = now.offStreak > 0 || now.agentOffStreak > 0 || now.ewma < watchUnder;
+  return { ...now, state: isUneasy ? 'watch' : 'stable' };
+}
+
+function stayOrLeave(now: FoldState, thresholds: StreakThresholds): FoldState {
+  if (now.userLabel === 'off') return { ...now, state: 'drift_user' };
+  if (now.agentLabel === 'off') {
+    const isAgents = isAgentDrifting(now) || now.state === 'drift_agent';
+    return { ...now, state: isAgents ? 'drift_agent' : 'drift_recovering' };
+  }
+  if (now.recovery < thresholds.onTopic || now.ewma < driftUnder) return { ...now, state: 'drift_recovering' };
+  const isUp = now.ewma >= watchUnder;
+  return { ...now, state: isUp ? 'stable' : 'watch', armed: isUp, offStreak: 0, agentOffStreak: 0 };
+}
+
+function isAgentDrifting(now: FoldState): boolean {
+  return now.agentOffStreak >= agentOffLimit && now.userLabel === 'on';
+}

@@ -1,0 +1,157 @@
+import { sentences } from '../text/sentences.ts';
+import type { AnalyzeText } from '../text/words.ts';
+import type { TopicLabel } from './fold.ts';
+import head from './refusal-weights.json' with { type: 'json' };
+
+/** Number of phrases at the beginning of a reply that refuse on principle ("should not") or for lack of ability ("cannot"). */
+export type RefusalWording = { policy: number; capability: number };
+
+const adverbs = String.raw`(?:\s+(?:really|simply|also|just|personally|currently|therefore|actually))*`;
+const unwilling = '(?:not (?:able|allowed|permitted|willing|comfortable|going)|unable)';
+const improper = '(?:appropriate|ethical|respectful|acceptable|okay|healthy|justified)';
+
+/** Refusals on principle. "I can't find …" is an answer and no refusal. */
+const policy = anyOf(
+  String.raw`\b(?:i|we)${adverbs}\s+(?:can(?:no|['’])?t|can not)\b(?! (?:find|locate|see)\b)`,
+  String.raw`\b(?:i|we)${adverbs}\s+(?:won['’]?t|will not|must not|should not|shouldn['’]?t|(?:(?:must|have to) )?(?:refuse|decline))\b`,
+  String.raw`\b(?:i['’]m|i am|we['’]re|we are)${adverbs} ${unwilling}\b`,
+  String.raw`\bdo(?: not|n['’]?t) (?:feel comfortable|condone|promote|support|encourage)\b`,
+  String.raw`\b(?:it(?:['’]s| is| would be)?|this is|that is) (?:(?:not|never) (?:\w+ (?:or|and|to) )?${improper}|inappropriate|unethical)\b`,
+  String.raw`\bis (?:never|not) (?:an? )?(?:\w+ or )?${improper}\b`,
+  String.raw`\bi do(?: not|n['’]t) think (?:it|that)(?:['’]s| is)? (?:accurate or )?(?:${improper}|accurate|fair|a valid)\b`,
+  String.raw`\bi strongly (?:disagree|advise against|urge|discourage|condemn)\b`,
+  String.raw`\b(?:against|violat\w+) (?:my|our|the|any)?\s*(?:programming|guidelines|polic\w+|principles|values|ethic\w*|terms|law)\b`,
+  String.raw`\bnot (?:something|a topic|a request|an area) (?:that )?i (?:can|am able)\b`,
+  String.raw`\b(?:outside|beyond) (?:of )?(?:my|the) (?:scope|area|expertise|role)\b`,
+);
+
+/** Refusals for lack of ability. */
+const capability = anyOf(
+  String.raw`\bi do(?: not|n['’]t) (?:have|possess|hold) (?:any )?(?:access|the ability|real-time|personal|opinions|beliefs|feelings|emotions|preferences|experiences)\b`,
+  String.raw`\b(?:i['’]m|i am) (?:just |only |merely )?an? (?:ai|artificial intelligence|(?:large )?language model|virtual assistant)\b`,
+  String.raw`\bas an? (?:ai )?(?:language model|text-based ai)\b`,
+);
+
+function anyOf(...patterns: string[]): RegExp {
+  return new RegExp(patterns.join('|'), 'gi');
+}
+
+/** Replies refuse at their beginning; later sentences only repeat, soften or explain. */
+const sentencesRead = 3;
+const charactersOfWording = 600;
+
+/** The phrases were chosen on XSTest v2 (2,250 replies of five models labelled by people, CC BY 4.0). */
+export function refusalWording(reply: string): RefusalWording {
+  const text = reply.trimStart().slice(0, charactersOfWording);
+  const opening = text.slice(0, sentences(text).at(sentencesRead - 1)?.end);
+  return { policy: [...opening.matchAll(policy)].length, capability: [...opening.matchAll(capability)].length };
+}
+
+const charactersOfGrams = 400;
+const longestGram = 3;
+/** Raises the weight of an embedding's many small numbers beside a handful of words. */
+const embeddingScale = 2;
+
+/** N-grams (one to three stems) of the refusal model, and the inverse document frequency of each. */
+export type RefusalVocabulary = { grams: readonly string[]; rarity: readonly number[] };
+
+/** Sparse features of a reply: n-grams, the two counts of phrases, the embedding. */
+export type RefusalFeatures = { indexes: Uint32Array; values: Float64Array };
+
+export type ReadRefusalFeatures = (
+  reply: string,
+  wording: RefusalWording,
+  vector: Float32Array | null,
+) => RefusalFeatures;
+
+/** Counts the n-grams (one to three stems) at the beginning of a reply. */
+export function openingGrams(reply: string, analyze: AnalyzeText): Map<string, number> {
+  const stems = analyze(reply.trimStart().slice(0, charactersOfGrams)).map((term) => term.stem);
+  const counts = new Map<string, number>();
+  for (let length = 1; length <= longestGram; length++) {
+    for (let start = 0; start + length <= stems.length; start++) {
+      const gram = stems.slice(start, start + length).join(' ');
+      counts.set(gram, (counts.get(gram) ?? 0) + 1);
+    }
+  }
+  return counts;
+}
+
+/** Features: TF-IDF of the known n-grams as a unit vector, the counts of phrases, and the embedding times 2. */
+export function createRefusalFeatures({ grams, rarity }: RefusalVocabulary, analyze: AnalyzeText): ReadRefusalFeatures {
+  const indexOf = new Map(grams.map((gram, index) => [gram, index]));
+  return (reply, wording, vector) => {
+    const indexes: number[] = [];
+    const values: number[] = [];
+    for (const [gram, count] of openingGrams(reply, analyze)) {
+      const index = indexOf.get(gram);
+      if (index === undefined) continue;
+      indexes.push(index);
+      values.push(count * (rarity[index] ?? 0));
+    }
+    const length = Math.hypot(...values);
+    const scaled = values.map((value) => value / length);
+    indexes.push(grams.length, grams.length + 1);
+    scaled.push(wording.policy, wording.capability);
+    vector?.forEach((value, i) => {
+      indexes.push(grams.length + 2 + i);
+      scaled.push(embeddingScale * value);
+    });
+    return { indexes: Uint32Array.from(indexes), values: Float64Array.from(scaled) };
+  };
+}
+
+/** σ(w · x + intercept); the intercept is the last weight. */
+export function refusalProbability({ indexes, values }: RefusalFeatures, weights: ArrayLike<number>): number {
+  let margin = weights[weights.length - 1] ?? 0;
+  for (let i = 0; i < indexes.length; i++) margin += (weights[indexes[i] ?? -1] ?? 0) * (values[i] ?? 0);
+  return 1 / (1 + Math.exp(-margin));
+}
+
+/** Why an agent declined: the request was off its topic, it should not, or it cannot. */
+export type RefusalKind = 'scope' | 'policy' | 'capability';
+/** `score` is the probability that the reply declines, 0 to 1. */
+export type Refusal = { kind: Exclude<RefusalKind, 'scope'>; score: number };
+
+/**
+ * Probability that a reply declines, and the kind of refusal. `decidedBy`: its wording, which is final, or the model that was
+ * fitted to human labels.
+ */
+export type RefusalReading = Refusal & { decidedBy: 'wording' | 'model' };
+
+export type ReadRefusal = (reply: string, vector: Float32Array | null) => RefusalReading;
+
+const refusalFrom = 0.5;
+
+/** Changes whenever the same reply could get another reading. */
+export const refusalVersion = head.version;
+
+/**
+ * Detects refusals. A phrase that refuses on principle in the first three sentences decides with score 1. Phrases of a lack of
+ * ability ("as a language model …") also begin answers, so they are only evidence: all other replies are classified by a
+ * logistic regression over first words, phrases and embedding, or, without an embedding, by one that was fitted to words
+ * alone. scripts/fit-alignment.ts computes the weights.
+ * @param embeddingModel model of the reply vectors; they are ignored unless the weights were fitted to this model
+ */
+export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string): ReadRefusal {
+  const features: ReadRefusalFeatures = createRefusalFeatures(head, analyze);
+  const knowsVectors = embeddingModel === head.modelId;
+  return (reply, replyVector) => {
+    const vector = knowsVectors ? replyVector : null;
+    const wording = refusalWording(reply);
+    if (wording.policy > 0) return { kind: 'policy', score: 1, decidedBy: 'wording' };
+    const weights = vector === null ? head.weightsOfWords : head.weights;
+    const score = refusalProbability(features(reply, wording, vector), weights);
+    return { kind: wording.capability > 0 ? 'capability' : 'policy', score, decidedBy: 'model' };
+  };
+}
+
+/** @returns the refusal, or null if the reading is below the threshold */
+export function refusalOf({ kind, score }: Refusal): Refusal | null {
+  return score >= refusalFrom ? { kind, score } : null;
+}
+
+/** Declining an off-topic request is correct behaviour, so it has its own kind. */
+export function refusalKind(refusal: Refusal, userLabel: TopicLabel): RefusalKind {
+  return userLabel === 'off' ? 'scope' : refusal.kind;
+}

@@ -1,0 +1,164 @@
+import { sentences } from '../text/sentences.ts';
+import { type AnalyzeText, contentStems, type Term } from '../text/words.ts';
+import type { AlignmentCalibration } from './calibration.ts';
+import { type ReadRefusal, type RefusalReading, refusalOf } from './refusal.ts';
+import { type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
+
+/**
+ * The texts of a round, and those of the previous round that it may continue; null if there are none. A reply that declined
+ * counts as none.
+ */
+export type RoundTexts = { user: string; agent: string; previousUser: string | null; previousReply: string | null };
+
+/** `isDegraded`: scored without embeddings. */
+export type ScoredRound = {
+  user: number;
+  agent: number;
+  neutral: boolean;
+  refusal: RefusalReading;
+  isDegraded: boolean;
+};
+
+export type RoundScoring = {
+  /** @returns the embedding of a text of `textsToEmbed`; null while the embedder is unavailable */
+  vectorOf: (text: string) => Float32Array | null;
+  analyze: AnalyzeText;
+  calibration: AlignmentCalibration;
+  readRefusal: ReadRefusal;
+};
+
+/** A message with fewer words, or fewer content words, may only make sense together with the previous round. */
+const shortTurn = 8;
+const fewContentWords = 4;
+const shortReply = 20;
+/** Factor for scores that come from context. */
+const contextShare = 0.8;
+/** Minimum cosine at which a reply counts as an answer to the question. */
+const answersFrom = 0.3;
+const minContentWords = 2;
+/** Longest context; longer sentences name their topic themselves. */
+const contextCharacters = 400;
+
+type Parts = { user: string; agent: string; continuations: string[]; isSwitch: boolean };
+
+/** @returns the texts whose embeddings `scoreRound` needs */
+export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] {
+  const { user, agent, continuations } = partsOf(texts, analyze);
+  return [...new Set([user, agent, ...continuations].map(embeddedPart))];
+}
+
+/**
+ * Scores a round against the agent's anchors.
+ * - If the message announces a change of topic, only the new topic is scored.
+ * - A short message also scores as a continuation of the user's previous message, or of the last sentence of the previous
+ *   reply: 0.8 times the score of both together.
+ * - If the reply answers the question, the question also scores 0.8 times the reply, and a short reply 0.8 times the question.
+ * - A courtesy, or a message without anchors and with fewer than two content words, is neutral unless it announces a change
+ *   of topic.
+ */
+export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scoring: RoundScoring): ScoredRound {
+  const { analyze, calibration, readRefusal } = scoring;
+  const vectorOf = (text: string) => scoring.vectorOf(embeddedPart(text));
+  const parts = partsOf(texts, analyze);
+  const score = (text: string) =>
+    scoreText({ stems: stemsOf(text, analyze), vector: vectorOf(text) }, anchors, calibration);
+  const refusal = readRefusal(texts.agent, vectorOf(parts.agent));
+  const user = Math.max(score(parts.user), ...parts.continuations.map((text) => contextShare * score(text)));
+  const agent = score(parts.agent);
+  const isAnswered = isNear(vectorOf(parts.user), vectorOf(parts.agent));
+  const isShortReply = analyze(parts.agent).length < shortReply;
+  return {
+    user: isAnswered && refusalOf(refusal) === null ? Math.max(user, contextShare * agent) : user,
+    agent: isAnswered && isShortReply ? Math.max(agent, contextShare * user) : agent,
+    neutral: !parts.isSwitch && isNeutral(parts.user, anchors, analyze),
+    refusal,
+    isDegraded: vectorOf(parts.user) === null || vectorOf(parts.agent) === null,
+  };
+}
+
+function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analyze: AnalyzeText): Parts {
+  const newTopic = clauseAfterSwitch(user);
+  if (newTopic !== null) return { user: newTopic, agent, continuations: [], isSwitch: true };
+  const continuations: string[] = [];
+  if (isShortTurn(analyze(user))) {
+    // The topic that the previous message abandoned is not continued.
+    if (previousUser !== null) continuations.push(`${clauseAfterSwitch(previousUser) ?? previousUser}\n${user}`);
+    if (previousReply !== null) continuations.push(`${lastSentence(previousReply)}\n${user}`);
+  }
+  return { user, agent, continuations, isSwitch: false };
+}
+
+function lastSentence(text: string): string {
+  const end = text.trimEnd().slice(-contextCharacters);
+  return end.slice(sentences(end).at(-1)?.start);
+}
+
+/** Example: "How often do I need to oil it then" has eight words, but only three content words. */
+function isShortTurn(terms: readonly Term[]): boolean {
+  return terms.length < shortTurn || contentStems(terms).length < fewContentWords;
+}
+
+/**
+ * Whether the reply answers the question. "Two years." does not mention loans, but answers how long one runs; "Can I take a
+ * power bank?" does not mention flights, but its reply does.
+ */
+function isNear(question: Float32Array | null, reply: Float32Array | null): boolean {
+  return question !== null && reply !== null && cosine(question, reply) >= answersFrom;
+}
+
+function isNeutral(text: string, anchors: readonly Anchor[], analyze: AnalyzeText): boolean {
+  const terms = analyze(text);
+  const stems = terms.map((term) => term.stem);
+  if (anchors.some((anchor) => containsPhrase(stems, anchor.stems))) return false;
+  return isCourtesy(text) || contentStems(terms).length < minContentWords;
+}
+
+function stemsOf(text: string, analyze: AnalyzeText): string[] {
+  return analyze(text).map((term) => term.stem);
+}
+
+/** Words without a topic: greetings, thanks, yes and no. */
+const neutralWords: ReadonlySet<string> = new Set(
+  `hi hello hey hiya yo greetings good morning afternoon evening night day bye goodbye cheers welcome
+  thanks thank thx ty you very much so a lot many appreciate it that's that is
+  yes yeah yep yup no nope nah ok okay k sure fine alright all right great perfect cool nice awesome excellent wonderful
+  please sorry got i see understood makes sense of course exactly correct indeed absolutely definitely maybe hmm
+  oh ah wow haha lol how are what's up well go on continue more`.split(/\s+/),
+);
+
+const words = /[\p{L}\p{M}\p{N}]+(?:['’][\p{L}]+)*/gu;
+
+/** Whether all words of a message are courtesy or assent. */
+export function isCourtesy(text: string): boolean {
+  return Array.from(text.toLowerCase().replaceAll('’', "'").matchAll(words)).every(([word]) => neutralWords.has(word));
+}
+
+/** Characters; about 1,500 tokens, and at most 6,000 for any script. */
+const maxEmbeddedLength = 6_000;
+
+/** Shortens a long text to its beginning, middle and end for embedding. */
+export function embeddedPart(text: string): string {
+  if (text.length <= maxEmbeddedLength) return text;
+  const third = maxEmbeddedLength / 3;
+  const middle = (text.length - third) / 2;
+  const parts = [text.slice(0, third), text.slice(middle, middle + third), text.slice(-third)];
+  return parts.join('\n').toWellFormed();
+}
+
+// Repetitions are bounded where something may follow them, so that 30,000 times "please" or as many spaces do not take
+// quadratic time.
+const dismissal = String.raw`(?:^|[.!?;,:\n—–-][^\S\n]{0,9}|\b(?:ok|okay|well|so|please|alright|actually|now|just)\s+)(?:(?:please|let['’]s|just)\s+){0,3}(?:forget|never\s?mind|enough|no more|stop talking|drop|leave|skip|put)\s{1,9}(?:(?:about|of|with)\s{1,9})?[^.!?,;:\n—–]{0,200}(?:[.!?,;:\n—–]{1,9}\s*(?:(?:and|but|so|now|then|instead,?)\s+){0,3}|\s{1,9}and\s{1,9}(?=let|can|could|tell|talk|i\b|what|how))`;
+const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we should|i(?:['’]d| would) (?:like|rather|prefer)(?: to)?|i want to)\s+(?:(?:now|instead|please|just|rather)\s+){0,3}(?:talk|speak|chat|discuss|switch|move on|change|turn|go)\b(?:\s+(?:back|instead|now|the|topics?|subjects?)){0,4}\s*(?:about|over to|to|onto|on)?\s+`;
+const announcement = String.raw`\b(?:changing|to change|switching|on) (?:the |another |a different |an unrelated |a totally different )?(?:subjects?|topics?|note)\b[\s,:.—–-]{0,9}(?:to\s+)?`;
+const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');
+
+/**
+ * Extracts the new topic of a message that announces a change of topic ("Forget the loan, let's talk about football" →
+ * "football"). @returns null if it announces none
+ */
+export function clauseAfterSwitch(text: string): string | null {
+  const cue = [...text.matchAll(switchCues)].at(-1);
+  if (!cue) return null;
+  const clause = text.slice(cue.index + cue[0].length).trim();
+  return /[\p{L}\p{N}]/u.test(clause) ? clause : null;
+}

@@ -1,0 +1,98 @@
+import { inverseDocumentFrequency } from '../retrieval/bm25.ts';
+import type { AlignmentCalibration } from './calibration.ts';
+import table from './idf-table.json' with { type: 'json' };
+
+/** An anchor word or phrase: stems in order, weight 1 to 10, embedding if available. */
+export type Anchor = { stems: readonly string[]; weight: number; vector: Float32Array | null };
+
+/** A text to score: stems in order, embedding if available. */
+export type ScoredText = { stems: readonly string[]; vector: Float32Array | null };
+
+/** Exponent by which the nearest anchors outweigh the others. */
+const softmaxSharpness = 10;
+const meanLexicalWeight = 2.2;
+const lexicalScale = 1.5;
+
+/**
+ * @returns how much a text is about the agent's topic, 0 to 1: σ(semantic · sem + lexical · lex + intercept); without
+ * embeddings from words only
+ */
+export function scoreText(text: ScoredText, anchors: readonly Anchor[], calibration: AlignmentCalibration): number {
+  const lexical = lexicalMatch(text.stems, anchors);
+  const semantic = text.vector && semanticMatch(text.vector, anchors);
+  if (semantic === null) return sigmoid(calibration.lexicalOnly.lexical * lexical + calibration.lexicalOnly.intercept);
+  return sigmoid(calibration.semantic * semantic + calibration.lexical * lexical + calibration.intercept);
+}
+
+/**
+ * Weighted soft maximum of the cosines to the anchors: Σ W e^{10 s} s / Σ W e^{10 s}. As with the maximum one close anchor is
+ * enough, but no single anchor decides alone. Null if no anchor has an embedding.
+ */
+export function semanticMatch(vector: Float32Array, anchors: readonly Anchor[]): number | null {
+  let weighted = 0;
+  let total = 0;
+  for (const anchor of anchors) {
+    if (!anchor.vector) continue;
+    const similarity = cosine(vector, anchor.vector);
+    const weight = anchor.weight * Math.exp(softmaxSharpness * similarity);
+    weighted += weight * similarity;
+    total += weight;
+  }
+  return total === 0 ? null : weighted / total;
+}
+
+/**
+ * Match of anchor words in the text: 1 − exp(−L / 1.5), where L sums W′ · Σ rarity of the stems over the anchors that occur
+ * as contiguous stemmed phrases, and W′ are the weights scaled to a mean of 2.2.
+ */
+export function lexicalMatch(stems: readonly string[], anchors: readonly Anchor[]): number {
+  const totalWeight = anchors.reduce((sum, anchor) => sum + anchor.weight, 0);
+  if (totalWeight === 0) return 0;
+  const scale = (meanLexicalWeight * anchors.length) / totalWeight;
+  let load = 0;
+  for (const anchor of anchors) {
+    if (!containsPhrase(stems, anchor.stems)) continue;
+    load += scale * anchor.weight * anchor.stems.reduce((sum, stem) => sum + rarity(stem), 0);
+  }
+  return 1 - Math.exp(-load / lexicalScale);
+}
+
+export function containsPhrase(stems: readonly string[], phrase: readonly string[]): boolean {
+  if (phrase.length === 0) return false;
+  return stems.some((_, start) => phrase.every((stem, offset) => stems[start + offset] === stem));
+}
+
+export function cosine(a: Float32Array, b: Float32Array): number {
+  let dot = 0;
+  let squaredA = 0;
+  let squaredB = 0;
+  for (let i = 0; i < a.length; i++) {
+    const x = a[i] ?? 0;
+    const y = b[i] ?? 0;
+    dot += x * y;
+    squaredA += x * x;
+    squaredB += y * y;
+  }
+  const norm = Math.sqrt(squaredA * squaredB);
+  return norm === 0 ? 0 : dot / norm;
+}
+
+function sigmoid(x: number): number {
+  return 1 / (1 + Math.exp(-x));
+}
+
+const frequencies: ReadonlyMap<string, number> = new Map(
+  Object.entries(table.stemsByFrequency).flatMap(([frequency, stems]) =>
+    stems.split(' ').map((stem) => [stem, Number(frequency)] as const),
+  ),
+);
+
+const rarest = inverseDocumentFrequency(0, table.texts);
+
+/**
+ * @returns how rare a stem is in English, 0 (in every text) to 1 (in none). Comes from a table that ships with the application
+ * and not from tenants' texts, so that scores are comparable and reproducible.
+ */
+export function rarity(stem: string): number {
+  return inverseDocumentFrequency(frequencies.get(stem) ?? 0, table.texts) / rarest;
+}

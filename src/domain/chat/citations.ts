@@ -1,0 +1,177 @@
+import { lines } from '../documents/markdown.ts';
+import { sentences } from '../text/sentences.ts';
+
+export type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
+/** `n` is the passage's number in the prompt. */
+export type DroppedCitation = { n: number; reason: DropReason };
+
+/**
+ * A citation marker with the space before it: `[2]` or `[1, 3]`, up to 24 characters, enough for all eight passages of a
+ * prompt. A longer list of numbers is data.
+ */
+const marker = /([ \t]?)\[(?=[\d,\s]{1,22}\])(\d{1,2}(?:\s*,\s*\d{1,2})*)\]/g;
+/** The end of a text that may become a marker, or the space before one. */
+const unfinished = /[ \t]?(?:\[[\d,\s]{0,22})?$/;
+const unfinishedCharacters = 24;
+const openBracket = /\[[\d,\s]{0,22}$/;
+const wordEnd = /[\p{L}\p{N}_]$/u;
+
+/** Longer statements are checked by their last characters. */
+const statementCharacters = 1_000;
+
+/**
+ * Renumbers the citation markers of a reply while it is streamed: `[k]` in the rewritten text means `cited[k - 1]`. The model
+ * uses the numbers of its prompt; here passages are numbered by first mention. Numbers whose citation fails the check are
+ * removed; a marker without numbers is removed together with the space before it.
+ *
+ * Brackets directly after a letter, a digit or `_` that name no existing passage stay: they are code like `a[12]`. They
+ * cannot be mistaken for citations, because there are never more citations than passages.
+ *
+ * @param passages passage n of the prompt is `passages[n - 1]`
+ * @param check returns why the passage does not support the statement, or null if it does; called in the order of the markers
+ */
+export function createMarkerRewriter<Passage>(
+  passages: readonly Passage[],
+  check: (passage: Passage, statement: string) => Promise<Exclude<DropReason, 'out_of_range'> | null>,
+) {
+  const cited: Passage[] = [];
+  const dropped = new Map<number, DropReason>();
+  /** The end of the model's text so far. */
+  let said = '';
+
+  function hear(text: string): void {
+    said = (said + text).slice(-statementCharacters);
+  }
+
+  function numberOf(passage: Passage): number {
+    if (!cited.includes(passage)) cited.push(passage);
+    return cited.indexOf(passage) + 1;
+  }
+
+  async function rewriteMarker(original: string, space: string, list: string): Promise<string> {
+    const named = [...new Set(numbersOf(list))];
+    const isCode = space === '' && wordEnd.test(said) && named.every((n) => passages[n - 1] === undefined);
+    if (isCode) return original;
+    const statement = statementBefore(said);
+    const kept: number[] = [];
+    for (const n of named) {
+      const passage = passages[n - 1];
+      const reason = passage === undefined ? 'out_of_range' : await check(passage, statement);
+      if (passage !== undefined && reason === null) kept.push(numberOf(passage));
+      else if (reason !== null) dropped.set(n, reason);
+    }
+    if (kept.length > 0) return `${space}[${kept.join(', ')}]`;
+    // Without the brackets the surrounding text could form another marker, as in "[[9]1]".
+    return openBracket.test(said) ? `${space}[]` : '';
+  }
+
+  async function* rewriteText(text: string): AsyncGenerator<string> {
+    let from = 0;
+    for (const match of text.matchAll(marker)) {
+      const [original, space = '', list = ''] = match;
+      const before = text.slice(from, match.index);
+      yield before;
+      hear(before);
+      yield await rewriteMarker(original, space, list);
+      hear(original);
+      from = match.index + original.length;
+    }
+    const rest = text.slice(from);
+    yield rest;
+    hear(rest);
+  }
+
+  async function* rewriteAll(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+    let held = '';
+    for await (const piece of pieces) {
+      const text = held + piece;
+      held = unfinished.exec(text.slice(-unfinishedCharacters))?.[0] ?? '';
+      yield* rewriteText(text.slice(0, text.length - held.length));
+    }
+    yield held;
+  }
+
+  return {
+    /** Yields each part of the rewritten reply as soon as it is final. The result does not depend on how the reply is split into pieces. */
+    async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+      for await (const text of rewriteAll(pieces)) if (text !== '') yield text;
+    },
+
+    /** @returns the cited passages, and the removed numbers (each once) */
+    found: (): { cited: readonly Passage[]; dropped: DroppedCitation[] } => ({
+      cited,
+      dropped: [...dropped].map(([n, reason]) => ({ n, reason })),
+    }),
+  };
+}
+
+/** Removes the markers of an earlier reply, whose numbers would refer to other passages in a new prompt. */
+export function withoutMarkers(reply: string, citationCount: number): string {
+  return reply.replace(marker, (original, _space, list: string) =>
+    numbersOf(list).every((k) => k >= 1 && k <= citationCount) ? '' : original,
+  );
+}
+
+/** @returns the sentence that a marker at the end of the text belongs to: the current one, or the one that just ended */
+export function statementBefore(text: string): string {
+  const plain = text.replace(marker, '').trimEnd();
+  const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
+  const sentence = sentences(plain, lineStart).at(-1);
+  return sentence === undefined ? '' : plain.slice(sentence.start, sentence.end).trim();
+}
+
+function numbersOf(list: string): number[] {
+  return list.split(',').map(Number);
+}
+
+/** Minimum score of a passage that a statement cites. */
+export const minSupport = 0.35;
+/** Minimum cosine at which a passage is attributed to a statement without a citation. */
+const minAttribution = 0.6;
+/** Or minimum share of the statement's content words, if it has at least three. */
+const minWordAttribution = 0.75;
+const minAttributedWords = 3;
+
+/** Splits a reply into sentences. */
+export function statementsOf(reply: string): string[] {
+  return [...lines(reply)]
+    .flatMap((line) => sentences(reply, line.start, line.end))
+    .map(({ start, end }) => reply.slice(start, end).trim())
+    .filter((statement) => statement !== '');
+}
+
+/**
+ * @returns how likely a passage is the source of a statement, 0 to 1: their cosine, or the share of common words if that is
+ * high. The vector of a long passage averages all its topics and is far from each single sentence.
+ * @param words stems of the statement's content words
+ */
+export function attributionScore(cosine: number, words: readonly string[], passage: ReadonlySet<string>): number {
+  const shared = new Set(words).size < minAttributedWords ? 0 : sharedWords(words, passage);
+  return shared < minWordAttribution ? cosine : Math.max(cosine, shared);
+}
+
+/**
+ * Attributes a reply without citations: for each statement the best passage, if its score reaches 0.6. Each passage once, in
+ * the order of the statements.
+ * @param score see {@link attributionScore}
+ */
+export function attribute<Passage>(
+  statements: readonly string[],
+  passages: readonly Passage[],
+  score: (statement: string, passage: Passage) => number,
+): Passage[] {
+  const sources = statements.flatMap((statement) => {
+    const [best] = passages
+      .map((passage) => ({ passage, score: score(statement, passage) }))
+      .sort((a, b) => b.score - a.score);
+    return best && best.score >= minAttribution ? [best.passage] : [];
+  });
+  return [...new Set(sources)];
+}
+
+/** @returns the share of a statement's content words that the passage contains */
+export function sharedWords(statement: readonly string[], passage: ReadonlySet<string>): number {
+  const distinct = new Set(statement);
+  if (distinct.size === 0) return 0;
+  return [...distinct].filter((word) => passage.has(word)).length / distinct.size;
+}

@@ -1,0 +1,83 @@
+/** Passages per prompt; more of them distract a model. */
+export const contextLimits = { chunks: 8, tokens: 3_000 } as const;
+
+/**
+ * Selects the chunks for a prompt, in order: each that still fits. The first one is selected even if it exceeds the budget
+ * alone (documents may have larger chunks); the prompt truncates it.
+ */
+export function selectChunks<Chunk extends { tokenCount: number }>(
+  ranked: readonly Chunk[],
+  limits: { chunks: number; tokens: number } = contextLimits,
+): Chunk[] {
+  const selected: Chunk[] = [];
+  let tokens = 0;
+  for (const chunk of ranked) {
+    if (selected.length === limits.chunks) break;
+    if (selected.length > 0 && tokens + chunk.tokenCount > limits.tokens) continue;
+    selected.push(chunk);
+    tokens += chunk.tokenCount;
+  }
+  return selected;
+}
+
+/** Tokens of history when the model's context window is unknown. */
+const defaultHistoryTokens = 3_000;
+/** Share of a large window for history; older rounds cost more than they help. */
+const historyShare = 1 / 8;
+/** Largest share of passages, so that history keeps some room. */
+const passageShare = 2 / 3;
+/** Share of tool calls and their results. */
+const toolShare = 1 / 2;
+/** Smallest useful budget for tools. */
+const minToolTokens = 400;
+/** Reserve, because the provider's tokenizer may count more tokens than ours. */
+const usableShare = 0.95;
+/** Smallest share of a reply. */
+const minReplyShare = 1 / 8;
+
+/** Token budgets of one model call. `maxTokens` is that of the reply. */
+type WindowPlan = { maxTokens: number; tools: number; passages: number; history(passages: number): number };
+
+/**
+ * Divides the context window of a model. The reply gets the agent's `maxTokens`, but at most half of the free tokens, unless
+ * that is less than an eighth of the window.
+ * @param window null if unknown: then there are no limits
+ * @param fixed tokens that are never truncated: persona, steering, rules, tool descriptions and the question
+ * @param hasTools reserves tokens for tool results
+ * @returns null if there is no room for a reply, or for tool results
+ */
+export function planWindow(input: {
+  window: number | null;
+  maxTokens: number;
+  fixed: number;
+  hasTools?: boolean;
+}): WindowPlan | null {
+  const { window, maxTokens, fixed, hasTools = false } = input;
+  const endless = Number.POSITIVE_INFINITY;
+  if (window === null) return { maxTokens, tools: endless, passages: endless, history: () => defaultHistoryTokens };
+  const free = Math.floor(window * usableShare) - fixed;
+  const shortest = Math.min(maxTokens, Math.ceil(window * minReplyShare));
+  if (free < shortest) return null;
+  const reply = Math.max(shortest, Math.min(maxTokens, Math.floor(free / 2)));
+  const tools = hasTools ? Math.floor((free - reply) * toolShare) : 0;
+  if (hasTools && tools < minToolTokens) return null;
+  const rest = free - reply - tools;
+  const longestHistory = Math.max(defaultHistoryTokens, Math.floor(window * historyShare));
+  return {
+    maxTokens: reply,
+    tools,
+    passages: Math.floor(rest * passageShare),
+    history: (passages) => Math.min(longestHistory, rest - passages),
+  };
+}
+
+/** Selects the items that fit into the budget, in order; skips those that do not. */
+export function itemsThatFit<Item>(items: readonly Item[], tokensOf: (item: Item) => number, budget: number): Item[] {
+  let left = budget;
+  return items.filter((item) => {
+    const tokens = tokensOf(item);
+    if (tokens > left) return false;
+    left -= tokens;
+    return true;
+  });
+}

@@ -1,0 +1,298 @@
+import { addressEnd, addressRestEnd, addressStart, longestAddress, withoutClosing } from './urls.ts';
+
+/** Syntax that the filter handles, in order of precedence. */
+const special = new RegExp(
+  [
+    `(?<address>${addressStart})`,
+    String.raw`(?<scheme>:\\?\/\\?\/)`,
+    String.raw`(?<image>!\[)`,
+    String.raw`(?<target>\]\()`,
+    String.raw`(?<definition>\]:)`,
+    '(?<tag><(?=[a-z/!?]))',
+    '(?<entity>&(?=#|(?:colon|sol|period|bsol);))',
+    String.raw`(?<line>[\r\n])`,
+  ].join('|'),
+  'gi',
+);
+/** The end of a text that may become such syntax when more text arrives. */
+const unfinished =
+  /(?:!|\]|<|&[a-z]{0,7}|(?<![a-z])(?:h|ht|htt|https?|f|ft|ftps?)(?::\\?\/?\\?)?|:\\?\/?\\?|(?<![a-z])(?:w{1,3}\.?|m(?:a(?:i(?:l(?:t(?:o:?)?)?)?)?)?))$/i;
+/** Including the character before it. */
+const longestUnfinished = 11;
+
+/** White space of Markdown. `\s` matches more, which Markdown treats as part of a URL. */
+const space = String.raw`[ \t\r\n]`;
+const sign = String.raw`[^ \t\r\n()<>]`;
+/** The target of a link, with its title: `](<address> "title")`. */
+const target = new RegExp(
+  String.raw`^(?<opening>\]\(${space}{0,8}(?:<(?<inAngles>[^<> \t\r\n]*)>|(?<alone>(?:${sign}|\(${sign}*\))*)))(?:${space}{1,8}"(?<title>[^"]{0,200})")?${space}{0,8}\)`,
+);
+/** Only words: safe also for clients that show the title as text. */
+const plainTitle = /^(?!.*www\.)[\p{L}\p{N} .,;?%()'’–-]*$/iu;
+/** An incomplete target at the end of the text. */
+const unfinishedTarget = new RegExp(
+  String.raw`^\]\(${space}{0,8}(?:<[^<> \t\r\n]*>?|(?:${sign}|\(${sign}*\))*(?:\(${sign}*)?)(?:${space}{1,8}(?:"[^"]{0,200}"?)?)?${space}{0,8}$`,
+);
+const longestTarget = longestAddress + 250;
+/** Allowed directly after a link: characters that close a sentence, a bracket or an emphasis. */
+const closingBehindLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
+/** Including the character after it. */
+const longestClosing = 17;
+/** The end of an emphasis, which a space before it would break. A surrogate pair may be incomplete yet. */
+const emphasisEnd = /^[*_~]{1,3}(?=[^\p{L}\p{N}\u{10000}-\u{10ffff}\ud800-\udfff*_~])/u;
+
+/** The beginning of a line up to a possible code fence, including container markers (quotes, lists). */
+const lineStart = /^([ \t>*+\-\d.):]*)(`{3,}|~{3,}|\$\$)?/;
+const unfinishedLineStart = /^[ \t>*+\-\d.):]*(?:`*|~*|\$)$/;
+const longestFenceLine = 200;
+const rememberedLine = 200;
+
+/**
+ * Languages of code blocks that clients render with images and links instead of showing the code. Matched anywhere in the info
+ * string, because clients differ in what names the language. Also matches characters that may be escapes.
+ */
+const drawnCode =
+  /[&\\]|mermaid|plantuml|puml|graphviz|svg|vega|excalidraw|bpmn|wavedrom|kroki|(?:geo|topo)json|\b(?:mmd|dot|gv|d2|stl|math|latex|tex)\b/i;
+
+const removed = '(link removed)';
+
+/** Removes URLs, images, links and tags; keeps the number of lines. */
+export function withoutAddresses(text: string): string {
+  const rewriter = createAddressRewriter(new Set());
+  return (rewriter.add(text) + rewriter.end()).replaceAll(removed, '');
+}
+
+/**
+ * Rewrites a Markdown reply while it is streamed, so that a client that renders it loads nothing automatically, and data
+ * cannot leave in URLs:
+ * - an image becomes a link (`! [text](address)`);
+ * - a URL that is not exactly in `known` becomes "(link removed)";
+ * - a link's title is removed unless it consists of plain words;
+ * - a space is inserted between a known URL and a directly following text, unless that only closes a sentence, a bracket or
+ *   an emphasis;
+ * - link definitions (`[text]: address`), HTML tags and entities that could hide a URL are broken up by a space.
+ * Fenced code blocks at the beginning of a line stay unchanged. After a fence in another position, where Markdown parsers
+ * differ, or of a language that clients render, nothing counts as code any more.
+ *
+ * The result does not depend on how the reply is split into pieces. At most about 2,000 characters are held back, because
+ * they are scanned again with each piece.
+ */
+export function createAddressRewriter(known: ReadonlySet<string>) {
+  let held = '';
+  let isLineStart = true;
+  /** The fence that closes the current code block; null outside of code. */
+  let fence: string | null = null;
+  let isCodeCertain = true;
+  /** Inside a URL above the length limit. */
+  let isInLongAddress = false;
+  /** The current line of the original text. */
+  let line = '';
+  let last = '\n';
+  let removedCount = 0;
+
+  function say(text: string): string {
+    last = text.at(-1) ?? last;
+    return text;
+  }
+
+  function hear(text: string): string {
+    line = (line + text).slice(-rememberedLine);
+    return text;
+  }
+
+  /** Replaces a URL; never directly after a bracket, which would form a link. */
+  function remove(): string {
+    removedCount += 1;
+    return say(/[\s(]/.test(last) ? removed : ` ${removed}`);
+  }
+
+  function endLine(): void {
+    isLineStart = true;
+    line = '';
+  }
+
+  /** Yields the final part of a text and stores the rest in `held`. */
+  function* rewrite(text: string, isEnd: boolean): Generator<string> {
+    let at = 0;
+    while (at < text.length) {
+      if (isInLongAddress) {
+        at = passLongAddress(text, at, isEnd);
+        if (isInLongAddress) break;
+        continue;
+      }
+      const rest = text.slice(at);
+      if (isLineStart) {
+        const lineEnd = rest.search(/[\r\n]/);
+        if (!isEnd && lineEnd < 0 && mayBeFence(rest)) break;
+        isLineStart = false;
+        const isWhole = lineEnd >= 0 || isEnd;
+        if (openOrCloseFence(lineEnd < 0 ? rest : rest.slice(0, lineEnd), isWhole)) {
+          const end = lineEnd < 0 ? text.length : at + lineEnd;
+          yield say(text.slice(at, end));
+          at = end;
+          continue;
+        }
+      }
+      if (fence !== null) {
+        const lineEnd = rest.search(/[\r\n]/);
+        const end = lineEnd < 0 ? text.length : at + lineEnd + 1;
+        if (lineEnd >= 0) endLine();
+        yield say(text.slice(at, end));
+        at = end;
+        continue;
+      }
+      const next = at;
+      at = yield* rewritePlain(text, at, isEnd);
+      if (at === next) break;
+    }
+    held = text.slice(at);
+  }
+
+  /** Skips the rest of a long URL; returns where it stopped. */
+  function passLongAddress(text: string, from: number, isEnd: boolean): number {
+    const end = addressRestEnd(text, from);
+    isInLongAddress = end === text.length && !isEnd;
+    // More text may turn the bracket into `](`.
+    const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
+    hear(text.slice(from, stop));
+    return stop;
+  }
+
+  function mayBeFence(rest: string): boolean {
+    if (rest.length > longestFenceLine) return false;
+    if (unfinishedLineStart.test(rest)) return true;
+    const [, , mark] = lineStart.exec(rest) ?? [];
+    return mark !== undefined;
+  }
+
+  /** True for a line that opens or closes a code block and is passed on unchanged. */
+  function openOrCloseFence(said: string, isWhole: boolean): boolean {
+    const start = said.slice(0, longestFenceLine + 1);
+    const [, prefix = '', mark] = lineStart.exec(start) ?? [];
+    if (mark === undefined) {
+      // A fence may follow after the part that is checked.
+      if (fence === null && start.length > longestFenceLine && unfinishedLineStart.test(start)) isCodeCertain = false;
+      return false;
+    }
+    const info = start.slice(prefix.length + mark.length);
+    const isShort = isWhole && start.length <= longestFenceLine;
+    if (fence !== null) {
+      if (!/^ {0,3}$/.test(prefix) || !mark.startsWith(fence)) return false;
+      const isClosing = isShort && /^[ \t]*$/.test(info);
+      // With other or too many spaces after it, it closes the block only for some parsers.
+      if (!isClosing && info.trim() === '') isCodeCertain = false;
+      if (isClosing || !isCodeCertain) fence = null;
+      return isClosing;
+    }
+    if (!isCodeCertain) return false;
+    const isShown = mark !== '$$' && !info.includes('`') && !drawnCode.test(info);
+    const isSure = prefix === '' && isShort && isShown;
+    if (isSure) fence = mark;
+    else isCodeCertain = false;
+    return isSure;
+  }
+
+  /** Processes text up to and including the next special syntax; returns where it stopped. */
+  function* rewritePlain(text: string, from: number, isEnd: boolean): Generator<string, number> {
+    const limit = isEnd ? text.length : text.length - unfinishedLength(text, from);
+    special.lastIndex = from;
+    const match = special.exec(text);
+    if (match === null || match.index >= limit) {
+      yield say(hear(text.slice(from, limit)));
+      return limit;
+    }
+    yield say(hear(text.slice(from, match.index)));
+    const { index, groups = {} } = match;
+    if (groups.address !== undefined && /[a-z]$/i.test(line)) {
+      // Inside a word a scheme does not begin a URL, but `://` may.
+      const letters = match[0].search(/[^a-z]/i);
+      yield say(hear(match[0].slice(0, letters)));
+      return index + letters;
+    }
+    if (groups.address !== undefined || groups.scheme !== undefined) {
+      const end = addressEnd(text, index);
+      // One more character, because more text may turn a bracket into `](`.
+      if (end === text.length && !isEnd && end - index <= longestAddress + 1) return index;
+      if (end - index > longestAddress) {
+        isInLongAddress = true;
+        hear(match[0]);
+        yield remove();
+        return index + match[0].length;
+      }
+      const address = withoutClosing(text.slice(index, end));
+      hear(address);
+      if (!known.has(address)) yield remove();
+      // Parsers differ on where a URL ends, also at `<` or `](`: only Markdown white space ends it for all of them.
+      else yield say(address) + (/[^ \t\r\n]/.test(text[end] ?? ' ') ? say(' ') : '');
+      return index + Math.max(address.length, match[0].length);
+    }
+    if (groups.target !== undefined) {
+      const ahead = text.slice(index, index + longestTarget);
+      const link = target.exec(ahead);
+      if (link === null && !isEnd && ahead.length < longestTarget && unfinishedTarget.test(ahead)) return index;
+      const { opening = '', inAngles, alone, title = '' } = link?.groups ?? {};
+      const address = inAngles ?? alone;
+      if (link === null || address === undefined || !/[:/]/.test(address)) return yield* broken(index, '](', '] (');
+      const end = index + link[0].length;
+      if (!known.has(address)) {
+        hear(link[0]);
+        yield say(']') + remove();
+        return end;
+      }
+      const behind = text.slice(end, end + longestClosing);
+      const closing = closingBehindLink.exec(behind);
+      if (closing !== null && end + closing[0].length === text.length && !isEnd) return index;
+      hear(link[0]);
+      yield say(plainTitle.test(title) ? link[0] : `${opening})`);
+      if (closing !== null) return end;
+      // Without a link text some clients link the URL alone, together with everything directly after it.
+      const [emphasis = ''] = emphasisEnd.exec(behind) ?? [];
+      yield say(`${hear(emphasis)} `);
+      return end + emphasis.length;
+    }
+    if (groups.image !== undefined) return yield* broken(index, '![', '! [');
+    if (groups.definition !== undefined) {
+      return yield* broken(index, ']:', isNumberedSource(line) ? ']:' : '] :');
+    }
+    if (groups.tag !== undefined) return yield* broken(index, '<', '< ');
+    if (groups.entity !== undefined) return yield* broken(index, '&', '& ');
+    yield say(match[0]);
+    endLine();
+    return index + 1;
+  }
+
+  function* broken(index: number, original: string, apart: string): Generator<string, number> {
+    hear(original);
+    yield say(apart);
+    return index + original.length;
+  }
+
+  function unfinishedLength(text: string, from: number): number {
+    const end = text.slice(Math.max(from, text.length - longestUnfinished));
+    const before = line.slice(-1);
+    return Math.min(unfinished.exec((before + end).slice(-longestUnfinished))?.[0].length ?? 0, text.length - from);
+  }
+
+  function addMore(piece: string, isEnd: boolean): string {
+    return [...rewrite(held + piece, isEnd)].join('');
+  }
+
+  return {
+    /** @returns the text that is final now */
+    add: (piece: string): string => addMore(piece, false),
+    /** @returns the remaining text, at the end of the reply */
+    end: (): string => addMore('', true),
+    /** @returns how many URLs were removed */
+    removedCount: (): number => removedCount,
+  };
+}
+
+/** A numbered source in the middle of a line, which parsers do not read as a link definition. */
+function isNumberedSource(line: string): boolean {
+  const source = line.lastIndexOf('[');
+  if (source < 0 || !/^\[\d[\d, ]*$/.test(line.slice(source))) return false;
+  const before = line.slice(0, source);
+  // A link that spans lines contains a line break.
+  const lineBreak = Math.max(before.lastIndexOf('\n'), before.lastIndexOf('\r'));
+  return /[^\s>*+\-.)\d]/.test(before.slice(lineBreak + 1));
+}

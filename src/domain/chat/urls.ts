@@ -1,0 +1,76 @@
+/** The beginning of a URL that clients turn into a link. */
+export const addressStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
+const addressBegin = new RegExp(String.raw`${addressStart}|:\\?\/\\?\/`, 'iy');
+/** The rest of a URL. It ends at a space, at a character that URLs cannot contain, and before `](`, the end of a link text. */
+const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
+/** Characters after a URL that close a sentence, a bracket or an emphasis. */
+const closing = new Set('.,;:!?)]}\'"’”»…*_~`|\\');
+/** Includes closing characters. Longer URLs are removed. */
+export const longestAddress = 2_048;
+/** Texts may join URLs by a comma or bracket without a space; longer runs are not lists of URLs. */
+const maxJoinedAddresses = 16;
+
+/** @returns all URLs in a text */
+export function addressesIn(text: string): string[] {
+  const addresses: string[] = [];
+  let runEnd = 0;
+  let end = 0;
+  let together = 0;
+  for (const { index } of text.matchAll(new RegExp(addressStart, 'gi'))) {
+    if (index >= runEnd) {
+      runEnd = addressEnd(text, index);
+      end = index + withoutClosing(text.slice(index, runEnd)).length;
+      together = 0;
+    }
+    together += 1;
+    if (together <= maxJoinedAddresses && runEnd - index <= longestAddress) addresses.push(text.slice(index, end));
+  }
+  return addresses;
+}
+
+/** @returns the end of the URL that begins at `index`, including closing characters */
+export function addressEnd(text: string, index: number): number {
+  return addressRestEnd(text, index + lengthAt(addressBegin, text, index));
+}
+
+/** The same for an index within a URL. */
+export function addressRestEnd(text: string, index: number): number {
+  return index + lengthAt(addressRest, text, index);
+}
+
+/** Removes closing characters. Not by a regular expression, which would take quadratic time for a run of them. */
+export function withoutClosing(address: string): string {
+  let end = address.length;
+  while (closing.has(address[end - 1] ?? '')) end -= 1;
+  return address.slice(0, end);
+}
+
+function lengthAt(pattern: RegExp, text: string, index: number): number {
+  pattern.lastIndex = index;
+  return pattern.exec(text)?.[0].length ?? 0;
+}
+
+/**
+ * Whether one of the texts contains exactly this URL. Only the scheme `http(s)://` and a trailing slash may be missing or added.
+ */
+export function standsIn(address: string, texts: readonly string[]): boolean {
+  const asked = bare(address);
+  return asked !== '' && texts.some((text) => text.includes(asked) && namesIn(text).has(asked));
+}
+
+function namesIn(text: string): Set<string> {
+  const words = text.split(/[\s<>"'`()[\]{}|]+/).map(withoutClosing);
+  return new Set([...words, ...addressesIn(text).flatMap(balanced)].map(bare));
+}
+
+/** A closing bracket may belong to the URL: returns it with and without. */
+function balanced(address: string): string[] {
+  return address.split('(').length > address.split(')').length ? [address, `${address})`] : [address];
+}
+
+function bare(address: string): string {
+  return address
+    .trim()
+    .replace(/^https?:\/\//i, '')
+    .replace(/\/$/, '');
+}

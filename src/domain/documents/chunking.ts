@@ -1,0 +1,183 @@
+import { type Span, sentences } from '../text/sentences.ts';
+import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
+import { type Block, type BlockKind, lines, parseBlocks } from './markdown.ts';
+
+/**
+ * The units that chunks are built from: a sentence, a heading, a whole table or code block, or a part of one that is too
+ * long. Units cover the body without gaps. Only whole sentences may be repeated as overlap.
+ */
+export type Unit = Span & { block: Block; isSentence: boolean };
+
+/** Splits a body into units of at most `maxTokens` each (a single character may exceed a very small maximum). */
+export function chunkUnits(body: string, ruler: TokenRuler, maxTokens: number): Unit[] {
+  return parseBlocks(body).flatMap((block) => blockUnits(body, block, ruler, maxTokens));
+}
+
+function blockUnits(body: string, block: Block, ruler: TokenRuler, maxTokens: number): Unit[] {
+  const spans = splits[block.kind](body, block, ruler, maxTokens);
+  const isSentence = block.kind === 'text' || block.kind === 'list';
+  return spans.flatMap((span) => {
+    if (ruler(span.start, span.end) <= maxTokens) return [{ ...span, block, isSentence }];
+    return splitHard(body, span, ruler, maxTokens).map((part) => ({ ...part, block, isSentence: false }));
+  });
+}
+
+type Split = (body: string, block: Block, ruler: TokenRuler, maxTokens: number) => Span[];
+
+const whole: Split = (_body, block) => [{ start: block.start, end: block.end }];
+
+const byLineWhenTooLong: Split = (body, block, ruler, maxTokens) =>
+  ruler(block.start, block.end) <= maxTokens ? whole(body, block, ruler, maxTokens) : textLines(body, block);
+
+const splits: Record<BlockKind, Split> = {
+  text: (body, block) => sentences(body, block.start, block.end),
+  list: (body, block) => textLines(body, block).flatMap((line) => sentences(body, line.start, line.end)),
+  heading: whole,
+  caption: whole,
+  table: byLineWhenTooLong,
+  code: byLineWhenTooLong,
+};
+
+/** Splits a block into lines with their trailing blank lines, so that no unit begins with white space. */
+function textLines(body: string, block: Block): Span[] {
+  const found: Span[] = [];
+  for (const line of lines(body, block.start, block.end)) {
+    const previous = found.at(-1);
+    if (previous && body.slice(line.start, line.end).trim() === '') previous.end = line.end;
+    else found.push({ ...line });
+  }
+  return found;
+}
+
+/** Splits a span that is too long at a line break, or else at white space, in the second half of each part. */
+function splitHard(body: string, span: Span, ruler: TokenRuler, maxTokens: number): Span[] {
+  const parts: Span[] = [];
+  for (let start = span.start; start < span.end; ) {
+    const limit = furthestEnd(ruler, start, span.end, maxTokens);
+    const end = limit === span.end ? limit : splitPoint(body, start, limit, span.end);
+    parts.push({ start, end });
+    start = end;
+  }
+  return parts;
+}
+
+function splitPoint(body: string, start: number, limit: number, spanEnd: number): number {
+  const halfway = start + ((limit - start) >>> 1);
+  const split = lastSplit(body, halfway, limit, /[\r\n]/) ?? lastSplit(body, halfway, limit, /\s/);
+  if (split !== null) return split;
+  let end = limit;
+  while (end > start && !isCharacterBoundary(body, end)) end--;
+  if (end > start) return end;
+  end = start + 1;
+  while (end < spanEnd && !isCharacterBoundary(body, end)) end++;
+  return end;
+}
+
+function lastSplit(body: string, from: number, to: number, space: RegExp): number | null {
+  for (let end = to; end > from; end--) {
+    // Not before white space: the next part would begin with it, perhaps on the previous page.
+    if (space.test(body.charAt(end - 1)) && !/\s/.test(body.charAt(end)) && isCharacterBoundary(body, end)) return end;
+  }
+  return null;
+}
+
+export type ChunkKind = BlockKind | 'ocr';
+
+/**
+ * A slice of a document's body: `body.slice(contentOffset, contentOffset + content.length) === content`. Offsets are UTF-16
+ * code units; `tokenCount` counts `content` alone; `chunkKind` is the kind of most of its text; `headingPath` lists the
+ * headings above its first text that is not overlap.
+ */
+export type Chunk = {
+  index: number;
+  content: string;
+  contentOffset: number;
+  tokenCount: number;
+  chunkKind: ChunkKind;
+  headingPath: readonly string[];
+};
+
+/** `overlapTokens` must be smaller than `targetTokens`. */
+export type TokenChunking = { method: 'token'; targetTokens: number; overlapTokens: number };
+
+/**
+ * Packs whole sentences into chunks of at most `targetTokens`.
+ * - Each chunk repeats the last whole sentences of the previous one, at most `overlapTokens`. Without these overlaps the
+ *   chunks concatenate to the body. A body of white space has no chunks.
+ * - A heading stays with the text after it. It begins a new chunk, without overlap, once the current chunk is half full.
+ * - A table or code block is split (between lines) only if it alone exceeds the target; so is a sentence or line. No chunk
+ *   exceeds the target unless a single character does.
+ */
+export function chunkBody(body: string, options: TokenChunking, deps: { tokens: TokenCounter }): Chunk[] {
+  if (body.trim() === '') return [];
+  const ruler = deps.tokens.measure(body);
+  const units = chunkUnits(body, ruler, options.targetTokens);
+  return toChunks(body, units, packUnits(units, ruler, options), ruler);
+}
+
+/** Units `first` to `end` (exclusive) form a chunk; units before `fresh` are overlap with the previous chunk. */
+export type UnitRange = { first: number; fresh: number; end: number };
+
+export function toChunks(
+  body: string,
+  units: readonly Unit[],
+  ranges: readonly UnitRange[],
+  ruler: TokenRuler,
+): Chunk[] {
+  return ranges.map((range, index) => toChunk(body, ruler, units, range, index));
+}
+
+function packUnits(
+  units: readonly Unit[],
+  ruler: TokenRuler,
+  { targetTokens, overlapTokens }: TokenChunking,
+): UnitRange[] {
+  const ranges: UnitRange[] = [];
+  const tokens = (first: number, end: number) => ruler(units[first]?.start ?? 0, units[end - 1]?.end ?? 0);
+  const isHeading = (index: number) => units[index]?.block.kind === 'heading';
+
+  let first = 0;
+  let fresh = 0;
+  for (let next = 1; next < units.length; next++) {
+    const beginsSection = isHeading(next) && !isHeading(next - 1) && tokens(first, next) * 2 >= targetTokens;
+    if (!beginsSection && tokens(first, next + 1) <= targetTokens) continue;
+
+    let end = next;
+    while (end > fresh && isHeading(end - 1) && tokens(end - 1, next + 1) <= targetTokens) end--;
+    if (end === fresh || isHeading(end - 1)) end = next;
+    ranges.push({ first, fresh, end });
+
+    fresh = end;
+    first = end;
+    if (!isHeading(end)) {
+      const earliest = ranges.at(-1)?.fresh ?? 0;
+      while (first > earliest + 1 && units[first - 1]?.isSentence && tokens(first - 1, end) <= overlapTokens) first--;
+      while (first < fresh && tokens(first, next + 1) > targetTokens) first++;
+    }
+  }
+  if (units.length > 0) ranges.push({ first, fresh, end: units.length });
+  return ranges;
+}
+
+function toChunk(body: string, ruler: TokenRuler, units: readonly Unit[], range: UnitRange, index: number): Chunk {
+  const start = units[range.first]?.start ?? 0;
+  const end = units[range.end - 1]?.end ?? body.length;
+  return {
+    index,
+    content: body.slice(start, end),
+    contentOffset: start,
+    tokenCount: ruler(start, end),
+    chunkKind: majorityKind(units.slice(range.first, range.end)),
+    headingPath: units[range.fresh]?.block.headingPath ?? [],
+  };
+}
+
+/** The kind of most characters; headings only count if there is nothing else. */
+function majorityKind(units: readonly Unit[]): ChunkKind {
+  const sizes = new Map<ChunkKind, number>();
+  for (const { block, start, end } of units) {
+    sizes.set(block.kind, (sizes.get(block.kind) ?? 0) + (block.kind === 'heading' ? 0 : end - start));
+  }
+  const [largest] = [...sizes].sort((a, b) => b[1] - a[1]);
+  return largest?.[0] ?? 'text';
+}

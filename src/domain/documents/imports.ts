@@ -1,0 +1,87 @@
+/** Providers that are connected by OAuth consent. */
+export const oauthConnectorProviders = ['acme_drive', 'acme_onedrive', 'acme_sharepoint', 'acme_dropbox'] as const;
+
+export type OAuthConnectorProvider = (typeof oauthConnectorProviders)[number];
+
+/** File providers. `acme_s3` is connected with access keys. */
+export type ConnectorProvider = OAuthConnectorProvider | 'acme_s3';
+
+export const connectorLabels: Readonly<Record<ConnectorProvider, string>> = {
+  acme_drive: 'Google Drive',
+  acme_onedrive: 'OneDrive',
+  acme_sharepoint: 'SharePoint',
+  acme_dropbox: 'Dropbox',
+  acme_s3: 'S3',
+};
+
+type CountedFiles = 'total' | 'added' | 'updated' | 'unchanged' | 'deleted' | 'failed';
+
+/** Progress of an import or sync for operators. */
+export function importLine(
+  stage: string,
+  { total, added, updated, unchanged, deleted, failed }: Record<CountedFiles, number>,
+): string {
+  const done = added + updated + unchanged + failed;
+  if (stage === 'list' || stage === 'queued') return `Looking at what there is: ${total} files so far.`;
+  if (stage === 'delete') return `Imported ${done} of ${total} files; deleted ${deleted} that are gone.`;
+  const verb = stage === 'done' ? 'Done' : 'Imported';
+  const parts = [`${added} added`, `${updated} updated`, `${unchanged} unchanged`, `${deleted} deleted`];
+  return `${verb} ${done} of ${total} files: ${parts.join(', ')}; ${failed} failed.`;
+}
+
+/** Smallest and largest value of minute, hour, day of the month, month and day of the week. */
+const cronRanges = [
+  [0, 59],
+  [0, 23],
+  [1, 31],
+  [1, 12],
+  [0, 7],
+] as const;
+
+/** Validates a cron expression of five numeric fields with `*`, `-`, `,` and `/`. */
+export function isCron(text: string): boolean {
+  const fields = text.trim().split(/\s+/);
+  return fields.length === cronRanges.length && cronRanges.every((range, index) => isField(fields[index] ?? '', range));
+}
+
+function isField(field: string, [smallest, largest]: readonly [number, number]): boolean {
+  return field.split(',').every((part) => {
+    const [, from, to, step] = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/([1-9]\d?))?$/.exec(part) ?? [];
+    if (from === undefined) return part === '*' || step !== undefined;
+    const first = Number(from);
+    const last = Number(to ?? from);
+    return smallest <= first && first <= last && last <= largest;
+  });
+}
+
+/** Days per month, with February of leap years. */
+const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** False for a valid expression that never matches, such as the 31st of February. */
+export function cronHasDays(text: string): boolean {
+  const [, , days = '', months = ''] = text.trim().split(/\s+/);
+  return longestMonths.some(
+    (length, index) =>
+      isInField(months, index + 1, 1) &&
+      Array.from({ length }, (_, day) => day + 1).some((day) => isInField(days, day, 1)),
+  );
+}
+
+/** @returns the smallest interval between two matching minutes, including from one hour to the next */
+export function cronMinutesApart(text: string): number {
+  const field = text.trim().split(/\s+/)[0] ?? '';
+  const minutes = Array.from({ length: 60 }, (_, minute) => minute).filter((minute) => isInField(field, minute, 0));
+  const gaps = minutes.map((minute, index) => (minutes[index + 1] ?? 60 + (minutes[0] ?? 0)) - minute);
+  return Math.min(...gaps);
+}
+
+/** @param smallest the smallest value of the field; steps count from it */
+function isInField(field: string, value: number, smallest: number): boolean {
+  return field.split(',').some((part) => {
+    const [range = '', step] = part.split('/');
+    const [from, to] = range === '*' ? [smallest] : range.split('-').map(Number);
+    if (from === undefined || value < from || (value - from) % Number(step ?? 1) !== 0) return false;
+    const isOpen = range === '*' || (to === undefined && step !== undefined);
+    return isOpen || value <= (to ?? from);
+  });
+}

@@ -1,0 +1,99 @@
+export type ChunkingMethod = 'token' | 'semantic';
+export type RetrievalMode = 'vector' | 'word_match' | 'hybrid';
+export type RerankerType = 'cross_encoder' | 'llm';
+
+/** Chunking and retrieval settings of one document. Tokens are those of o200k_base. */
+export type RagConfig = {
+  chunking: { method: ChunkingMethod; targetTokens: number; overlapTokens: number };
+  retrieval: {
+    mode: RetrievalMode;
+    rrfK: number;
+    wordMatchLimit: number;
+    vectorLimit: number;
+    minVectorSimilarity: number;
+  };
+  reranking: { enabled: boolean; rerankerType: RerankerType; topK: number };
+  embedding: { model: string };
+};
+
+export type ChunkingOptions = {
+  method?: ChunkingMethod | undefined;
+  targetTokens?: number | undefined;
+  overlapTokens?: number | undefined;
+};
+
+export const maxTargetTokens = 8192;
+
+const chunkingDefaults = { method: 'token', targetTokens: 400, overlapTokens: 60 } as const;
+
+/** Default settings of a new document. */
+export function defaultRagConfig(deployment: { embeddingModel: string; hasReranker: boolean }): RagConfig {
+  return {
+    chunking: { ...chunkingDefaults },
+    retrieval: { mode: 'hybrid', rrfK: 60, wordMatchLimit: 50, vectorLimit: 50, minVectorSimilarity: 0.25 },
+    reranking: { enabled: deployment.hasReranker, rerankerType: 'cross_encoder', topK: 8 },
+    embedding: { model: deployment.embeddingModel },
+  };
+}
+
+/**
+ * Applies the chunking options of a request. A target without an overlap gets the default share of overlap (15 %), so that a
+ * small target alone is not rejected for an overlap that the request did not ask for.
+ */
+export function withChunking(config: RagConfig, options: ChunkingOptions): RagConfig {
+  const targetTokens = options.targetTokens ?? config.chunking.targetTokens;
+  const share = chunkingDefaults.overlapTokens / chunkingDefaults.targetTokens;
+  const overlapTokens =
+    options.overlapTokens ??
+    (options.targetTokens === undefined
+      ? config.chunking.overlapTokens
+      : Math.min(chunkingDefaults.overlapTokens, Math.floor(targetTokens * share)));
+  return {
+    ...config,
+    chunking: { method: options.method ?? config.chunking.method, targetTokens, overlapTokens },
+  };
+}
+
+/** The overlap must leave room for new text in each chunk. */
+export function isOverlapBelowTarget(chunking: { targetTokens: number; overlapTokens: number }): boolean {
+  return chunking.overlapTokens < chunking.targetTokens;
+}
+
+/** Chunks per call of an embedding model. */
+export const maxSmallChunks = 64;
+/** For English; other languages have fewer bytes per token, so this underestimates their tokens. */
+const bytesPerToken = 4;
+
+/**
+ * Formats that need no conversion. All others are converted in a process of their own, whose failures operators need to see
+ * as a step of their own.
+ */
+export function isPlain(format: string | null): boolean {
+  return format === 'text' || format === 'markdown' || format === 'code';
+}
+
+/**
+ * True for a document whose ingestion probably takes only seconds: plain text, chunked by tokens into few chunks (ignoring
+ * overlap, because only chunking gives the exact number).
+ * @param of.sourceFormat the guessed format
+ */
+export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: number; ragConfig: RagConfig }): boolean {
+  const { method, targetTokens } = of.ragConfig.chunking;
+  return (
+    isPlain(of.sourceFormat) && method === 'token' && of.sizeBytes <= maxSmallChunks * targetTokens * bytesPerToken
+  );
+}
+
+/** Determines chunks and vectors. */
+export type IngestionSource = { contentSha256: string; ragConfig: RagConfig };
+
+/** @returns which results of an ingestion are stale; new chunks always need new vectors */
+export function staleness(made: IngestionSource, now: IngestionSource): { chunking: boolean; embedding: boolean } {
+  const [before, after] = [made.ragConfig.chunking, now.ragConfig.chunking];
+  const chunking =
+    made.contentSha256 !== now.contentSha256 ||
+    before.method !== after.method ||
+    before.targetTokens !== after.targetTokens ||
+    before.overlapTokens !== after.overlapTokens;
+  return { chunking, embedding: chunking || made.ragConfig.embedding.model !== now.ragConfig.embedding.model };
+}

@@ -1,0 +1,221 @@
+import { toStorable } from '../text/plain-text.ts';
+import { type Axis, axesOfReply, isReference, promptAxes, rubricOf } from './axes.ts';
+import type {
+  AnchoredScore,
+  Judgement,
+  JudgeTask,
+  PairWinner,
+  PlainScore,
+  PromptMaterial,
+  ReplyMaterial,
+} from './judgement.ts';
+import { exhibitsOf } from './material.ts';
+import { allowedScore, maxScore, type Severity, severities } from './rubric.ts';
+
+export const maxRationaleCharacters = 600;
+export const maxWeaknessCharacters = 300;
+/** Per axis; shorter, because one call answers all axes. */
+const maxPlainRationaleCharacters = 300;
+
+/** Property of a plain verdict with one object per axis. */
+export const plainList = 'scores';
+
+/** @returns the axes of a plain call */
+export function axesOf(material: PromptMaterial | ReplyMaterial): readonly Axis[] {
+  return material.kind === 'prompt' ? promptAxes : axesOfReply(isReference(material.expected));
+}
+
+const text = (maxLength: number) => ({ type: 'string', maxLength });
+const oneOf = (values: readonly string[]) => ({ type: 'string', enum: values });
+const rationale = text(maxRationaleCharacters);
+/** An enum, because grammars of small inference servers do not support numeric bounds. */
+const score = { type: 'integer', enum: Array.from({ length: maxScore + 1 }, (_, value) => value) };
+
+/**
+ * JSON schema of an answer. The rationale comes before the verdict, because a model that states its verdict first only defends
+ * it.
+ */
+export function verdictSchema(task: JudgeTask): { name: string; schema: Record<string, unknown> } {
+  switch (task.mode) {
+    case 'pairwise':
+      return { name: 'comparison', schema: object({ rationale, winner: oneOf(['A', 'B', 'tie']) }) };
+    case 'anchored': {
+      const weakness = text(maxWeaknessCharacters);
+      return { name: 'verdict', schema: object({ rationale, weakness, severity: oneOf(severities), score }) };
+    }
+    case 'plain': {
+      const axes = axesOf(task.material);
+      const items = object({ axis: oneOf(axes), rationale: text(maxPlainRationaleCharacters), score });
+      const list = { type: 'array', items, minItems: axes.length, maxItems: axes.length };
+      return { name: 'verdicts', schema: object({ [plainList]: list }) };
+    }
+  }
+}
+
+function object(properties: Record<string, unknown>): Record<string, unknown> {
+  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+}
+
+/** Upper bound of an answer's tokens: a rationale of 80 words has about 110. */
+export function answerTokens(task: JudgeTask): number {
+  return task.mode === 'plain' ? 250 * axesOf(task.material).length : 500;
+}
+
+/** `problem` says what is wrong with an answer, for repeating the question. */
+export type VerdictReading = { judgement: Judgement } | { problem: string };
+
+/** Allowed properties of a verdict. */
+const knownProperties: ReadonlySet<string> = new Set(['axis', 'rationale', 'weakness', 'severity', 'score', 'winner']);
+
+/**
+ * Validates the answer of a judge: one JSON value without text around it, whole scores within the scale, every axis once. Then
+ * applies the scoring rules. Rejects a verdict whose rationale occurs as a rationale in the judged text, because its author
+ * dictated it.
+ */
+export function readVerdict(task: JudgeTask, answer: string): VerdictReading {
+  try {
+    const said = parse(answer);
+    const echoes = echoFinder(task);
+    if (task.mode === 'plain') return { judgement: { mode: 'plain', scores: plainScores(task, said, echoes) } };
+    const verdict = record(said);
+    if (task.mode === 'pairwise') {
+      return { judgement: { mode: 'pairwise', rationale: rationaleOf(verdict, echoes), winner: winnerOf(verdict) } };
+    }
+    return { judgement: { mode: 'anchored', ...anchoredScore(task.axis, verdict, echoes) } };
+  } catch (error) {
+    if (error instanceof InvalidVerdict) return { problem: error.message };
+    throw error;
+  }
+}
+
+class InvalidVerdict extends Error {}
+
+type Said = Readonly<Record<string, unknown>>;
+type IsEcho = (rationale: string) => boolean;
+
+/** Accepts a leading `<think>` block and a code fence around the JSON, nothing else. */
+function parse(answer: string): unknown {
+  const said = answer.replace(/^\s*<think>[\s\S]*?<\/think>/, '').trim();
+  const [fence = ''] = said.endsWith('```') ? (/^```(?:json)?\s*?\n/.exec(said) ?? []) : [];
+  try {
+    return JSON.parse(fence === '' ? said : said.slice(fence.length, -3));
+  } catch {
+    throw new InvalidVerdict('it is not one JSON value, or there is text around it');
+  }
+}
+
+function plainScores(task: Extract<JudgeTask, { mode: 'plain' }>, said: unknown, isEcho: IsEcho): PlainScore[] {
+  const list = listIn(said);
+  const verdicts = list.map((item: unknown) => record(item));
+  const axes = axesOf(task.material);
+  if (verdicts.length !== axes.length) throw new InvalidVerdict(`it has ${verdicts.length} axes, not ${axes.length}`);
+  return axes.map((axis) => {
+    const [verdict, second] = verdicts.filter((each) => each.axis === axis);
+    if (verdict === undefined || second !== undefined) throw new InvalidVerdict(`it does not have "${axis}" once`);
+    return { axis, rationale: rationaleOf(verdict, isEcho), score: scoreOf(verdict) };
+  });
+}
+
+function anchoredScore(axis: AnchoredScore['axis'], verdict: Said, isEcho: IsEcho): AnchoredScore {
+  const rationale = rationaleOf(verdict, isEcho);
+  const severity = severityOf(verdict);
+  const weakness = truncated(typeof verdict.weakness === 'string' ? verdict.weakness : '', maxWeaknessCharacters);
+  if (severity !== 'none' && weakness === '') throw new InvalidVerdict('"weakness" names nothing');
+  if (verdict.axis !== undefined && verdict.axis !== axis) {
+    throw new InvalidVerdict(`it is about another aspect than ${rubricOf(axis).label}`);
+  }
+  return { axis, rationale, weakness, severity, score: allowedScore({ score: scoreOf(verdict), severity, weakness }) };
+}
+
+/** Accepts an array, or an object with the array as its only property (JSON schemas need an object). */
+function listIn(said: unknown): unknown[] {
+  if (Array.isArray(said)) return said;
+  const [list, ...others] = typeof said === 'object' && said !== null ? Object.values(said) : [];
+  if (Array.isArray(list) && others.length === 0) return list;
+  throw new InvalidVerdict(`it is not an object whose "${plainList}" is an array of objects`);
+}
+
+function record(value: unknown): Said {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new InvalidVerdict('it is no object');
+  const verdict = Object.fromEntries(Object.entries(value));
+  if (!Object.keys(verdict).every((name) => knownProperties.has(name))) {
+    throw new InvalidVerdict('it has properties that were not asked for');
+  }
+  return verdict;
+}
+
+function rationaleOf({ rationale }: Said, isEcho: IsEcho): string {
+  const reasons = truncated(typeof rationale === 'string' ? rationale : '', maxRationaleCharacters);
+  if (reasons === '') throw new InvalidVerdict('"rationale" says nothing');
+  if (isEcho(reasons)) throw new InvalidVerdict('it repeats a verdict that stands in the material');
+  return reasons;
+}
+
+function scoreOf({ score }: Said): number {
+  if (typeof score === 'number' && Number.isInteger(score) && score >= 0 && score <= maxScore) return score;
+  throw new InvalidVerdict(`"score" is not a whole number from 0 to ${maxScore}`);
+}
+
+function severityOf({ severity }: Said): Severity {
+  const found = severities.find((each) => each === severity);
+  if (found === undefined) throw new InvalidVerdict(`"severity" is not one of ${severities.join(', ')}`);
+  return found;
+}
+
+function winnerOf({ winner }: Said): PairWinner {
+  if (winner === 'A' || winner === 'B' || winner === 'tie') return winner;
+  throw new InvalidVerdict('"winner" is not A, B or tie');
+}
+
+/** Compares words only, because a repeated verdict may differ in spaces and quotes. */
+function echoFinder(task: JudgeTask): IsEcho {
+  const judged = exhibitsOf(task).map(({ text }) => bareWords(unescaped(text)));
+  return (rationale) => {
+    const words = bareWords(rationale);
+    return words !== '' && judged.some((text) => text.includes(`rationale${words}`));
+  };
+}
+
+/** Decodes JSON and HTML escapes: a dictated verdict may be nested in JSON or HTML. */
+function unescaped(text: string): string {
+  return text
+    .replace(/\\+u([0-9a-f]{4})|&#x([0-9a-f]{1,4});/gi, (_, json = '', html = '') => letter(json + html, 16))
+    .replace(/&#(\d{1,5});/g, (_, html) => letter(html, 10))
+    .replace(/\\+[nrt]|&[a-z]{2,8};/gi, ' ');
+}
+
+function letter(digits: string, base: number): string {
+  return String.fromCharCode(Number.parseInt(digits, base));
+}
+
+/** Normalizes width and case, and removes everything but letters and digits. */
+function bareWords(text: string): string {
+  return text
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '');
+}
+
+/** Truncates, and removes characters that Postgres cannot store. */
+function truncated(text: string, maxCharacters: number): string {
+  return [...toStorable(text).trim()].slice(0, maxCharacters).join('');
+}
+
+/** Verdicts that need no judge: an empty text gets 0, and equal replies are a tie. @returns null for all other tasks */
+export function settledByRule(task: JudgeTask): Judgement | null {
+  if (task.mode === 'pairwise') {
+    const { a, b } = task.material;
+    const isSame = a.persona === b.persona && a.reply === b.reply;
+    return isSame ? { mode: 'pairwise', rationale: 'Both replies are the same text.', winner: 'tie' } : null;
+  }
+  if (gradedText(task.material).trim() !== '') return null;
+  const rationale = 'There is no text to grade.';
+  if (task.mode === 'plain') {
+    return { mode: 'plain', scores: axesOf(task.material).map((axis) => ({ axis, rationale, score: 0 })) };
+  }
+  return { mode: 'anchored', axis: task.axis, rationale, weakness: rationale, severity: 'fundamental', score: 0 };
+}
+
+function gradedText(material: PromptMaterial | ReplyMaterial): string {
+  return material.kind === 'prompt' ? material.agentPrompt : material.reply;
+}

@@ -1,0 +1,62 @@
+/** Term frequency saturation. */
+export const BM25_K1 = 1.2;
+/** Length normalization, 0 (none) to 1 (full). */
+export const BM25_B = 0.75;
+
+/** Non-negative inverse document frequency: ln(1 + (N − df + 0.5) / (df + 0.5)). */
+export function inverseDocumentFrequency(documentFrequency: number, documentCount: number): number {
+  return Math.log(1 + (documentCount - documentFrequency + 0.5) / (documentFrequency + 0.5));
+}
+
+/**
+ * Score of one query term in a text by Okapi BM25 (Robertson and Zaragoza 2009):
+ * idf · tf · (k1 + 1) / (tf + k1 · (1 − b + b · length / averageLength)). Lengths are in terms. Search computes the same in
+ * SQL.
+ */
+export function bm25TermScore(
+  termFrequency: number,
+  documentFrequency: number,
+  documentCount: number,
+  length: number,
+  averageLength: number,
+): number {
+  const idf = inverseDocumentFrequency(documentFrequency, documentCount);
+  const norm = BM25_K1 * (1 - BM25_B + (BM25_B * length) / averageLength);
+  return (idf * termFrequency * (BM25_K1 + 1)) / (termFrequency + norm);
+}
+
+/**
+ * Chunks of a document that share one row per term: few enough that the row fits into an index entry (covering index).
+ */
+export const CHUNKS_PER_BLOCK = 128;
+
+/** Larger values are clamped; BM25 is almost constant there. */
+const maxFrequency = 1_023;
+const maxLength = 16_383;
+
+/** Input of the word index for one chunk. `termCount` is its length in terms. */
+export type ChunkWords = { index: number; terms: ReadonlyMap<string, number>; termCount: number };
+
+/** Postings of a term in one block of chunks: one per chunk that contains the term, in order. */
+export type PostingBlock = { term: string; block: number; postings: number[] };
+
+/** @param chunks all chunks of a document, in order */
+export function toPostingBlocks(chunks: readonly ChunkWords[]): PostingBlock[] {
+  const blocks = new Map<string, PostingBlock>();
+  for (const { index, terms, termCount } of chunks) {
+    const block = Math.floor(index / CHUNKS_PER_BLOCK);
+    for (const [term, frequency] of terms) {
+      const posting = packPosting({ offset: index % CHUNKS_PER_BLOCK, frequency, length: termCount });
+      const key = `${block} ${term}`;
+      const known = blocks.get(key);
+      if (known === undefined) blocks.set(key, { term, block, postings: [posting] });
+      else known.postings.push(posting);
+    }
+  }
+  return [...blocks.values()];
+}
+
+/** Packs the chunk's offset in its block (7 bits), the term frequency (10) and the chunk's length (14). */
+function packPosting({ offset, frequency, length }: { offset: number; frequency: number; length: number }): number {
+  return (offset << 24) | (Math.min(frequency, maxFrequency) << 14) | Math.min(length, maxLength);
+}

@@ -1,0 +1,101 @@
+import { escapeHtml } from '../text/plain-text.ts';
+
+/** Approximate length of a preview in characters. */
+const previewCharacters = 280;
+/** Characters before the first match. */
+const leadCharacters = 60;
+
+const wordPattern = /[\p{L}\p{M}\p{N}]+/gu;
+const ellipsis = '…';
+
+type Span = { start: number; end: number };
+
+type Match = Span & { stem: string };
+
+/**
+ * Selects the passage with the most different query words in the shortest space, as HTML: matches are in `<mark>`, everything
+ * else is escaped. Truncated at word boundaries.
+ * @param matchedStem returns the query stem that a word of the text matches, or undefined
+ * @returns null without matches
+ */
+export function markedPassage(text: string, matchedStem: (word: string) => string | undefined): string | null {
+  const flat = flatten(text);
+  const wanted: Match[] = [];
+  for (const { 0: word, index } of flat.matchAll(wordPattern)) {
+    const stem = matchedStem(word);
+    if (stem !== undefined) wanted.push({ stem, start: index, end: index + word.length });
+  }
+  const first = densest(wanted);
+  if (first === undefined) return null;
+  const passage = passageFrom(flat, first.start - leadCharacters);
+  let html = '';
+  let at = passage.start;
+  for (const { start, end } of wanted) {
+    if (start < passage.start || end > passage.end) continue;
+    html += `${escapeHtml(flat.slice(at, start))}<mark>${escapeHtml(flat.slice(start, end))}</mark>`;
+    at = end;
+  }
+  return withEllipses(flat, passage, html + escapeHtml(flat.slice(at, passage.end)));
+}
+
+/** The beginning of a text, escaped for HTML and truncated at a word boundary. */
+export function beginningOf(text: string): string {
+  const flat = flatten(text);
+  const passage = passageFrom(flat, 0);
+  return withEllipses(flat, passage, escapeHtml(flat.slice(passage.start, passage.end)));
+}
+
+/** @returns the first match of the passage with the most different stems in the shortest space */
+function densest(words: readonly Match[]): Match | undefined {
+  let best: { first: Match; different: number; length: number } | undefined;
+  for (const [index, first] of words.entries()) {
+    const stems = new Set<string>();
+    let end = first.end;
+    for (let next = index; next < words.length; next += 1) {
+      const word = words[next];
+      if (word === undefined || word.end > first.start + previewCharacters - leadCharacters) break;
+      if (!stems.has(word.stem)) end = word.end;
+      stems.add(word.stem);
+    }
+    const [different, length] = [stems.size, end - first.start];
+    if (
+      best === undefined ||
+      different > best.different ||
+      (different === best.different && different > 1 && length < best.length)
+    ) {
+      best = { first, different, length };
+    }
+  }
+  return best?.first;
+}
+
+/** The passage from about `from`; it begins earlier if the text ends before the preview is full. */
+function passageFrom(text: string, from: number): Span {
+  const wanted = Math.max(0, Math.min(from, text.length - previewCharacters));
+  const start = wanted === 0 ? 0 : wordStart(text, wanted);
+  const furthest = Math.min(text.length, start + previewCharacters);
+  if (furthest === text.length) return { start, end: furthest };
+  const lastSpace = text.lastIndexOf(' ', furthest);
+  // A text without spaces is truncated between two characters.
+  if (lastSpace > start + previewCharacters / 2) return { start, end: lastSpace };
+  return { start, end: isBetweenCharacters(text, furthest) ? furthest : furthest - 1 };
+}
+
+function wordStart(text: string, wanted: number): number {
+  const space = text.indexOf(' ', wanted - 1);
+  if (space !== -1 && space < wanted + leadCharacters / 2) return space + 1;
+  return isBetweenCharacters(text, wanted) ? wanted : wanted - 1;
+}
+
+function flatten(text: string): string {
+  return text.replaceAll(/\s+/gu, ' ').trim();
+}
+
+/** False inside a surrogate pair. */
+function isBetweenCharacters(text: string, at: number): boolean {
+  return (text.codePointAt(at - 1) ?? 0) <= 0xffff;
+}
+
+function withEllipses(text: string, { start, end }: Span, html: string): string {
+  return `${start > 0 ? ellipsis : ''}${html}${end < text.length ? ellipsis : ''}`;
+}

@@ -1,0 +1,108 @@
+import type { Request } from 'express';
+import passport from 'passport';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { Caller, Identity, IdentityProvider, SignInAttempt, SignInRequest } from '#src/ports/identity.ts';
+import { createExpiringCache } from './expiring-cache.ts';
+
+/** Maximum age of cached sessions, roles and teams. */
+const actorMaxAgeMs = 2_000;
+const maxCachedActors = 10_000;
+
+/**
+ * The user who sends a request, and the session of their token. `actorNow` reads the user's current rights, even after
+ * the token has expired; it throws `invalid_token` once the session is over.
+ */
+export type Authenticated = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
+
+/** Authenticates a request by its `Authorization` header; throws `invalid_token`. */
+export type Authenticate = (authorization: string | undefined) => Promise<Authenticated>;
+
+type TokenCheckDeps = {
+  /** Checks signature, type, issuer, audience and expiry; throws `invalid_token`. */
+  verifyToken: (token: string) => Caller;
+  /** Returns null if the user is disabled, deleted or in no organization, or if the session was cut off. */
+  findCaller: (caller: Caller) => Promise<Actor | null>;
+  /** Registers a listener for changes to an organization's roles and members by this process. */
+  onAccessChange: (listener: (orgId: string) => void) => void;
+};
+
+/**
+ * Resolves an access token to its user and session. The token only identifies them: rights are read from Postgres, so
+ * that a logout, a disabled user or a revoked role takes effect within seconds, whatever the token still claims.
+ */
+function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
+  const actors = createExpiringCache<Actor | null>(maxCachedActors);
+  onAccessChange((orgId) => actors.forget((actor) => actor?.orgId === orgId));
+
+  async function findActor(caller: Caller): Promise<Actor> {
+    const actor = await actors.get(`${caller.sessionId} ${caller.userId}`, async () => {
+      const expiresAtMs = Date.now() + actorMaxAgeMs;
+      return { value: await findCaller(caller), expiresAtMs };
+    });
+    if (actor === null) throw appError('invalid_token', { detail: 'The session of this token is over.' });
+    return actor;
+  }
+
+  return async (token: string): Promise<Authenticated> => {
+    const caller = verifyToken(token);
+    const actorNow = () => findActor(caller);
+    return { actor: await actorNow(), sessionId: caller.sessionId, actorNow };
+  };
+}
+
+export type PassportDeps = TokenCheckDeps & {
+  /** Strategy for sign-ins with OpenID Connect, with the option `request`, a {@link SignInRequest}; null if none is configured. */
+  findSignInStrategy: (() => Promise<passport.Strategy>) | null;
+};
+
+/**
+ * Authenticates with passport: requests by bearer token, sign-ins at the identity provider. Outcomes are values and
+ * errors: passport sees neither the request nor the response, so it cannot redirect, answer or add `req.login` to them.
+ */
+export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
+  const authenticator = new passport.Passport();
+  authenticator.use('bearer', new BearerStrategy(createTokenCheck(deps)));
+
+  function run<User>(strategy: string, request: object, options: object = {}): Promise<User> {
+    return new Promise((resolve, reject) => {
+      const done = (error: unknown, user: User | false, refusal: unknown) =>
+        user ? resolve(user) : reject(error ?? refusal);
+      authenticator.authenticate(strategy, { ...options, session: false }, done)(request, {}, reject);
+    });
+  }
+
+  async function signIn<User>(strategyOf: () => Promise<passport.Strategy>, request: SignInRequest): Promise<User> {
+    authenticator.use('sign-in', await strategyOf());
+    return run('sign-in', {}, { request });
+  }
+
+  const authenticate: Authenticate = (authorization) => run<Authenticated>('bearer', { headers: { authorization } });
+  const identityProvider: IdentityProvider | null = findSignInStrategy && {
+    begin: (request) => signIn<SignInAttempt & { url: string }>(findSignInStrategy, request),
+    identify: (attempt, answer) => signIn<Identity>(findSignInStrategy, { ...attempt, answer }),
+  };
+  return { authenticate, identityProvider };
+}
+
+/** Accepts an access token in the `Authorization` header alone, not in a body or a query string (RFC 6750 §2). */
+class BearerStrategy extends passport.Strategy {
+  readonly check: (token: string) => Promise<Authenticated>;
+
+  constructor(check: (token: string) => Promise<Authenticated>) {
+    super();
+    this.check = check;
+  }
+
+  override authenticate({ headers }: Request): void {
+    const token = /^Bearer +([\w.~+/-]+=*)$/i.exec(headers.authorization ?? '')?.[1];
+    if (token === undefined) {
+      this.fail(appError('invalid_token', { detail: 'Send an access token as "Authorization: Bearer <token>".' }));
+      return;
+    }
+    this.check(token).then(
+      (user) => this.success(user),
+      (error: unknown) => this.error(error),
+    );
+  }
+}

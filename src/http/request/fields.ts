@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import { type PasswordFault, passwordFaults } from '#src/domain/access/credentials.ts';
+import { tools, unknownTools } from '#src/domain/agents/tools.ts';
+import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
+
+// The rules of the code as patterns for JSON Schema, so that clients can validate too.
+const unseen = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069';
+const oneLinePattern = `^[^${unseen}]*$`;
+/** One line that is not blank. */
+export const namePattern = `^[^${unseen}]*[^${unseen}\\s][^${unseen}]*$`;
+/** Text that is not blank. */
+export const notBlankPattern = '\\S';
+
+/** An id in lower case, as the database writes it, because ids are also compared as text. */
+export const idField = z.guid().toLowerCase();
+
+export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
+
+export const tierField = z.enum(['free', 'pro', 'max']);
+
+/** Trimmed and in lower case. Lower-cased after validation, because the Kelvin sign becomes a k. */
+export const emailField = z
+  .string()
+  .max(320)
+  .trim()
+  .pipe(z.email({ error: 'Not a valid email address' }).max(254).toLowerCase())
+  .meta({
+    description: 'An email address; surrounding spaces and case do not matter',
+    pattern: z.regexes.email.source,
+    maxLength: 254,
+  });
+
+const faultMessages: Record<PasswordFault, string> = {
+  length: 'A password has 10 to 128 characters',
+  uppercase: 'A password needs an uppercase letter',
+  lowercase: 'A password needs a lowercase letter',
+  digit: 'A password needs a digit',
+  special: 'A password needs a special character',
+};
+
+/** A new password. A password for sign-in accepts any text. */
+export const newPasswordField = z
+  .string()
+  .check((context) => {
+    for (const fault of passwordFaults(context.value)) {
+      const params = { code: `password_${fault}` };
+      context.issues.push({ code: 'custom', input: context.value, message: faultMessages[fault], params });
+    }
+  })
+  .meta({
+    description: '10 to 128 characters with an uppercase and a lowercase letter, a digit and a special character',
+    writeOnly: true,
+    minLength: 10,
+    maxLength: 128,
+    pattern: '^(?=[\\s\\S]*\\p{Lu})(?=[\\s\\S]*\\p{Ll})(?=[\\s\\S]*\\p{Nd})(?=[\\s\\S]*[^\\p{L}\\p{N}])',
+  });
+
+export const oneLineField = (maxLength: number) =>
+  z
+    .string()
+    .max(maxLength)
+    .refine(isOneLine, 'must be one line without control characters')
+    .meta({ pattern: oneLinePattern });
+
+/** A name of a person, a team or an organization; empty when it is blank. */
+const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
+
+/** A blank name counts as not given. */
+export const optionalNameField = nameText.transform((name) => name || undefined).optional();
+
+export const nameField = nameText
+  .refine((name) => name !== '', { error: 'must not be blank', params: { code: 'blank' } })
+  .meta({ pattern: namePattern });
+
+/** An optional name: a blank one is null. */
+export const erasableNameField = nameText.transform((name) => name || null);
+
+const yes = ['true', 'yes', 'on', 'y', '1', 'enabled'];
+const no = ['false', 'no', 'off', 'n', '0', 'disabled'];
+
+/** A boolean in a query or form, where all values are text. */
+export const textSwitchField = z.stringbool({ truthy: yes, falsy: no }).meta({ enum: [...yes, ...no] });
+
+/** A boolean in a form or a JSON body. */
+export const switchField = z.union([z.boolean(), textSwitchField]);
+
+/** An integer in a query or form, where all values are text. `Number` alone would accept '0x10', ' 5 ' and ''. */
+export function integerField(range: { min: number; max: number }) {
+  const parse = (raw: unknown) => (typeof raw === 'string' && /^\d{1,15}$/.test(raw) ? Number(raw) : raw);
+  const whole = z.int({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) });
+  return z.preprocess(parse, whole.min(range.min).max(range.max));
+}
+
+/** An empty string counts as null. */
+export const unsettableField = <Word extends z.ZodType<string>>(word: Word) =>
+  z
+    .union([z.literal(''), word])
+    .nullable()
+    .transform((value) => value || null);
+
+const hexColor = z.string().regex(/^#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i, 'must be a hex colour');
+
+const toolsField = z
+  .array(z.string())
+  .superRefine((ids, context) => {
+    for (const id of unknownTools(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
+  })
+  .meta({ items: { type: 'string', enum: tools.map(({ id }) => id) } });
+
+export const tagField = oneLineField(64).trim().min(1).meta({ pattern: namePattern });
+
+/** Optional fields that draft versions and agents have in common. */
+export const agentFields = {
+  agent_name: oneLineField(255).optional(),
+  tags: z.array(tagField).max(50).optional(),
+  color: unsettableField(hexColor).optional(),
+  icon_name: unsettableField(oneLineField(100)).optional(),
+  enabled_tools: toolsField.optional(),
+};
+
+/** Parameters of the OAuth callback. Providers send additional ones. */
+export const callbackQuery = z.looseObject({
+  state: z.string().min(1).max(200),
+  code: z.string().max(4_096).optional(),
+  error: z.string().max(200).optional(),
+  iss: z.string().max(500).optional(),
+});
+
+export const consentReturnSchema = z.strictObject({
+  consent_code: z.string().describe('For the request that finishes the consent; works once, for its user'),
+});
+
+export const finishConsentBody = z
+  .strictObject({ consent_code: z.string().min(1).max(8_192).meta({ writeOnly: true }) })
+  .transform((body) => ({ consentCode: body.consent_code }));

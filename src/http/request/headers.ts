@@ -1,0 +1,101 @@
+import { hash } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
+
+const networkBits = 56;
+const blockBits = 48;
+
+/**
+ * Client network for rate limits: an IPv4 address, or the /56 of an IPv6 address, which providers assign to one household or
+ * server (RIPE-690).
+ */
+export function clientNetwork(address: string | undefined): string {
+  const plain = plainAddress(address);
+  return isIPv6(plain) ? prefixOf(plain, networkBits) : plain;
+}
+
+/** @returns the /48 of an IPv6 address, which companies and some servers get; null for IPv4 */
+export function clientBlock(address: string | undefined): string | null {
+  const plain = plainAddress(address);
+  return isIPv6(plain) ? prefixOf(plain, blockBits) : null;
+}
+
+/** Removes the zone, and unwraps IPv4-mapped IPv6 addresses. */
+function plainAddress(address: string | undefined): string {
+  const plain = (address ?? 'unknown').replace(/%.*$/, '').toLowerCase();
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1] ?? plain;
+}
+
+function prefixOf(address: string, bits: number): string {
+  const [head = '', tail] = address.split('::');
+  const before = head.split(':').filter(Boolean);
+  const after = (tail ?? '').split(':').filter(Boolean);
+  const gap = tail === undefined ? 0 : Math.max(0, 8 - before.length - after.length);
+  const groups = [...before, ...Array<string>(gap).fill('0'), ...after];
+  const network = groups.slice(0, Math.ceil(bits / 16)).map((group, index) => {
+    const hostBits = Math.max(0, 16 * (index + 1) - bits);
+    return ((Number.parseInt(group, 16) >> hostBits) << hostBits).toString(16);
+  });
+  return `${network.join(':')}::/${bits}`;
+}
+
+/**
+ * A strong ETag, because the JSON of a resource is always the same bytes. With a version it is `"<version>.<hash>"`: `If-Match`
+ * compares the version, `If-None-Match` the whole tag.
+ */
+export function entityTag(body: string, version?: number): string {
+  const prefix = version === undefined ? '' : `${version}.`;
+  return `"${prefix}${hash('sha256', body, 'base64url').slice(0, 22)}"`;
+}
+
+/**
+ * Whether `If-None-Match` contains this tag. `W/` is ignored, because compressing proxies weaken tags.
+ */
+export function namesTag(header: string, tag: string): boolean {
+  if (header.trim() === '*') return true;
+  const opaque = (text: string) => text.trim().replace(/^W\//, '');
+  return header.split(',').some((candidate) => opaque(candidate) === opaque(tag));
+}
+
+/** Parses the versions in `If-Match`. A tag without a version, such as that of another service, matches none. */
+export function readIfMatch(header: string | undefined): ExpectedVersions {
+  if (header === undefined || header.trim() === '*') return null;
+  return header.split(',').flatMap((tag) => {
+    const [, version] = /^(?:W\/)?"(\d+)\.[\w-]+"$/.exec(tag.trim()) ?? [];
+    return version === undefined ? [] : [Number(version)];
+  });
+}
+
+const maxWaitSeconds = 3_600;
+
+/** @returns the seconds of `Prefer: wait=N` (RFC 7240 §4.3), or null */
+export function preferredWaitSeconds(prefer: string | undefined): number | null {
+  const [, seconds] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec(prefer ?? '') ?? [];
+  return seconds === undefined ? null : Math.min(maxWaitSeconds, Number(seconds));
+}
+
+/** Whether the client sent `Cache-Control: no-cache` (RFC 9111 §5.2.1.4). */
+export function wantsFresh(cacheControl: string | undefined): boolean {
+  return /(?:^|,)\s*no-cache\s*(?:,|$)/i.test(cacheControl ?? '');
+}
+
+export type ByteRange = { start: number; end: number };
+
+/**
+ * Parses a `Range` header with one range. @returns undefined for the whole file (no range, or an unsupported form such as several
+ * ranges, which RFC 9110 allows to ignore); null if the range is outside of the file
+ */
+export function parseByteRange(header: string | undefined, sizeBytes: number): ByteRange | null | undefined {
+  const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '');
+  if (match === null) return undefined;
+  const [, first = '', last = ''] = match;
+  if (first === '' && last === '') return undefined;
+  if (first === '') {
+    const length = Math.min(Number(last), sizeBytes);
+    return length === 0 ? null : { start: sizeBytes - length, end: sizeBytes - 1 };
+  }
+  const start = Number(first);
+  if (last !== '' && Number(last) < start) return undefined;
+  if (start >= sizeBytes) return null;
+  return { start, end: last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1) };
+}

@@ -1,0 +1,50 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import type { ListPosition } from '#src/contracts/list-position.ts';
+import { canonicalJson } from '#src/domain/access/idempotency.ts';
+import { appError } from '#src/errors.ts';
+import { integerField } from './fields.ts';
+
+/** Query fields of a list with keyset pagination: `z.strictObject({ ...keysetQuery, agent_id: … })`. */
+export const keysetQuery = {
+  limit: integerField({ min: 1, max: 100 }).default(20),
+  cursor: z.string().min(1).max(1_000).optional(),
+};
+
+/**
+ * Signed cursors `v1.<position>.<signature>`. A cursor is valid for the list and filters that it was created for (`list`
+ * identifies both); otherwise throws 400 `invalid_cursor`.
+ */
+export type Cursors = {
+  /** @returns null at the end of the list */
+  encode(position: ListPosition | null, list: unknown): string | null;
+  decode(cursor: string | undefined, list: unknown): ListPosition | null;
+};
+
+const position = z.tuple([z.string(), z.string(), z.string()]);
+
+export function createCursors(signingKey: string | Buffer): Cursors {
+  const sign = (payload: string) =>
+    createHmac('sha256', signingKey).update(payload).digest().subarray(0, 16).toString('base64url');
+
+  return {
+    encode(last, list) {
+      if (last === null) return null;
+      const payload = Buffer.from(JSON.stringify([last.sortKey, last.id, listHash(list)])).toString('base64url');
+      return `v1.${payload}.${sign(payload)}`;
+    },
+    decode(cursor, list) {
+      if (cursor === undefined) return null;
+      const [, payload, signature] = /^v1\.([\w-]+)\.([\w-]{22})$/.exec(cursor) ?? [];
+      if (payload === undefined || signature === undefined) throw appError('invalid_cursor');
+      if (!timingSafeEqual(Buffer.from(signature), Buffer.from(sign(payload)))) throw appError('invalid_cursor');
+      const [sortKey, id, hash] = position.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+      if (hash !== listHash(list)) throw appError('invalid_cursor');
+      return { sortKey, id };
+    },
+  };
+}
+
+function listHash(list: unknown): string {
+  return createHash('sha256').update(canonicalJson(list)).digest('base64url').slice(0, 8);
+}

@@ -1,0 +1,192 @@
+import type { IncomingMessage } from 'node:http';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import busboy, { type FileInfo } from 'busboy';
+import { isStorable } from '#src/domain/text/plain-text.ts';
+import { appError, fieldError } from '#src/errors.ts';
+import type { IncomingFile, Route } from '../routing/route.ts';
+
+const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
+/** Maximum size of everything but the file, like that of a JSON body. */
+const maxBytesBesides = 1024 * 1024;
+const maxFileNameLength = 255;
+const maxSmallBodyBytes = 1024 * 1024;
+/**
+ * Minimum rate, so that a stalled upload does not hold its slot. An average over each window, so that short pauses are allowed.
+ * 1 KiB/s is a fifth of a GPRS line.
+ */
+const defaultPace = { windowMs: 60_000, windowBytes: 60 * 1024 };
+export type UploadPace = typeof defaultPace;
+
+type FormTarget<Stored> = {
+  store: (upload: IncomingFile) => Promise<Stored>;
+  discard: (stored: Stored) => Promise<void>;
+  isFileOptional?: boolean;
+};
+
+export type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stored | undefined };
+
+/**
+ * Reads a form and streams its part `file` to `store`. If the form is invalid, `discard` is called with the stored file. Throws
+ * `request_timeout` if less than `windowBytes` arrive in `windowMs`.
+ * @param target null for a form without a file
+ */
+export async function receiveForm<Stored>(
+  req: IncomingMessage,
+  target: FormTarget<Stored> | null,
+  pace: UploadPace = defaultPace,
+): Promise<ReceivedForm<Stored>> {
+  const parser = openParser(req);
+  const fields = new Map<string, string[]>();
+  const refusal = Promise.withResolvers<void>();
+  let failure: unknown;
+  let storing: Promise<Stored | undefined> = Promise.resolve(undefined);
+  let isInFile = false;
+  let bytesBesides = 0;
+  const fail = (error: unknown) => {
+    failure ??= error;
+    // Answers immediately while the client is still sending. If the connection broke off, other errors only follow from that.
+    if (!req.destroyed) refusal.resolve();
+  };
+
+  parser.on('field', (name, value, info) => {
+    if (info.nameTruncated || info.valueTruncated) {
+      fail(appError('payload_too_large', { detail: `A form field may have ${limits.fieldSize} bytes.` }));
+    }
+    if (!isStorable(name) || !isStorable(value)) fail(fieldError(name, 'must not hold NUL', 'not_text'));
+    fields.set(name, [...(fields.get(name) ?? []), value]);
+  });
+  parser.on('file', (name, part, info) => {
+    // Also for ignored parts: an unhandled `error` event ends the process.
+    part.on('error', () => {});
+    if (target === null || name !== 'file') {
+      const message = target === null ? 'No file is taken here' : 'Only the part "file" may be a file';
+      fail(fieldError(name, message, 'unknown_field'));
+    }
+    if (target === null || failure !== undefined) {
+      part.resume();
+      return;
+    }
+    isInFile = true;
+    part.once('close', () => {
+      isInFile = false;
+    });
+    const { content, ...described } = describeFile(info, part);
+    storing = target.store({ ...described, content, announcedBytes: announcedBytesOf(req) }).catch((error: unknown) => {
+      fail(error);
+      content.destroy();
+      return undefined;
+    });
+  });
+  parser.on('filesLimit', () => fail(fieldError('file', 'Only one file is taken', 'too_many_files')));
+  for (const limit of ['fieldsLimit', 'partsLimit'] as const) {
+    parser.on(limit, () => fail(appError('payload_too_large', { detail: 'The form has too many parts.' })));
+  }
+  req.on('data', (piece: Buffer) => {
+    if (isInFile) return;
+    bytesBesides += piece.length;
+    if (bytesBesides > maxBytesBesides) {
+      fail(appError('payload_too_large', { detail: `Beside its file a form may have ${maxBytesBesides} bytes.` }));
+    }
+  });
+
+  const parsed = finished(parser).then(
+    () => undefined,
+    (error: Error) => error,
+  );
+  finished(req, { writable: false }).catch((error: Error) => parser.destroy(error));
+  // Not `pipeline`, which would destroy the connection before the client can read the error.
+  req.pipe(parser);
+  const stopMeasuring = requirePace(req, parser, pace, fail);
+  const damage = await Promise.race([parsed, refusal.promise]).finally(stopMeasuring);
+  if (damage instanceof Error) {
+    failure = appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: damage });
+  }
+  req.unpipe(parser);
+  parser.on('error', () => {}).destroy();
+  const stored = await storing;
+  if (stored === undefined && target !== null && !target.isFileOptional)
+    fail(fieldError('file', 'A file is required', 'required'));
+  if (failure !== undefined) {
+    if (stored !== undefined) await target?.discard(stored);
+    throw failure;
+  }
+  return { fields: singleValues(fields), file: stored };
+}
+
+/** Lower bound of the file's size: `Content-Length` minus the maximum of all other parts. */
+function announcedBytesOf(req: IncomingMessage): number {
+  return Math.max(0, Number(req.headers['content-length'] ?? 0) - maxBytesBesides);
+}
+
+/** @returns the function that stops the measurement */
+function requirePace(
+  req: IncomingMessage,
+  parser: Writable,
+  { windowMs, windowBytes }: UploadPace,
+  fail: (error: unknown) => void,
+): () => void {
+  let receivedBytes = 0;
+  let wasHeldUp = false;
+  req.on('data', (piece: Buffer) => {
+    receivedBytes += piece.length;
+    wasHeldUp ||= parser.writableNeedDrain;
+  });
+  const timer = setInterval(() => {
+    // A slow store also slows the client down; that is not the client's fault.
+    if (receivedBytes < windowBytes && !wasHeldUp && !req.complete) {
+      const detail = `A body has to arrive with at least ${windowBytes} bytes in ${windowMs / 1_000} seconds.`;
+      fail(appError('request_timeout', { detail }));
+    }
+    receivedBytes = 0;
+    wasHeldUp = parser.writableNeedDrain;
+  }, windowMs);
+  return () => clearInterval(timer);
+}
+
+/** Whether a request counts as an upload: forms with a file, and large JSON bodies. */
+export function isUpload({ body, bodyLimitBytes = 0 }: Route, req: IncomingMessage): boolean {
+  const takesFile = body !== undefined && 'kind' in body && body.kind !== 'form_or_json';
+  return (takesFile && isForm(req)) || bodyLimitBytes > maxSmallBodyBytes;
+}
+
+export function isForm(req: IncomingMessage): boolean {
+  return /^multipart\/form-data\s*;/i.test(req.headers['content-type'] ?? '');
+}
+
+function openParser(req: IncomingMessage) {
+  if (!isForm(req)) {
+    throw appError('unsupported_media_type', { detail: 'The body must have the type multipart/form-data.' });
+  }
+  try {
+    return busboy({ headers: req.headers, limits, defParamCharset: 'utf8' });
+  } catch (error) {
+    throw appError('malformed_request', { detail: 'The form has no boundary.', cause: error });
+  }
+}
+
+function describeFile(info: FileInfo, part: Readable): Omit<IncomingFile, 'announcedBytes'> {
+  // A separate stream, because a store that gives up destroys it, which must not stop the parser.
+  const content = new PassThrough();
+  part.on('error', (error) => content.destroy(error));
+  // A store may reject before it reads: an unhandled `error` event would end the process.
+  content.on('error', () => {});
+  part.pipe(content);
+  // A part without a name is still a file.
+  const given = (info.filename ?? '')
+    .toWellFormed()
+    .replaceAll(/\p{Cc}/gu, '')
+    .trim();
+  const fileName = [...given].slice(0, maxFileNameLength).join('');
+  return { fileName: fileName || 'file', mediaType: info.mimeType, content };
+}
+
+/** Forms send empty fields; they count as missing. */
+function singleValues(fields: Map<string, string[]>): Record<string, unknown> {
+  return Object.fromEntries(
+    [...fields].flatMap(([name, values]) => {
+      const value = values.length === 1 ? values[0] : values;
+      return value === '' ? [] : [[name, value]];
+    }),
+  );
+}

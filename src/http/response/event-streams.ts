@@ -1,0 +1,168 @@
+import type { ServerResponse } from 'node:http';
+import { appError } from '#src/errors.ts';
+import type { StoredEvent } from '#src/ports/idempotency-store.ts';
+import type { EventSink } from './answers.ts';
+
+const heartbeatMs = 15_000;
+/** A reader that accepts nothing for this long, or with this much unsent data, is disconnected; events are stored. */
+const stallMs = 30_000;
+const maxBufferedBytes = 256 * 1024;
+const reconnectMs = 3_000;
+
+export const eventStreamHeaders = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'X-Accel-Buffering': 'no',
+};
+
+/** An open stream. `end` may be called repeatedly; nothing is written after the first call. */
+export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
+
+/** Stream of a client that disconnected before it opened. */
+const disconnectedStream: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
+
+/** Starts a stream of Server-Sent Events. The response headers must be set before. */
+export function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStream {
+  if (res.destroyed) return disconnectedStream;
+  const closing = new AbortController();
+  res.flushHeaders();
+  res.write(`retry: ${reconnectMs}\n\n`);
+  const heartbeat = setInterval(() => res.write(': ping\n\n'), heartbeatMs);
+  const close = () => {
+    clearInterval(heartbeat);
+    closing.abort();
+  };
+  res.once('close', close);
+
+  const write = (event: StoredEvent): boolean => {
+    // Only earlier unsent data counts, because a single event may have any size.
+    if (res.writableLength > maxBufferedBytes) res.destroy();
+    return !res.destroyed && res.write(format(event));
+  };
+
+  return {
+    closed: closing.signal,
+    async send(event) {
+      if (closing.signal.aborted || write(event) || res.destroyed) return;
+      await drained(res);
+    },
+    end(last) {
+      if (closing.signal.aborted) return;
+      if (last !== undefined) write(last);
+      close();
+      res.end();
+      // A slow client gets the same time for the rest as before.
+      const late = setTimeout(() => res.destroy(), stallMs).unref();
+      res.once('close', () => clearTimeout(late));
+    },
+  };
+}
+
+/** Serializes an event; the bytes are shared by all streams that send it. */
+export type EventFormat = (event: StoredEvent) => Buffer;
+
+export function createEventFormat(): EventFormat {
+  const formatted = new WeakMap<StoredEvent, Buffer>();
+  return (event) => {
+    const known = formatted.get(event);
+    if (known !== undefined) return known;
+    const { id, event: name, data } = event;
+    const text = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+    const bytes = Buffer.from(text);
+    formatted.set(event, bytes);
+    return bytes;
+  };
+}
+
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const stalled = setTimeout(() => res.destroy(), stallMs);
+    const done = () => {
+      clearTimeout(stalled);
+      res.off('drain', done);
+      res.off('close', done);
+      resolve();
+    };
+    res.once('drain', done);
+    res.once('close', done);
+  });
+}
+
+/** With the duration of the query, streams of a revoked session end within five seconds. */
+const defaultCheckMs = 2_000;
+
+/** `sessionId` is the reader's session; public streams have none. */
+export type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
+
+/** Registry of the open event streams. Streams of a session that ends are closed with an `error` event. */
+export type OpenStreams = {
+  open(res: ServerResponse, facts?: StreamFacts): OpenEventStream;
+  count(): number;
+  /** Shutdown: closes watches, waits for the other streams, then closes the rest, each with an `error` event. */
+  drain(timeoutMs: number): Promise<void>;
+};
+
+export function createOpenStreams(deps: {
+  /** @returns which of these sessions are active; called once for all open streams */
+  activeSessions: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
+  onWarning: (error: unknown) => void;
+  checkEveryMs?: number | undefined;
+}): OpenStreams {
+  const { activeSessions, onWarning, checkEveryMs = defaultCheckMs } = deps;
+  const streams = new Map<OpenEventStream, StreamFacts>();
+  const format = createEventFormat();
+  let nextCheck: NodeJS.Timeout | undefined;
+  let onEmpty = () => {};
+
+  const endAll = (event: StoredEvent, matches: (facts: StreamFacts) => boolean) => {
+    for (const [stream, facts] of streams) if (matches(facts)) stream.end(event);
+  };
+
+  async function closeStreamsOfEndedSessions(): Promise<void> {
+    const asked = new Set(Array.from(streams.values(), ({ sessionId }) => sessionId ?? []).flat());
+    if (asked.size === 0) return;
+    const active = await activeSessions([...asked]);
+    const isOver = ({ sessionId }: StreamFacts) =>
+      sessionId !== undefined && asked.has(sessionId) && !active.has(sessionId);
+    endAll(sessionIsOver, isOver);
+  }
+
+  function scheduleCheck(): void {
+    if (streams.size === 0 || nextCheck !== undefined) return;
+    nextCheck = setTimeout(async () => {
+      // An unreachable database closes no stream; the next check may succeed.
+      await closeStreamsOfEndedSessions().catch(onWarning);
+      nextCheck = undefined;
+      scheduleCheck();
+    }, checkEveryMs).unref();
+  }
+
+  return {
+    open(res, facts = { isWatch: false }) {
+      const stream = openEventStream(res, format);
+      if (res.destroyed) return stream;
+      streams.set(stream, facts);
+      scheduleCheck();
+      res.once('close', () => {
+        streams.delete(stream);
+        if (streams.size === 0) onEmpty();
+      });
+      return stream;
+    },
+    count: () => streams.size,
+    async drain(timeoutMs) {
+      endAll(serverIsRestarting, ({ isWatch }) => isWatch);
+      if (streams.size === 0) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, timeoutMs);
+      onEmpty = resolve;
+      await promise;
+      clearTimeout(timer);
+      endAll(serverIsRestarting, () => true);
+    },
+  };
+}
+
+const { code, message: detail } = appError('invalid_token', { detail: 'The session of this token is over.' });
+const sessionIsOver = { event: 'error', data: { detail, code } };
+const serverIsRestarting = { event: 'error', data: { detail: 'server restarting' } };

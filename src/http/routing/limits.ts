@@ -1,0 +1,136 @@
+import {
+  type ConcurrencyLimit,
+  countedByProcess,
+  createPlaces,
+  type RateLimit,
+  type RateLimitName,
+} from '#src/domain/access/limits.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { RateLimiter } from '#src/ports/limits.ts';
+import { clientBlock, clientNetwork } from '../request/headers.ts';
+import type { AppResponse } from '../server/request-log.ts';
+
+/** A rate limit per client network, per user, or per network and email. */
+export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
+
+/** All networks of an IPv6 /48 together have this many times the limit of one network. */
+const blockFactor = 10;
+
+export type RateLimitingDeps = {
+  /** Counts across processes. */
+  shared: Pick<RateLimiter, 'take'>;
+  /** Counts in this process. */
+  own: Pick<RateLimiter, 'take'>;
+  /** Null disables a limit. */
+  limits: Readonly<Record<RateLimitName, RateLimit | null>>;
+};
+
+/** The caller as far as known. Limits whose subject is unknown are skipped. */
+export type Subject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
+
+export type RateLimiting = (uses: readonly RateLimited[], subject: Subject, res: AppResponse) => Promise<void>;
+
+/**
+ * Counts a request against its limits and reports them in the response headers `RateLimit` and `RateLimit-Policy`
+ * (draft-ietf-httpapi-ratelimit-headers). Throws `rate_limited` if one is exceeded.
+ */
+export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): RateLimiting {
+  return async (uses, subject, res) => {
+    let used: { name: string; limit: RateLimit; waitSeconds: number } | undefined;
+    const useUp = (name: string, limit: RateLimit, waitSeconds: number) => {
+      if (waitSeconds > (used?.waitSeconds ?? 0)) used = { name, limit, waitSeconds };
+    };
+    for (const { limit: name, by } of uses) {
+      const limit = limits[name];
+      const counted = subjectOf(by, subject);
+      if (limit === null || counted === undefined) continue;
+      const limiter = countedByProcess.has(name) ? own : shared;
+      const { isAllowed, remaining, resetSeconds } = await limiter.take(name, counted, limit);
+      res.append('RateLimit-Policy', `"${name}";q=${limit.count};w=${limit.seconds}`);
+      res.append('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
+      if (!isAllowed) useUp(name, limit, resetSeconds);
+      // Rejected requests do not count for the /48, so that one network cannot use up the limit of its neighbours.
+      const block = isAllowed && by === 'ip' ? clientBlock(subject.ip) : null;
+      if (block === null) continue;
+      const blockLimit = { ...limit, count: limit.count * blockFactor };
+      const ofBlock = await limiter.take(name, block, blockLimit);
+      if (!ofBlock.isAllowed) useUp(name, blockLimit, ofBlock.resetSeconds);
+    }
+    if (used === undefined) return;
+    const { name, limit, waitSeconds } = used;
+    throw appError('rate_limited', {
+      detail: `The limit "${name}" is ${limit.count} requests in ${limit.seconds} s. Try again in ${waitSeconds} s.`,
+      retryAfterSeconds: waitSeconds,
+    });
+  };
+}
+
+function subjectOf(by: RateLimited['by'], { ip, userId, email }: Subject): string | undefined {
+  switch (by) {
+    case 'ip':
+      return clientNetwork(ip);
+    case 'user':
+      return userId;
+    case 'ip_and_email':
+      return email && `${clientNetwork(ip)} ${email}`;
+  }
+}
+
+type Kind = 'requests' | 'streams' | 'uploads';
+
+/**
+ * Limits of the process for all organizations. A stream needs about 30 KB and a heartbeat; an upload about 300 KB, and with S3
+ * two parts of 5 MB in the temporary folder.
+ */
+const PROCESS_LIMITS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
+/** Browsers send six concurrent requests over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
+const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
+/** The rest of a process's slots is reserved for organizations with few open requests. */
+const UNRESERVED_PART = 3 / 4;
+const RESERVED_PER_ORGANIZATION = 4;
+const RETRY_AFTER_SECONDS = 5;
+/** Owner that counts all slots of a kind. */
+const PROCESS = '';
+
+const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams', uploads: 'uploads' };
+
+/**
+ * Limits concurrent requests, streams and uploads per user and organization, so that one of them cannot occupy the process.
+ * Streams do not count as requests; uploads count as both.
+ * @param limits null for no limit per user and organization
+ */
+export function createConcurrency(
+  limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
+) {
+  const limitOf: Record<Kind, ConcurrencyLimit | null> = { uploads: UPLOAD_LIMIT, ...limits };
+  const openOf = { requests: createPlaces(), streams: createPlaces(), uploads: createPlaces() };
+
+  return {
+    /** @returns the function that releases the slot. Throws `rate_limited`, or `service_unavailable` if the process is full. */
+    take(kind: Kind, { userId, orgId }: Pick<Actor, 'userId' | 'orgId'>): () => void {
+      const open = openOf[kind];
+      const limit = limitOf[kind] ?? { perUser: Number.POSITIVE_INFINITY, perOrganization: Number.POSITIVE_INFINITY };
+      if (open.of(userId) >= limit.perUser) {
+        throw refusal(`You have ${limit.perUser} ${nameOf[kind]} open, and no more are allowed at once.`);
+      }
+      if (open.of(orgId) >= limit.perOrganization) {
+        throw refusal(
+          `Your organization has ${limit.perOrganization} ${nameOf[kind]} open, and no more are allowed at once.`,
+        );
+      }
+      const part = open.of(orgId) >= RESERVED_PER_ORGANIZATION ? UNRESERVED_PART : 1;
+      if (open.of(PROCESS) >= part * (PROCESS_LIMITS[kind] ?? Number.POSITIVE_INFINITY)) {
+        const detail = `This server has too many ${nameOf[kind]} open.`;
+        throw appError('service_unavailable', { detail, retryAfterSeconds: RETRY_AFTER_SECONDS });
+      }
+      return open.take(userId, orgId, PROCESS);
+    },
+  };
+}
+
+export type Concurrency = ReturnType<typeof createConcurrency>;
+
+function refusal(detail: string): Error {
+  return appError('rate_limited', { detail, retryAfterSeconds: RETRY_AFTER_SECONDS });
+}

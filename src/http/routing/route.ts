@@ -1,0 +1,231 @@
+import type { Readable } from 'node:stream';
+import { z } from 'zod';
+import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
+import type { Action } from '#src/domain/access/policy.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
+import type { ErrorCode } from '#src/errors.ts';
+import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from '../response/answers.ts';
+import type { RateLimited } from './limits.ts';
+
+/**
+ * Access to a route. `public`: no authentication. `user`: any signed-in user, for own resources and filtered lists. An action:
+ * users with this permission for the resource in the path. There is no default.
+ */
+export type Access = 'public' | 'user' | Action;
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+
+/** A success response: JSON (`schema`), another type (`contentType`, any of several), or no body. */
+export type ResponseSpec =
+  | { description: string; schema: z.ZodType }
+  | { description: string; contentType: string | readonly string[] }
+  | { description: string };
+
+type Responses = Readonly<Record<number, ResponseSpec>>;
+
+/** `announcedBytes`: minimum size of the file according to `Content-Length`; 0 without that header. */
+export type IncomingFile = { fileName: string; mediaType: string; content: Readable; announcedBytes: number };
+
+/** Validated path parameters. */
+export type PathParams = Readonly<Record<string, string | undefined>>;
+
+/** A stored upload. Files with equal name and `sha256` are the same for an `Idempotency-Key`. */
+type ReceivedFile = { fileName: string; sha256: string };
+
+type FileForm<Fields extends z.ZodType, Stored extends ReceivedFile> = {
+  fields: Fields;
+  store: (actor: RequestActor, upload: IncomingFile, params: PathParams) => Promise<Stored>;
+  discard(stored: Stored): Promise<void>;
+};
+
+/** A form with one file part named `file`. See {@link multipart} and {@link multipartOrJson}. */
+export type MultipartBody<
+  Fields extends z.ZodType = z.ZodType,
+  Kind extends 'multipart' | 'multipart_or_json' = 'multipart' | 'multipart_or_json',
+  Stored extends ReceivedFile = ReceivedFile,
+> = FileForm<Fields, Stored> & { kind: Kind };
+
+/**
+ * A streamed form: the part `file` is passed to `store` while it arrives; other parts, before or after it, are validated by
+ * `fields`. If the request fails, `discard` receives the stored file; it must keep a file that a row already uses.
+ */
+export function multipart<Fields extends z.ZodType, Stored extends ReceivedFile>(
+  spec: FileForm<Fields, Stored>,
+): MultipartBody<Fields, 'multipart', Stored> {
+  return { kind: 'multipart', ...spec };
+}
+
+/** Like `multipart` with an optional file. Without a file the fields may also be sent as JSON. */
+export function multipartOrJson<Fields extends z.ZodType, Stored extends ReceivedFile>(
+  spec: FileForm<Fields, Stored>,
+): MultipartBody<Fields, 'multipart_or_json', Stored> {
+  return { kind: 'multipart_or_json', ...spec };
+}
+
+/** A form without a file, or the same fields as JSON. See {@link formOrJson}. */
+export type FormBody<Fields extends z.ZodType = z.ZodType> = { kind: 'form_or_json'; fields: Fields };
+
+/** Fields sent as `multipart/form-data` or as JSON, validated by one schema. */
+export function formOrJson<Fields extends z.ZodType>(fields: Fields): FormBody<Fields> {
+  return { kind: 'form_or_json', fields };
+}
+
+export type BodySpec = z.ZodType | MultipartBody | FormBody;
+
+type BodyOf<Body> =
+  Body extends MultipartBody<infer Fields, infer Kind, infer Stored>
+    ? z.output<Fields> & { file: Kind extends 'multipart' ? Stored : Stored | undefined }
+    : Body extends FormBody<infer Fields>
+      ? z.output<Fields>
+      : Body extends z.ZodType
+        ? z.output<Body>
+        : undefined;
+
+type OutputOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : Record<never, never>;
+
+type AnswerOf<Spec extends Responses> = {
+  [Status in keyof Spec & number]: Spec[Status] extends { schema: infer Schema extends z.ZodType }
+    ? JsonAnswer<Status, z.input<Schema>>
+    : Spec[Status] extends { contentType: string | readonly string[] }
+      ? EventsAnswer | FileAnswer | DownloadAnswer
+      : EmptyAnswer<Status>;
+}[keyof Spec & number];
+
+export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
+  actor: WhoMayCall extends 'public' ? undefined : RequestActor;
+  /** The session of the caller's token. */
+  sessionId: WhoMayCall extends 'public' ? undefined : string;
+  /** Reads the caller's current rights, for long responses. Throws `invalid_token` once the session has ended. */
+  actorNow: WhoMayCall extends 'public' ? undefined : () => Promise<Actor>;
+  params: Params;
+  query: Query;
+  body: Body;
+  requestId: string;
+  /** Client network (see `clientNetwork`) and `User-Agent`. */
+  client: { network: string; userAgent: string | null };
+  /** Base URL of the API for this client, without a trailing slash. */
+  publicUrl: string;
+  /** `Idempotency-Key`, for idempotent routes. */
+  idempotencyKey: string | null;
+  /** Id for the resource that an idempotent route creates. A request that is repeated with its key gets the same id. */
+  newId: string;
+  /** `Last-Event-ID` of a reader of Server-Sent Events that reconnects. */
+  lastEventId: string | null;
+  /** Seconds that the client wants to wait for asynchronous work (`Prefer: wait=N`), or null. */
+  waitSeconds: number | null;
+  /** The client does not accept cached results (`Cache-Control: no-cache`). */
+  wantsFresh: boolean;
+  /** Aborted when the client disconnects before the response is complete. */
+  signal: AbortSignal;
+  /** Versions of `If-Match`. The service compares them with the row that it has locked for the write. */
+  expectedVersions: ExpectedVersions;
+};
+
+type RouteFacts = {
+  method: Method;
+  /** Parameters as `:name`, named as in the contract. */
+  path: string;
+  operationId: string;
+  tag: string;
+  summary: string;
+  /** False for a GET with side effects. Such a route accepts no HEAD, which link scanners send. */
+  isSafe?: false;
+  /** For a PATCH or PUT whose resource has a version; its GET answers with {@link versioned}. */
+  takesIfMatch?: true;
+  /** Supports `Idempotency-Key`. Set for every route that creates a resource; it creates one per `newId`. */
+  idempotent?: true;
+  /** Resumes after the event in `Last-Event-ID`. */
+  resumable?: true;
+  /** Rate limits of the route; see {@link limitsOf} for the default. */
+  limits?: readonly RateLimited[];
+  /** Maximum size of a JSON body; default 1 MB. */
+  bodyLimitBytes?: number;
+  /** The handler fetches and stores a file; it counts as an upload while it runs. */
+  fetchesFile?: true;
+  /** Errors in addition to those that {@link problemsOf} derives from the route. */
+  errors?: readonly ErrorCode[];
+};
+
+export type RouteDefinition<
+  WhoMayCall extends Access,
+  Spec extends Responses,
+  Params extends z.ZodType | undefined,
+  Query extends z.ZodType | undefined,
+  Body extends BodySpec | undefined,
+> = RouteFacts & {
+  access: WhoMayCall;
+  params?: Params;
+  query?: Query;
+  body?: Body;
+  responses: Spec;
+  handle(
+    context: RouteContext<WhoMayCall, OutputOf<Params>, OutputOf<Query>, BodyOf<Body>>,
+  ): Promise<AnswerOf<Spec>> | AnswerOf<Spec>;
+};
+
+/** A route as the server and the OpenAPI document see it. */
+export type Route = RouteFacts & {
+  access: Access;
+  params?: z.ZodType | undefined;
+  query?: z.ZodType | undefined;
+  body?: BodySpec | undefined;
+  responses: Responses;
+  handle(context: RouteContext<Access, unknown, unknown, unknown>): Promise<Answer> | Answer;
+};
+
+/**
+ * Declares an endpoint as data: validation, types and OpenAPI come from the same object. The types of `handle` follow from the
+ * schemas: a response that is not declared does not compile.
+ */
+export function route<
+  WhoMayCall extends Access,
+  const Spec extends Responses,
+  Params extends z.ZodType | undefined = undefined,
+  Query extends z.ZodType | undefined = undefined,
+  Body extends BodySpec | undefined = undefined,
+>(definition: RouteDefinition<WhoMayCall, Spec, Params, Query, Body>): Route {
+  return definition;
+}
+
+/** @returns the rate limits of a route; by default `read` for GET and `write` for other methods, per user */
+export function limitsOf({ access, method, limits }: Route): readonly RateLimited[] {
+  if (limits !== undefined || access === 'public') return limits ?? [];
+  return [{ limit: method === 'get' ? 'read' : 'write', by: 'user' }];
+}
+
+/** Whether the route answers with Server-Sent Events, whose connection stays open. */
+export function isEventStream({ method, responses }: Route): boolean {
+  const ok = responses[200];
+  return method === 'get' && ok !== undefined && 'contentType' in ok && ok.contentType === 'text/event-stream';
+}
+
+/**
+ * @returns all errors of a route: its `errors` and those that follow from its access, body and method. OpenAPI lists them, and
+ * the test client accepts no others.
+ */
+export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
+  return new Set<ErrorCode>([
+    ...(route.errors ?? []),
+    ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
+    ...(isRefusable(route.access) ? (['forbidden'] as const) : []),
+    ...(route.access === 'public' && route.limits === undefined ? [] : (['rate_limited'] as const)),
+    ...(takesCursor(route) ? (['invalid_cursor'] as const) : []),
+    ...(route.body === undefined
+      ? []
+      : (['malformed_request', 'payload_too_large', 'request_timeout', 'unsupported_media_type'] as const)),
+    'validation_failed',
+    // `malformed_request`: not every text is a valid key.
+    ...(route.idempotent ? (['malformed_request', 'idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
+    ...(route.method === 'patch' || route.method === 'put' ? (['precondition_failed'] as const) : []),
+    'internal_error',
+    'service_unavailable',
+  ]);
+}
+
+/** Users who may not read a resource get 404; users who may read but not change it get 403. */
+function isRefusable(access: Access): boolean {
+  return access !== 'public' && access !== 'user' && !access.endsWith(':read');
+}
+
+function takesCursor({ query }: Route): boolean {
+  return query instanceof z.ZodObject && 'cursor' in query.shape;
+}

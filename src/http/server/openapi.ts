@@ -1,0 +1,232 @@
+import { z } from 'zod';
+import { appError } from '#src/errors.ts';
+import { problemSchema } from '../response/problem.ts';
+import { idempotencyKeyPattern } from '../routing/idempotency.ts';
+import { problemsOf, type ResponseSpec, type Route } from '../routing/route.ts';
+
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/** Converts zod schemas to JSON Schema with shared parts under `components.schemas`. */
+type JsonSchemas = {
+  components: Record<string, unknown>;
+  /** `input` describes requests, `output` responses. `owner` is the prefix of unnamed shared parts. */
+  convert(schema: z.ZodType, io: 'input' | 'output', owner: string): JsonSchema;
+};
+
+function createJsonSchemas(): JsonSchemas {
+  const components: Record<string, unknown> = {};
+
+  function addComponent(name: string, schema: unknown): void {
+    const existing = components[name];
+    if (existing !== undefined && JSON.stringify(existing) !== JSON.stringify(schema)) {
+      throw new Error(`two different schemas have the id ${name}`);
+    }
+    components[name] = schema;
+  }
+
+  return {
+    components,
+    convert(schema, io, owner) {
+      const { $schema: _, $defs = {}, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+      const nameOf = (name: string) => (name.startsWith('__') ? `${owner}${name.replace('__schema', 'Part')}` : name);
+      const relink = (value: unknown): unknown => {
+        if (Array.isArray(value)) return value.map(relink);
+        if (value === null || typeof value !== 'object') return value;
+        return Object.fromEntries(
+          Object.entries(value).map(([key, item]) => {
+            const name = key === '$ref' && typeof item === 'string' ? /^#\/\$defs\/(.+)$/.exec(item)?.[1] : undefined;
+            return [key, name === undefined ? relink(item) : `#/components/schemas/${nameOf(name)}`];
+          }),
+        );
+      };
+      // A schema with an id becomes a component.
+      const id = typeof root.id === 'string' ? root.id : undefined;
+      for (const [name, part] of Object.entries($defs)) addComponent(nameOf(name), relink(withoutId(part)));
+      if (id === undefined) return Object(relink(root));
+      addComponent(id, relink(withoutId(root)));
+      return { $ref: `#/components/schemas/${id}` };
+    },
+  };
+}
+
+/** Removes `id`, zod's name of a schema, which has no meaning in JSON Schema. */
+function withoutId(schema: JsonSchema): JsonSchema {
+  const { id: _, ...rest } = schema;
+  return rest;
+}
+
+export type OpenApiDocument = {
+  openapi: '3.1.0';
+  info: { title: string; version: string; description: string };
+  servers: { url: string }[];
+  paths: Record<string, Record<string, unknown>>;
+  components: Record<string, unknown>;
+};
+
+/** Generates the OpenAPI document from the route definitions. */
+export function createOpenApi(
+  routes: readonly Route[],
+  options: { basePath: string; title: string; version: string; description: string },
+): OpenApiDocument {
+  const { basePath, ...info } = options;
+  const schemas = createJsonSchemas();
+  schemas.convert(problemSchema, 'output', 'Problem');
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of routes) {
+    const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
+    paths[path] = { ...paths[path], [route.method]: describeOperation(route, schemas) };
+  }
+  return {
+    openapi: '3.1.0',
+    info,
+    servers: [{ url: basePath === '' ? '/' : basePath }],
+    paths,
+    components: {
+      schemas: schemas.components,
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
+    },
+  };
+}
+
+function describeOperation(route: Route, schemas: JsonSchemas) {
+  const body = describeBody(route, schemas);
+  return {
+    operationId: route.operationId,
+    tags: [route.tag],
+    summary: route.summary,
+    security: route.access === 'public' ? [] : [{ bearer: [] }],
+    parameters: [
+      ...describeParameters(route.params, 'path', route, schemas),
+      ...describeParameters(route.query, 'query', route, schemas),
+      ...describeHeaders(route),
+    ],
+    ...(body === undefined ? {} : { requestBody: body }),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(route.responses).map(([status, spec]) => [status, describeResponse(spec, route, schemas)]),
+      ),
+      ...describeProblems(route),
+    },
+  };
+}
+
+function describeParameters(
+  schema: z.ZodType | undefined,
+  location: 'path' | 'query',
+  route: Route,
+  schemas: JsonSchemas,
+) {
+  if (schema === undefined) return [];
+  const { properties = {}, required = [] } = schemas.convert(schema, 'input', `${route.operationId}Parameters`);
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: location,
+    required: location === 'path' || required.includes(name),
+    schema: property,
+  }));
+}
+
+function describeHeaders(route: Route) {
+  const header = (name: string, description: string, rules: object = {}) => ({
+    name,
+    in: 'header',
+    required: false,
+    description,
+    schema: { type: 'string', ...rules },
+  });
+  return [
+    ...(route.idempotent
+      ? [
+          header('Idempotency-Key', 'The same key and request gives the first answer again', {
+            pattern: idempotencyKeyPattern.source,
+          }),
+        ]
+      : []),
+    ...(route.resumable ? [header('Last-Event-ID', 'The id of the last event that came: those after it follow')] : []),
+    ...(route.method === 'patch' || route.method === 'put'
+      ? [
+          header(
+            'If-Match',
+            route.takesIfMatch
+              ? 'The ETag of the resource as it was read; 412 when a client has changed it since'
+              : 'Only `*`: the resource has no ETag, and any other value is 412',
+          ),
+        ]
+      : []),
+  ];
+}
+
+function describeBody(route: Route, schemas: JsonSchemas) {
+  const spec = route.body;
+  if (spec === undefined) return undefined;
+  const owner = `${route.operationId}Body`;
+  if (!('kind' in spec)) {
+    const schema = schemas.convert(spec, 'input', owner);
+    // A body without required fields is optional.
+    const required = !spec.safeParse({}).success;
+    return { required, content: { 'application/json': { schema } } };
+  }
+  const form = schemas.convert(spec.fields, 'input', owner);
+  if (spec.kind === 'form_or_json') {
+    const required = !spec.fields.safeParse({}).success;
+    return { required, content: { 'multipart/form-data': { schema: form }, 'application/json': { schema: form } } };
+  }
+  const isFileRequired = spec.kind === 'multipart';
+  const schema = {
+    ...form,
+    properties: { file: { type: 'string', format: 'binary' }, ...form.properties },
+    required: [...(isFileRequired ? ['file'] : []), ...(form.required ?? [])],
+  };
+  return {
+    required: isFileRequired,
+    content: {
+      'multipart/form-data': { schema },
+      ...(!isFileRequired && { 'application/json': { schema: form } }),
+    },
+  };
+}
+
+function describeResponse(spec: ResponseSpec, route: Route, schemas: JsonSchemas) {
+  const { description } = spec;
+  if ('schema' in spec) {
+    const schema = schemas.convert(spec.schema, 'output', `${route.operationId}Answer`);
+    return { description, content: { 'application/json': { schema } } };
+  }
+  if ('contentType' in spec) {
+    return { description, content: Object.fromEntries([spec.contentType].flat().map((type) => [type, {}])) };
+  }
+  return { description };
+}
+
+const retryAfter = { description: 'Seconds until it is worth trying again', schema: { type: 'integer' } } as const;
+const whenToComeBack: Record<number, object> = {
+  429: {
+    'Retry-After': retryAfter,
+    RateLimit: {
+      description: 'What is left of each rate limit and the seconds until it begins anew: `"write";r=0;t=7`',
+      schema: { type: 'string' },
+    },
+    'RateLimit-Policy': {
+      description: 'Each rate limit and its window in seconds: `"write";q=200;w=10`',
+      schema: { type: 'string' },
+    },
+  },
+  503: { 'Retry-After': retryAfter },
+};
+
+function describeProblems(route: Route) {
+  const byStatus = Map.groupBy(problemsOf(route), (code) => appError(code).status);
+  return Object.fromEntries(
+    [...byStatus]
+      // Statuses that the route declares are not problems: readiness answers 503 with its checks.
+      .filter(([status]) => !(status in route.responses))
+      .map(([status, ofStatus]) => [
+        status,
+        {
+          description: ofStatus.map((code) => `\`${code}\`: ${appError(code).title}`).join('\n\n'),
+          ...(status in whenToComeBack && { headers: whenToComeBack[status] }),
+          content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+        },
+      ]),
+  );
+}

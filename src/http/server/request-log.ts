@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import type { NextFunction, Request, Response } from 'express';
+import type { Logger } from 'pino';
+import type { Telemetry } from '#src/ports/telemetry.ts';
+
+/** Request data for the response and the log line. */
+export type RequestLocals = {
+  requestId: string;
+  path: string;
+  orgId?: string;
+  userId?: string;
+  sessionId?: string;
+  route?: string;
+  /** Code of the error response. */
+  errorCode?: string;
+};
+export type AppResponse = Response<unknown, RequestLocals>;
+
+/** Requested every few seconds; successful ones are logged at debug level. */
+const PROBES = ['/healthz', '/readyz', '/metrics'];
+
+/** Assigns the request id (the client's if it is valid) and logs one line when the request ends. */
+export function createRequestLog(logger: Logger) {
+  return (req: Request, res: AppResponse, next: NextFunction): void => {
+    const given = req.get('x-request-id') ?? '';
+    const requestId = /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
+    const startedMs = performance.now();
+    res.locals.requestId = requestId;
+    res.locals.path = req.originalUrl.split('?', 1)[0] ?? '';
+    res.set('X-Request-Id', requestId);
+    res.once('close', () => {
+      const isUsual = PROBES.includes(res.locals.route ?? '') && res.statusCode === 200;
+      // Logs the route template and never the URL, which may contain cursors, search texts and signatures.
+      logger[isUsual ? 'debug' : 'info']({
+        msg: 'request',
+        method: req.method,
+        route: res.locals.route ?? null,
+        status: res.statusCode,
+        durationMs: Math.round(performance.now() - startedMs),
+        requestId,
+        userId: res.locals.userId,
+        code: res.locals.errorCode,
+        ...(res.writableFinished ? {} : { clientLeft: true }),
+      });
+    });
+    next();
+  };
+}
+
+/**
+ * Records duration and span of a request. Both contain the route template and never the URL, which may contain ids, cursors and
+ * signatures.
+ */
+export function createRequestTelemetry({ metrics, tracing }: Telemetry) {
+  return (req: Request, res: AppResponse, next: NextFunction): void => {
+    const startedMs = performance.now();
+    const span =
+      tracing.isOn && !PROBES.some((path) => req.path.endsWith(path))
+        ? tracing.start({
+            name: req.method,
+            kind: 'server',
+            parent: req.get('traceparent'),
+            attributes: { 'http.request.method': req.method, 'acs.request_id': res.locals.requestId },
+          })
+        : undefined;
+    res.once('close', () => {
+      const { method, statusCode } = { method: methodOf(req), statusCode: res.statusCode };
+      const route = res.locals.route ?? 'none';
+      const seconds = (performance.now() - startedMs) / 1_000;
+      const status = `${Math.floor(statusCode / 100)}xx`;
+      metrics.time('acs_http_request_duration_seconds', { method, route, status }, seconds);
+      if (span === undefined) return;
+      span.rename(`${method} ${route}`);
+      span.set({
+        'http.route': res.locals.route,
+        'http.response.status_code': statusCode,
+        'acs.org_id': res.locals.orgId,
+      });
+      span.end(statusCode >= 500 ? String(statusCode) : undefined);
+    });
+    if (span === undefined) next();
+    else span.run(next);
+  };
+}
+
+/** Bounds the label: clients may send any method. */
+function methodOf({ method }: Request): string {
+  return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
+}
