@@ -4,10 +4,10 @@ import type { ExpectedVersions } from './domain/access/idempotency.ts';
 /**
  * The error catalogue: every failure that a client, a job or the Temporal UI can show, as data.
  *
- * `status` is the HTTP status of the problem answer. `class` decides what a workflow does with it:
- * - `permanent`: the input or the rule will not change by waiting; the run fails at once with this code.
- * - `transient`: network, overload, a store that is down; retried with backoff for a day, then the run is parked.
- * - `operator`: somebody has to act (a setting, a token, a quota); the run is parked until that is done.
+ * `status` is the HTTP status of the problem response. `class` decides how a workflow handles it:
+ * - `permanent`: retrying cannot help; the run fails immediately with this code.
+ * - `transient`: network, overload or an unavailable store; retried with backoff for a day, then the run is parked.
+ * - `operator`: an operator has to act (a setting, a token, a quota); the run is parked until then.
  */
 const catalogue = {
   // Requests
@@ -18,33 +18,33 @@ const catalogue = {
     class: 'permanent',
     title: 'There is no export in this format',
   },
-  unsupported_provider: { status: 400, class: 'permanent', title: 'There is no sign-in by this provider' },
-  redirect_not_allowed: { status: 400, class: 'permanent', title: 'The browser may not come back to this address' },
+  unsupported_provider: { status: 400, class: 'permanent', title: 'This sign-in provider is not supported' },
+  redirect_not_allowed: { status: 400, class: 'permanent', title: 'Browsers must not be redirected to this URL' },
   sign_in_invalid: {
     status: 400,
     class: 'permanent',
-    title: 'The sign-in was begun elsewhere, was used before or has expired',
+    title: 'The sign-in belongs to another browser, was used before or has expired',
   },
-  sign_in_denied: { status: 400, class: 'permanent', title: 'The identity provider has let nobody in' },
+  sign_in_denied: { status: 400, class: 'permanent', title: 'The identity provider denied the sign-in' },
   invalid_token: { status: 401, class: 'permanent', title: 'The access token is missing, expired or not valid' },
   invalid_credentials: { status: 401, class: 'permanent', title: 'Email or password is wrong' },
   identity_not_verified: {
     status: 401,
     class: 'permanent',
-    title: 'What the identity provider says of the person cannot be believed',
+    title: 'The ID token or userinfo response could not be verified',
   },
-  refresh_invalid: { status: 401, class: 'permanent', title: 'The refresh token is not valid any more' },
+  refresh_invalid: { status: 401, class: 'permanent', title: 'The refresh token is no longer valid' },
   refresh_reused: { status: 401, class: 'permanent', title: 'The refresh token was used before' },
-  wrong_password: { status: 403, class: 'permanent', title: 'The password is not that of the account' },
+  wrong_password: { status: 403, class: 'permanent', title: 'The password is wrong' },
   email_not_verified: { status: 403, class: 'permanent', title: 'The identity provider has not verified the email' },
   account_disabled: { status: 403, class: 'permanent', title: 'The account is disabled' },
   forbidden: { status: 403, class: 'permanent', title: 'The caller may not do this' },
-  file_url_invalid: { status: 403, class: 'permanent', title: 'The address of the file was not made here' },
-  file_url_expired: { status: 403, class: 'permanent', title: 'The address of the file has expired' },
-  not_found: { status: 404, class: 'permanent', title: 'There is nothing at this address' },
+  file_url_invalid: { status: 403, class: 'permanent', title: 'The file URL is not signed by this service' },
+  file_url_expired: { status: 403, class: 'permanent', title: 'The file URL has expired' },
+  not_found: { status: 404, class: 'permanent', title: 'There is no such resource' },
   document_not_found: { status: 404, class: 'permanent', title: 'The document does not exist or is not readable' },
-  session_not_found: { status: 404, class: 'permanent', title: 'The session is over or is not yours' },
-  export_not_found: { status: 404, class: 'permanent', title: 'The export does not exist any more' },
+  session_not_found: { status: 404, class: 'permanent', title: 'The session has ended or is not yours' },
+  export_not_found: { status: 404, class: 'permanent', title: 'The export no longer exists' },
   preview_not_found: { status: 404, class: 'permanent', title: 'The document has no preview' },
   chunk_not_found: { status: 404, class: 'permanent', title: 'The chunk does not exist or is not readable' },
   folder_not_found: { status: 404, class: 'permanent', title: 'The folder does not exist or is not readable' },
@@ -54,24 +54,24 @@ const catalogue = {
   anchor_words_not_initialized: { status: 404, class: 'permanent', title: 'The agent has no anchor words' },
   member_not_found: { status: 404, class: 'permanent', title: 'The member does not exist' },
   user_not_found: { status: 404, class: 'permanent', title: 'The user does not exist' },
-  avatar_not_found: { status: 404, class: 'permanent', title: 'The user has no avatar, or is none of yours' },
+  avatar_not_found: { status: 404, class: 'permanent', title: 'The user has no avatar or is not visible to you' },
   team_not_found: { status: 404, class: 'permanent', title: 'The team does not exist or is not yours' },
   chat_not_found: { status: 404, class: 'permanent', title: 'The chat does not exist or is not readable' },
   round_not_found: { status: 404, class: 'permanent', title: 'The chat has no such round' },
   job_not_found: { status: 404, class: 'permanent', title: 'The job does not exist or is not readable' },
-  method_not_allowed: { status: 405, class: 'permanent', title: 'The address does not take this method' },
+  method_not_allowed: { status: 405, class: 'permanent', title: 'The resource does not support this method' },
   request_timeout: { status: 408, class: 'transient', title: 'The body arrives too slowly' },
-  password_already_set: { status: 409, class: 'permanent', title: 'The account has a password' },
+  password_already_set: { status: 409, class: 'permanent', title: 'The account already has a password' },
   email_taken: { status: 409, class: 'permanent', title: 'An account with this email exists' },
   name_taken: { status: 409, class: 'permanent', title: 'The name is taken' },
   last_org_admin: { status: 409, class: 'permanent', title: 'The organization would be left without an admin' },
   version_has_descendants: { status: 409, class: 'permanent', title: 'The parent version already has descendants' },
   last_version: { status: 409, class: 'permanent', title: 'The draft has no other version' },
-  system_folder: { status: 409, class: 'permanent', title: 'Root folders are not renamed, moved or deleted' },
+  system_folder: { status: 409, class: 'permanent', title: 'Root folders cannot be renamed, moved or deleted' },
   folder_cycle: { status: 409, class: 'permanent', title: 'A folder cannot be moved into itself' },
-  folder_not_empty: { status: 409, class: 'permanent', title: 'The folder holds folders or documents' },
-  folder_too_deep: { status: 409, class: 'permanent', title: 'Folders may not be nested deeper' },
-  folder_too_large: { status: 409, class: 'permanent', title: 'The folder holds too many documents for one change' },
+  folder_not_empty: { status: 409, class: 'permanent', title: 'The folder contains folders or documents' },
+  folder_too_deep: { status: 409, class: 'permanent', title: 'Folders cannot be nested deeper' },
+  folder_too_large: { status: 409, class: 'permanent', title: 'The folder contains too many documents for one change' },
   folder_limit_reached: { status: 409, class: 'permanent', title: 'The limit of folders is reached' },
   last_link: { status: 409, class: 'permanent', title: 'The document is in no other folder' },
   draft_limit_reached: { status: 409, class: 'permanent', title: 'The limit of drafts is reached' },
@@ -83,7 +83,7 @@ const catalogue = {
   document_not_converted: {
     status: 409,
     class: 'permanent',
-    title: 'The document was not converted to text yet',
+    title: 'The document has not been converted to text yet',
   },
   not_ready: { status: 409, class: 'permanent', title: 'The version is not ready to publish' },
   agent_deleted: { status: 409, class: 'permanent', title: 'The agent of this chat was deleted' },
@@ -95,115 +95,119 @@ const catalogue = {
   },
   precondition_failed: { status: 412, class: 'permanent', title: 'The resource changed since it was read' },
   payload_too_large: { status: 413, class: 'permanent', title: 'The body is larger than allowed' },
-  unsupported_media_type: { status: 415, class: 'permanent', title: 'The media type of the body is not taken here' },
+  unsupported_media_type: { status: 415, class: 'permanent', title: 'The media type of the body is not supported' },
   range_not_satisfiable: { status: 416, class: 'permanent', title: 'The file has no bytes in this range' },
-  validation_failed: { status: 422, class: 'permanent', title: 'The request has wrong fields' },
-  too_many_documents: { status: 422, class: 'permanent', title: 'The answer would list too many documents' },
+  validation_failed: { status: 422, class: 'permanent', title: 'The request has invalid fields' },
+  too_many_documents: { status: 422, class: 'permanent', title: 'The response would list too many documents' },
   preview_too_large: {
     status: 422,
     class: 'permanent',
-    title: 'The text is too long, or its chunks too many, for a preview',
+    title: 'The text is too long, or has too many chunks, for a preview',
   },
   unknown_model: { status: 422, class: 'permanent', title: 'The deployment does not offer this model' },
-  url_not_allowed: { status: 422, class: 'permanent', title: 'Nothing is fetched from this address' },
-  url_unreachable: { status: 422, class: 'permanent', title: 'Nothing could be fetched from the address' },
+  url_not_allowed: { status: 422, class: 'permanent', title: 'Fetching from this URL is not allowed' },
+  url_unreachable: { status: 422, class: 'permanent', title: 'The URL could not be fetched' },
   idempotency_key_reused: {
     status: 422,
     class: 'permanent',
     title: 'The Idempotency-Key was used for another request',
   },
   rate_limited: { status: 429, class: 'transient', title: 'Too many requests' },
-  internal_error: { status: 500, class: 'transient', title: 'Something went wrong on our side' },
-  service_unavailable: { status: 503, class: 'transient', title: 'A service that this needs is not reachable' },
+  internal_error: { status: 500, class: 'transient', title: 'An unexpected error occurred in the service' },
+  service_unavailable: { status: 503, class: 'transient', title: 'A required service is unavailable' },
 
   // Ingestion
   unsupported_format: { status: 422, class: 'permanent', title: 'The format of the file is not supported' },
   encrypted_document: { status: 422, class: 'permanent', title: 'The file is encrypted' },
   corrupt_document: { status: 422, class: 'permanent', title: 'The file is damaged' },
-  empty_document: { status: 422, class: 'permanent', title: 'The file holds no text' },
+  empty_document: { status: 422, class: 'permanent', title: 'The file contains no text' },
   too_large: { status: 422, class: 'permanent', title: 'The file is larger than can be converted' },
   conversion_timeout: { status: 422, class: 'permanent', title: 'Converting the file took too long' },
   converter_unavailable: {
     status: 422,
     class: 'permanent',
-    title: 'The deployment has no office program, which this format needs',
+    title: 'This format needs an office program, which the deployment does not have',
   },
   converter_refused: {
     status: 503,
     class: 'operator',
-    title: 'The office program of the deployment refuses us, or gives what is no PDF',
+    title: 'The office program rejected the request or did not return a PDF',
   },
   malware_found: { status: 403, class: 'permanent', title: 'The malware scanner found something in the file' },
   superseded: { status: 409, class: 'permanent', title: 'A newer ingestion of the document took over' },
   blob_store_refused: {
     status: 503,
     class: 'operator',
-    title: 'The store of the files refuses our key or does not know the bucket',
+    title: 'The blob store rejected the credentials or has no such bucket',
   },
-  blob_missing: { status: 500, class: 'permanent', title: 'The stored original is gone' },
+  blob_missing: { status: 500, class: 'permanent', title: 'The stored original is missing' },
   vectors_missing: { status: 500, class: 'permanent', title: 'The vector store lost vectors of the document' },
 
   // Runs
-  export_running: { status: 409, class: 'permanent', title: 'The organization is being exported already' },
+  export_running: { status: 409, class: 'permanent', title: 'An export of the organization is already running' },
   job_open: { status: 409, class: 'permanent', title: 'The job is still queued or running' },
   job_not_parked: { status: 409, class: 'permanent', title: 'The job is not parked' },
   deletion_is_final: { status: 409, class: 'permanent', title: 'A deletion cannot be stopped' },
   document_deleted: { status: 409, class: 'permanent', title: 'The document of this job was deleted' },
-  job_finished: { status: 409, class: 'permanent', title: 'The job is over' },
-  skipped: { status: 409, class: 'permanent', title: 'Somebody ended the parked job' },
+  job_finished: { status: 409, class: 'permanent', title: 'The job has already finished' },
+  skipped: { status: 409, class: 'permanent', title: 'The parked job was skipped by an operator' },
   reembedding_incomplete: {
     status: 500,
     class: 'permanent',
-    title: 'Some documents were not embedded by the new model',
+    title: 'Some documents could not be embedded with the new model',
   },
   erasure_incomplete: {
     status: 500,
     class: 'operator',
-    title: 'A document of somebody who has left could not be deleted',
+    title: 'A document of a deleted account could not be deleted',
   },
-  no_progress: { status: 500, class: 'permanent', title: 'The run worked and got no further' },
-  run_terminated: { status: 500, class: 'permanent', title: 'The run was ended from outside' },
+  no_progress: { status: 500, class: 'permanent', title: 'The run made no progress' },
+  run_terminated: { status: 500, class: 'permanent', title: 'The run was terminated' },
 
   // Models
-  model_unavailable: { status: 503, class: 'transient', title: 'The model service is not reachable or overloaded' },
+  model_unavailable: { status: 503, class: 'transient', title: 'The model service is unreachable or overloaded' },
   model_response_invalid: {
     status: 502,
     class: 'transient',
-    title: 'The model service gave an answer that could not be used',
+    title: 'The model service returned an invalid response',
   },
-  model_rejected: { status: 502, class: 'permanent', title: 'The model service refused the request' },
-  context_too_long: { status: 422, class: 'permanent', title: 'The text does not fit into the window of the model' },
+  model_rejected: { status: 502, class: 'permanent', title: 'The model service rejected the request' },
+  context_too_long: {
+    status: 422,
+    class: 'permanent',
+    title: 'The text does not fit into the context window of the model',
+  },
   model_not_configured: {
     status: 503,
     class: 'operator',
-    title: 'The model service refuses our key or does not know the model',
+    title: 'The model service rejected the API key or does not have the model',
   },
   embedding_model_changed: {
     status: 503,
     class: 'operator',
-    title: 'The embedding model gives vectors of another size than those that are stored under its name',
+    title: 'The embedding model returns vectors of another dimension than those stored for it',
   },
 
   // Evaluation
   unsupported_report_format: {
     status: 400,
     class: 'permanent',
-    title: 'A report comes as markdown, json or html',
+    title: 'Report formats are markdown, json and html',
   },
   evaluation_not_found: { status: 404, class: 'permanent', title: 'The version has no evaluation to report' },
   evaluation_case_limit_reached: {
     status: 409,
     class: 'permanent',
-    title: 'The evaluation cases of the day are used up',
+    title: 'The daily limit of evaluation cases is reached',
   },
   no_baseline: { status: 422, class: 'permanent', title: 'There is no version to compare with' },
   unknown_golden_case: { status: 422, class: 'permanent', title: 'The version has no such golden case' },
-  eval_incomplete: { status: 502, class: 'permanent', title: 'Not everything could be judged' },
-  eval_timeout: { status: 504, class: 'transient', title: 'The evaluation takes longer than was waited for' },
+  eval_incomplete: { status: 502, class: 'permanent', title: 'Some units could not be judged' },
+  eval_timeout: { status: 504, class: 'transient', title: 'The evaluation did not finish within the requested time' },
   judge_response_invalid: {
     status: 502,
     class: 'permanent',
-    title: 'The judge gave no verdict that could be used, also when it was asked again',
+    title: 'The judge returned no valid verdict, even after a retry',
   },
   evaluator_unavailable: {
     status: 503,
@@ -215,76 +219,76 @@ const catalogue = {
   consent_invalid: {
     status: 400,
     class: 'permanent',
-    title: 'The consent was begun elsewhere, was used before or has expired',
+    title: 'The consent belongs to another session, was used before or has expired',
   },
-  consent_denied: { status: 400, class: 'permanent', title: 'The consent was not given' },
+  consent_denied: { status: 400, class: 'permanent', title: 'The consent was denied' },
   provider_not_found: { status: 404, class: 'permanent', title: 'There is no such provider' },
   connection_not_found: { status: 404, class: 'permanent', title: 'The connection does not exist or is not yours' },
   remote_file_not_found: { status: 404, class: 'permanent', title: 'The provider has no such file or folder' },
   sync_not_configured: {
     status: 409,
     class: 'permanent',
-    title: 'The connection has no `config.sync` that says what is to be synced',
+    title: 'The connection has no `config.sync`, which names the folder to sync',
   },
   mass_deletion: {
     status: 409,
     class: 'operator',
-    title: 'A sync would delete so many documents that somebody has to say that they may go',
+    title: 'The sync would delete many documents and needs a confirmation',
   },
-  wrong_auth_kind: { status: 409, class: 'permanent', title: 'The provider is connected in another way' },
+  wrong_auth_kind: { status: 409, class: 'permanent', title: 'The provider uses another kind of credentials' },
   connection_limit_reached: { status: 409, class: 'permanent', title: 'The limit of connections is reached' },
-  cursor_expired: { status: 409, class: 'permanent', title: 'The provider has forgotten what had changed since' },
+  cursor_expired: { status: 409, class: 'permanent', title: 'The provider no longer knows the change cursor' },
   not_connected: { status: 409, class: 'operator', title: 'The organization is not connected to the provider' },
-  not_granted: { status: 409, class: 'operator', title: 'The connection was not granted what this needs' },
+  not_granted: { status: 409, class: 'operator', title: 'The connection lacks a required scope' },
   needs_reauth: {
     status: 409,
     class: 'operator',
-    title: 'The provider does not accept the connection any more: it has to be made again',
+    title: 'The provider rejected the credentials of the connection: connect it again',
   },
-  connection_check_failed: { status: 422, class: 'permanent', title: 'The provider did not accept the credentials' },
+  connection_check_failed: { status: 422, class: 'permanent', title: 'The provider rejected the credentials' },
   provider_not_configured: {
     status: 501,
     class: 'operator',
-    title: 'The deployment has no client at the provider, or one that it refuses',
+    title: 'The deployment has no OAuth client for the provider, or the provider rejected it',
   },
-  provider_rejected: { status: 502, class: 'permanent', title: 'The provider refused the request' },
+  provider_rejected: { status: 502, class: 'permanent', title: 'The provider rejected the request' },
   provider_response_invalid: {
     status: 502,
     class: 'transient',
-    title: 'The provider gave an answer that could not be used',
+    title: 'The provider returned an invalid response',
   },
-  provider_unavailable: { status: 503, class: 'transient', title: 'The provider is not reachable or overloaded' },
+  provider_unavailable: { status: 503, class: 'transient', title: 'The provider is unreachable or overloaded' },
   provider_throttled: { status: 503, class: 'transient', title: 'The provider asks for a pause' },
   credentials_unreadable: {
     status: 503,
     class: 'operator',
-    title: 'Stored credentials cannot be opened with the encryption keys of the deployment',
+    title: 'Stored credentials cannot be decrypted with the encryption keys of the deployment',
   },
 
-  // Calls of tools, told to the model and in the round
+  // Tool calls; shown to the model and in the round
   untrusted_argument: {
     status: 403,
     class: 'permanent',
-    title: 'An argument of a tool was written by nobody who may ask for it',
+    title: 'A tool argument does not come from a trusted source',
   },
-  unknown_tool: { status: 404, class: 'permanent', title: 'There is no such tool here' },
-  tool_call_repeated: { status: 409, class: 'permanent', title: 'The tool was called before with these arguments' },
-  tool_limit_reached: { status: 409, class: 'permanent', title: 'No more calls of tools are made for this answer' },
-  tool_arguments_invalid: { status: 422, class: 'permanent', title: 'The tool does not take these arguments' },
-  tool_failed: { status: 502, class: 'transient', title: 'The tool did not work' },
+  unknown_tool: { status: 404, class: 'permanent', title: 'The tool does not exist' },
+  tool_call_repeated: { status: 409, class: 'permanent', title: 'The tool was already called with these arguments' },
+  tool_limit_reached: { status: 409, class: 'permanent', title: 'The limit of tool calls for this reply is reached' },
+  tool_arguments_invalid: { status: 422, class: 'permanent', title: 'The tool arguments are invalid' },
+  tool_failed: { status: 502, class: 'transient', title: 'The tool failed' },
   tool_timeout: { status: 504, class: 'transient', title: 'The tool took too long' },
 
   // Chat
-  interrupted: { status: 503, class: 'transient', title: 'The answer was not finished' },
+  interrupted: { status: 503, class: 'transient', title: 'The reply was interrupted' },
 } as const satisfies Record<string, { status: number; class: ErrorClass; title: string }>;
 
 export type ErrorCode = keyof typeof catalogue;
 
-/** One wrong field of a request: where, what, and zod's or our own word for it. */
+/** One invalid field of a request: path, message, and zod's or our own code. */
 export type FieldError = { path: string; message: string; code: string };
 
 export type AppErrorOptions = {
-  /** What was wrong and what to do, for the person who reads the answer. Never a secret, a stack or SQL. */
+  /** What was wrong and what to do, for the client. Never contains a secret, a stack trace or SQL. */
   detail?: string;
   errors?: FieldError[];
   retryAfterSeconds?: number;
@@ -313,7 +317,7 @@ export class AppError extends Error {
   }
 }
 
-/** `throw appError('folder_not_found')`, or with a detail that says more than the catalogue's title. */
+/** `throw appError('folder_not_found')`. The detail defaults to the title of the catalogue. */
 export function appError(code: ErrorCode, options?: AppErrorOptions): AppError {
   return new AppError(code, options);
 }
@@ -325,7 +329,7 @@ export function fieldError(path: string, message: string, code = 'invalid'): App
 
 /**
  * Throws `precondition_failed` unless the version is an expected one. Call it with a row that is locked in the transaction
- * of the write: then one of several concurrent writers with the same ETag succeeds.
+ * of the write, so that only one of several concurrent writers with the same ETag succeeds.
  */
 export function requireVersion(expected: ExpectedVersions, { version }: { version: number }): void {
   if (expected !== null && !expected.includes(version)) {
@@ -337,7 +341,7 @@ export function isErrorCode(word: string): word is ErrorCode {
   return Object.hasOwn(catalogue, word);
 }
 
-/** Every code with its status, class and title: the source of the table in the docs. */
+/** Every code with its status, class and title, also for docs/errors.md. */
 export function listErrors(): { code: ErrorCode; status: number; class: ErrorClass; title: string }[] {
   return (Object.keys(catalogue) as ErrorCode[]).map((code) => ({ code, ...catalogue[code] }));
 }

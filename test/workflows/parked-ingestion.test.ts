@@ -175,7 +175,7 @@ describe('an ingestion that needs a person', () => {
     });
     await untilCalled('recordParked');
     expect(parked).deep.equal([
-      { code: 'model_unavailable', message: 'The model service is not reachable or overloaded' },
+      { code: 'model_unavailable', message: 'The model service is unreachable or overloaded' },
     ]);
     await run.executeUpdate(retryUpdateName);
     expect(await run.result()).deep.equal({ chunks: 3 });
