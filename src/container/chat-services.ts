@@ -2,12 +2,12 @@ import { isOutage } from '../adapters/postgres/outage.ts';
 import { createAdjudicator } from '../modules/alignment/adjudicator.ts';
 import { createAlignmentService } from '../modules/alignment/alignment.service.ts';
 import { createRoundMeasurer } from '../modules/alignment/round-measurer.ts';
-import { createAnswerWriter } from '../modules/chat/answer-writer.ts';
+import { createAnswerWriter } from '../modules/chat/answer.ts';
 import { createChatService } from '../modules/chat/chat.service.ts';
-import { createCiter } from '../modules/chat/citer.ts';
-import { createRoundOpener } from '../modules/chat/round-opener.ts';
-import { createToolChooser } from '../modules/chat/round-tools.ts';
+import { createCitationTracker } from '../modules/chat/citations.ts';
+import { createRoundOpener } from '../modules/chat/rounds.ts';
 import { createToolLoop } from '../modules/chat/tool-loop.ts';
+import { createToolChooser } from '../modules/chat/tools.ts';
 import { createLogsService } from '../modules/logs/logs.service.ts';
 import type { AccountServices } from './account-services.ts';
 import type { SearchServices } from './search-services.ts';
@@ -40,7 +40,7 @@ export function createChatServices(services: SharedServices & AccountServices & 
       retrieval,
       alignment,
       models,
-      cite: createCiter({ retrieval, embedders, vectors, analyze, logger }),
+      trackCitations: createCitationTracker({ retrieval, embedders, vectors, analyze, logger }),
       tokenCounter,
       audit,
       logger,

@@ -2,14 +2,13 @@ import { unknownTools } from '#src/domain/agents/tools.ts';
 import type { ChatHistory, Round } from './chat.model.ts';
 import { toToolCallDto } from './chat.schema.ts';
 
-/** Formats in which a conversation can be taken away. */
 export const exportFormats = ['markdown', 'json'] as const;
 
-export type ExportFormat = (typeof exportFormats)[number];
+type ExportFormat = (typeof exportFormats)[number];
 
-export type ExportedChat = { fileName: string; mediaType: string; text: string };
+type ExportedChat = { fileName: string; mediaType: string; text: string };
 
-/** The whole conversation, with what the model does not see any more and the messages that were never answered. */
+/** The whole conversation, with pruned rounds and unanswered messages. */
 export function exportChat(history: ChatHistory, format: ExportFormat): ExportedChat {
   const fileName = `${fileTitle(history.chat.title)}.${format === 'json' ? 'json' : 'md'}`;
   return format === 'json'
@@ -51,7 +50,7 @@ function toMarkdown({ chat, agentName, rounds }: ChatHistory): string {
 
 function toolsOf({ toolCalls }: Round): string[] {
   if (toolCalls.length === 0) return [];
-  // A model makes up names, too.
+  // The name comes from the model, which may have invented it.
   const names = toolCalls.map(({ tool, status }) => {
     const name = unknownTools([tool]).length === 0 ? tool : 'an unknown tool';
     return status === 'ok' ? name : `${name} (${status})`;

@@ -31,14 +31,14 @@ export class ChatModel extends model('chats', {
   teamIds: uuidArray(),
   acl: textArray(),
   roundCount: integer(),
-  /** The newest folded round; 0 before the first. */
+  /** The newest round in the alignment state; 0 before the first. */
   echoRound: integer(),
   echoState: text<EchoState>(),
   ewma: double(),
   alignmentScore: double(),
   inputTokens: bigint(),
   completionTokens: bigint(),
-  /** Of the newest complete round. */
+  /** That of the newest complete round. */
   latencyMs: integer(),
   ragEnabled: boolean(),
   ragReranking: boolean().nullable(),
@@ -88,13 +88,13 @@ export class RoundModel extends model(
     echoState: text<EchoState>().nullable(),
     foldState: json<FoldState>().nullable(),
     events: json<AlignmentEvent[]>(),
-    /** Names the events of the newest attempt to answer; null for rounds of before there were any. */
+    /** Identifies the events of the newest attempt; null in rounds that are older than the column. */
     streamId: uuid().nullable(),
-    /** How often its message was sent again after a failure. */
+    /** How often the message was sent again after a failure. */
     attempt: integer(),
-    /** The number of its last event; null while it is open, and for one whose process died. */
+    /** Number of the last event; null while the round is open, and if its process died. */
     lastSeq: bigint().nullable(),
-    /** When a reader who came back last read on; kept where answers end with their readers. */
+    /** Last sign of a reader that reconnected; written only with `STREAM_ON_DISCONNECT=cancel`. */
     followedAt: timestamp().nullable(),
     priceVersion: text().nullable(),
     toolCalls: json<ToolCallRecord[]>(),
@@ -118,7 +118,7 @@ export class RoundEventModel extends model(
   ['streamId', 'firstSeq'],
 ) {}
 
-/** Where the documents of a chat come from; the newest message's settings. Null: the settings of the documents decide. */
+/** The document settings of the newest message. Null: the settings of the documents apply. */
 const ragSettings = pick(
   ChatModel,
   'ragEnabled',
@@ -129,32 +129,40 @@ const ragSettings = pick(
 );
 export type RagSettings = Row<typeof ragSettings>;
 
+/** The settings in the form that `RetrievalService` takes. */
+export function retrievalSettings(chat: RagSettings) {
+  return {
+    reranking: { isEnabled: chat.ragReranking, type: chat.ragRerankingType },
+    includeDocumentIds: chat.ragIncludeDocumentIds ?? undefined,
+    excludeDocumentIds: chat.ragExcludeDocumentIds ?? undefined,
+  };
+}
+
 export type Chat = Row<typeof ChatModel>;
 
-/** What a chat starts with; the rest has defaults. */
 export type NewChat = RagSettings &
   Pick<Chat, 'id' | 'orgId' | 'agentId' | 'title' | 'titleSource' | 'visibility' | 'teamIds' | 'acl' | 'createdBy'>;
 
-/** A chat as lists show it: does any complete round wait for its scores? */
+/** `scoringPending`: a complete round has no scores yet. */
 export const chatSummary = shape({ ...ChatModel.columns, scoringPending: boolean() });
 export type ChatSummary = Row<typeof chatSummary>;
 
-/** One call of a tool, as it is stored and shown. */
+/** A tool call, as it is stored and shown. */
 export type ToolCallRecord = {
-  /** Unique in its round. */
+  /** Unique within the round. */
   id: string;
-  /** Of a function that there is not, what the model called it. */
+  /** The tool's id, or the name that the model gave if there is no such tool. */
   tool: string;
-  /** The text as it came, cut, where it is not what the tool takes. */
+  /** The model's text, cut, if the tool does not accept it. */
   arguments: Record<string, unknown> | string;
-  /** `refused`: it was not made. */
+  /** `refused`: the tool was not run. */
   status: 'ok' | 'error' | 'timeout' | 'refused';
   errorCode: string | null;
   startedAt: string;
   durationMs: number;
-  /** Its beginning, without what nobody sees; of passages their numbers alone, as not everybody may read them. */
+  /** The beginning of the result. For passages only their number and document ids: not every reader may read them. */
   resultPreview: string;
-  /** Of the whole, also where the model got less. */
+  /** Length of the whole result, also if the model got less. */
   resultCharacters: number;
 };
 
@@ -164,23 +172,26 @@ export type Round = Row<typeof RoundModel>;
 
 export type RoundKey = { chatId: string; round: number };
 
-/** What goes out of an answer: its text in pieces, then how it ended. */
+/** The events of one attempt to answer a round. */
+export type StreamKey = RoundKey & { streamId: string };
+
+/** An answer is sent as `token` events, then `done` or `error`. */
 export type RoundEvent =
   | { event: 'token'; text: string }
   | { event: 'done'; answer: ChatAnswer }
   | { event: 'error'; code: string; detail: string };
 
-/** Numbers rise within an attempt, and never come again in its round. */
+/** `seq` rises within an attempt and is unique in the round. */
 export type NumberedEvent = RoundEvent & { seq: number };
 
 export const isLast = ({ event }: RoundEvent): boolean => event !== 'token';
 
-/** The number before the first one of an attempt: no answer has as many events as there are between two of them. */
+/** The number before an attempt's first event. No answer has ten million events. */
 export const seqBefore = (attempt: number): number => attempt * 10_000_000;
 
 /**
- * The number of the event by which an attempt fails, whoever has to say so: behind all that any reader of it has got,
- * also of what was never stored.
+ * The number of the `error` event of an attempt. It is the same for every process, and higher than that of any event
+ * that a reader may have got, stored or not.
  */
 export const failureSeq = (attempt: number): number => seqBefore(attempt + 1);
 
@@ -193,12 +204,11 @@ export type CompletedAnswer = {
   cachedInputTokens: number;
   completionTokens: number;
   costUsd: number;
-  /** Of the price table; null for a model without a price, which counts as free. */
+  /** Version of the price table; null for a model without a price, which counts as free. */
   priceVersion: string | null;
   latencyMs: number;
 };
 
-/** What a chat needs to know of its agent. */
 export const chatAgent = pick(
   AgentModel,
   'id',
@@ -215,10 +225,10 @@ export const chatAgent = pick(
 );
 export type ChatAgent = Row<typeof chatAgent>;
 
-/** The newest folded state of a chat, as it goes out with an answer. */
+/** The newest alignment state of a chat, sent with each answer. */
 export type Echo = { state: EchoState; ewma: number; alignmentScore: number; round: number; events: AlignmentEvent[] };
 
-/** A finished answer with everything that its response shows. */
+/** A completed answer, with the chat's title and echo. */
 export type ChatAnswer = {
   chatId: string;
   round: number;

@@ -38,12 +38,12 @@ export function createChatRepository(db: Knex) {
     );
 
   return {
-    /** False when there is one of this id, whose transaction was waited for. */
+    /** False if the id exists. Waits for a transaction that is inserting the same id. */
     async insert(chat: NewChat): Promise<boolean> {
       return (await chats().insert(chat).onConflict('id').ignore().returning('id')).length > 0;
     },
 
-    /** Takes the row's lock: whoever changes a chat's rounds holds it, so that two writers cannot cross. */
+    /** Locks the row. Each change of a chat's rounds holds this lock, so that two writers run one after the other. */
     async lock(orgId: string, chatId: string): Promise<Chat | undefined> {
       return chats().where({ orgId, id: chatId }).forUpdate().first();
     },
@@ -71,12 +71,12 @@ export function createChatRepository(db: Knex) {
       return Number(row?.total ?? 0);
     },
 
-    /** A new message: its settings become the chat's. */
+    /** The settings of a message become those of its chat. */
     async recordMessage(chatId: string, change: { round: number } & RagSettings): Promise<void> {
       const { round, ...settings } = change;
       await chats()
         .where({ id: chatId })
-        // A message that is sent again has the number of the one that failed, and is a new version of the chat as well.
+        // Counts the version here, since a message that is sent again leaves `round_count` as it is.
         .update({ ...settings, roundCount: round, updatedAt: db.fn.now(), version: db.raw('version + 1') });
     },
 
@@ -84,7 +84,7 @@ export function createChatRepository(db: Knex) {
       await chats().where({ id: chatId }).update({ title, titleSource: 'user', updatedAt: db.fn.now() });
     },
 
-    /** With its rounds, the job that scores them, and the answers that were kept for repeated requests. */
+    /** Also deletes the rounds, the job that scores them, and the stored responses of repeated requests. */
     async delete({ orgId, id }: Pick<Chat, 'orgId' | 'id'>): Promise<void> {
       await db.raw(
         `delete from idempotency_keys k using rounds r, chats c
@@ -94,7 +94,7 @@ export function createChatRepository(db: Knex) {
       );
       await JobModel.table(db).where({ orgId, chatId: id }).delete();
       await chats().where({ orgId, id }).delete();
-      // After its rounds: no process can store more of them.
+      // After the rounds, so that no process can store more events.
       await RoundEventModel.table(db).where({ orgId, chatId: id }).delete();
     },
 
@@ -112,7 +112,7 @@ export function createChatRepository(db: Knex) {
         });
     },
 
-    /** The agent, deleted or not, whoever asks: the service decides with its acl. */
+    /** Checks neither deletion nor access: the caller does, by `deletedAt` and `acl`. */
     async findAgent(orgId: string, agentId: string): Promise<ChatAgent | undefined> {
       const agent = AgentModel.table(db).where({ orgId, id: agentId }).select(Object.keys(chatAgent.columns));
       return firstRow(db, chatAgent, agent);

@@ -40,15 +40,15 @@ const sendErrors = [
   'interrupted',
 ] as const;
 
-/** In a stream these are its last event. */
+/** `POST /chat/stream` sends these as its last event. */
 const modelErrors = ['model_unavailable', 'model_rejected', 'model_response_invalid', 'model_not_configured'] as const;
 
 export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
-  // A replayed event, which many may read, is made once.
-  const made = new WeakMap<NumberedEvent, StoredEvent>();
+  // Serializes a replayed event once for all of its readers.
+  const serialized = new WeakMap<NumberedEvent, StoredEvent>();
   const toSharedEvent = (round: number, event: NumberedEvent): StoredEvent => {
-    const known = made.get(event) ?? toStreamEvent(round, event);
-    made.set(event, known);
+    const known = serialized.get(event) ?? toStreamEvent(round, event);
+    serialized.set(event, known);
     return known;
   };
 
@@ -64,7 +64,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       body: sendMessageBody,
       idempotent: true,
       responses: {
-        200: { description: 'The answer in a chat that went on', schema: chatMessageSchema },
+        200: { description: 'The answer in an existing chat', schema: chatMessageSchema },
         201: { description: 'The answer in a new chat', schema: chatMessageSchema },
       },
       errors: [...sendErrors, ...modelErrors],
@@ -93,7 +93,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         return eventStream(
           async (sink) => {
             run.readBy(sink.closed);
-            // To the end, whoever leaves: what is kept under a key is the whole answer.
+            // Goes on after a disconnect: the Idempotency-Key stores the whole answer.
             for await (const event of run.events()) await sink.send(toStreamEvent(run.round, event));
           },
           { headers },
@@ -105,13 +105,13 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       path: '/chat/:chat_id/stream',
       operationId: 'replayStream',
       tag: 'chat',
-      summary: 'The events of the newest answer again, or of the one that `Last-Event-ID` names from there on',
+      summary: 'Replay the events of the newest answer, or those after `Last-Event-ID`',
       access: 'chat:read',
       params,
       resumable: true,
       responses: {
         200: { description: 'Server-Sent Events', contentType: 'text/event-stream' },
-        204: { description: 'There is nothing to come' },
+        204: { description: 'There are no more events' },
       },
       errors: ['chat_not_found', 'malformed_request'],
       handle: async ({ actor, actorNow, params: { chat_id }, lastEventId }) => {
@@ -131,7 +131,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       path: '/chat',
       operationId: 'listChats',
       tag: 'chat',
-      summary: 'The chats that you may read, newest change first',
+      summary: 'The chats that you can read, newest change first',
       access: 'user',
       query: z.strictObject({
         ...keysetQuery,
@@ -167,7 +167,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       path: '/chat/:chat_id/export',
       operationId: 'exportChat',
       tag: 'chat',
-      summary: 'A chat as a file',
+      summary: 'Export a chat as a file',
       access: 'chat:read',
       params,
       query: z.strictObject({
@@ -213,7 +213,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       summary: 'Delete a chat that you started, with all its messages',
       access: 'chat:write',
       params,
-      responses: { 204: { description: 'Nothing of it is left' } },
+      responses: { 204: { description: 'The chat is deleted' } },
       errors: ['chat_not_found', 'forbidden'],
       handle: async ({ actor, params: { chat_id } }) => {
         await chat.remove(actor, chat_id);

@@ -5,8 +5,7 @@ import { appError } from '#src/errors.ts';
 import { idField, nameField, notBlankPattern, visibilityField } from '#src/http/request/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent, ToolCallRecord } from './chat.model.ts';
-import type { Message } from './round-opener.ts';
-import type { EventPosition } from './round-replay.ts';
+import type { EventPosition, Message } from './rounds.ts';
 
 const ids = z.array(idField).max(1_000).optional();
 
@@ -24,9 +23,9 @@ export const sendMessageBody = z
     visibility: visibilityField.optional(),
     team_ids: z.array(idField).max(100).optional(),
     enable_rag: z.boolean().default(true),
-    include_document_ids: ids.describe('Only these documents; an empty list is the same as none.'),
-    exclude_document_ids: ids.describe('All but these documents; an empty list is the same as none.'),
-    reranking: z.boolean().optional().describe("The documents' own settings decide when omitted."),
+    include_document_ids: ids.describe('Search only these documents; an empty list restricts nothing.'),
+    exclude_document_ids: ids.describe('Search all documents except these; an empty list restricts nothing.'),
+    reranking: z.boolean().optional().describe('If omitted, the settings of the documents apply.'),
     reranking_type: z.enum(['cross_encoder', 'llm']).optional(),
   })
   .superRefine((body, context) => {
@@ -51,7 +50,7 @@ export const renameChatBody = z.strictObject({ title: nameField });
 
 const citations = z
   .array(z.strictObject({ chunk_id: idField, document_id: idField }))
-  .describe('`[k]` in the text is the k-th of them.');
+  .describe('`[k]` in the text refers to the k-th of these.');
 
 const toolCalls = z
   .array(
@@ -60,16 +59,16 @@ const toolCalls = z
       tool: z.string(),
       arguments: z
         .union([z.record(z.string(), z.unknown()), z.string()])
-        .describe('As the model wrote them; a text where they are not what the tool takes.'),
-      status: z.enum(['ok', 'error', 'timeout', 'refused']).describe('`refused`: nothing was called.'),
+        .describe('As the model wrote them; a string if the tool does not accept them.'),
+      status: z.enum(['ok', 'error', 'timeout', 'refused']).describe('`refused`: the tool was not run.'),
       error_code: z.string().nullable(),
       started_at: z.iso.datetime(),
       duration_ms: z.int(),
-      result_preview: z.string().describe('Its beginning.'),
-      result_characters: z.int().describe('Of the whole result; the model may have got less.'),
+      result_preview: z.string().describe('The beginning of the result.'),
+      result_characters: z.int().describe('Length of the whole result; the model may have got less.'),
     }),
   )
-  .describe('What the model called to write the answer, in order.');
+  .describe('The tool calls of the model for this answer, in order.');
 
 const alignmentEvent = z.strictObject({
   type: z.string(),
@@ -87,7 +86,7 @@ export const chatMessageSchema = z
       state: z.string(),
       ewma: z.number(),
       alignment_score: z.number(),
-      round: z.int().describe('The round that this state describes: the newest that was scored in time; 0 before any.'),
+      round: z.int().describe('The round that this state describes: the newest scored one, or 0 before the first.'),
       events: z.array(alignmentEvent),
     }),
     title: z.string(),
@@ -106,11 +105,11 @@ export const chatSummarySchema = z
     echo_state: z.string(),
     ewma: z.number(),
     echo_scoring_pending: z.boolean(),
-    input_tokens: z.int().describe('Of all rounds together.'),
-    completion_tokens: z.int().describe('Of all rounds together.'),
-    latency_ms: z.int().describe('Of the newest answer.'),
+    input_tokens: z.int().describe('Total of all rounds.'),
+    completion_tokens: z.int().describe('Total of all rounds.'),
+    latency_ms: z.int().describe('Latency of the newest answer.'),
     rag_enabled: z.boolean(),
-    rag_reranking: z.boolean().describe('Asked for in the newest message.'),
+    rag_reranking: z.boolean().describe('Requested by the newest message.'),
     rag_reranking_type: z.enum(['cross_encoder', 'llm']),
     rag_include_document_ids: z.array(idField).nullable(),
     rag_exclude_document_ids: z.array(idField).nullable(),
@@ -134,9 +133,9 @@ export const chatHistorySchema = z
       z.strictObject({
         role: z.enum(['system', 'user', 'assistant']),
         content: z.string(),
-        pruned: z.boolean().describe('Left out of what the model still sees.'),
+        pruned: z.boolean().describe('The model does not get this message any more.'),
         citations,
-        tool_calls: toolCalls.exactOptional().describe('Of the assistant alone.'),
+        tool_calls: toolCalls.exactOptional().describe('Only in messages of the assistant.'),
       }),
     ),
     echo_scoring_pending: z.boolean(),
@@ -201,7 +200,7 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
   };
 }
 
-/** `id` is `<round>:<number>`, which a reader who comes back names in `Last-Event-ID`. */
+/** `id` is `<round>:<seq>`, which a client that reconnects sends in `Last-Event-ID`. */
 export function toStreamEvent(round: number, event: NumberedEvent): StoredEvent {
   const id = `${round}:${event.seq}`;
   switch (event.event) {
@@ -214,7 +213,7 @@ export function toStreamEvent(round: number, event: NumberedEvent): StoredEvent 
   }
 }
 
-/** Null without one. Throws `malformed_request` for what is no id of ours. */
+/** Throws `malformed_request` for an id that this service does not send. */
 export function toEventPosition(lastEventId: string | null): EventPosition | null {
   if (lastEventId === null) return null;
   const [, round, seq] = /^([1-9]\d{0,8}):(\d{1,15})$/.exec(lastEventId) ?? [];
@@ -246,7 +245,7 @@ export function toChatSummaryDto(chat: ChatSummary): z.input<typeof chatSummaryS
   };
 }
 
-/** A round without an answer, failed or still open, shows its message alone. */
+/** A round without an answer, failed or still open, has its user message only. */
 export function toChatHistoryDto({ chat, rounds, isAgentDeleted }: ChatHistory): z.input<typeof chatHistorySchema> {
   return {
     chat_id: chat.id,

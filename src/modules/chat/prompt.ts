@@ -8,7 +8,7 @@ import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts'
 import { appError } from '#src/errors.ts';
 import type { ModelMessage, ModelTool } from '#src/ports/models.ts';
 
-/** What a provider's template puts around a message, generously. */
+/** Upper estimate for what a provider's template adds to each message. */
 const messageTokens = 8;
 
 const nothingFound =
@@ -23,52 +23,52 @@ type PromptPassage = { documentName: string; pageNumber: number; content: string
 export type PromptInput<Passage extends PromptPassage = PromptPassage> = {
   persona: string;
   steering: Pick<Steering, 'note' | 'afterHistory'>;
-  /** What was found, best first; null when the chat does not use documents. */
+  /** Best first; null when the chat does not use documents. */
   passages: readonly Passage[] | null;
   /** Newest first. */
   history: readonly { userContent: string; assistantReply: string | null; citations: readonly unknown[] }[];
   question: string;
   tools: readonly ModelTool[];
-  /** Random for this request: see `contextBlocks`. */
+  /** Random for each request: see `contextBlocks`. */
   nonce: string;
-  /** Of the model, in tokens; null where its provider does not say. */
+  /** Context window of the model in tokens; null if the provider does not tell it. */
   window: number | null;
-  /** Of the reply, as the agent wants it. */
+  /** Limit of the reply, as the agent is configured. */
   maxTokens: number;
 };
 
 export type Prompt<Passage> = {
   messages: ModelMessage[];
   maxTokens: number;
-  /** Those that found room: passage n of the prompt is `passages[n - 1]`. */
+  /** Those that fit: passage n of the prompt is `passages[n - 1]`. */
   passages: readonly Passage[] | null;
-  /** Those among them that speak to the model. */
+  /** Those of the passages that contain instructions to the model. */
   suspicious: readonly Passage[];
-  /** False where the window has no room for what would steer. */
+  /** False if the steering note did not fit into the window. */
   isSteered: boolean;
-  /** None where the window has no room for them. */
+  /** Empty if the tools did not fit into the window. */
   tools: readonly ModelTool[];
-  /** What is left for calls of them and their results. */
+  /** Budget for tool calls and their results. */
   toolTokens: number;
 };
 
 const unsteered: PromptInput['steering'] = { note: null, afterHistory: null };
 
 /**
- * The messages of one model call, within the model's window. What stays the same from round to round comes first, so
- * that a provider's prompt cache can serve it; the passages stand right before the question that they belong to.
- * Persona and question are never cut; throws `context_too_long` when they alone are too much, as `requireRoom` does:
- * tools are left out before, then what steers, and then what is said of the documents.
+ * The messages of one model call, within the model's context window. The parts that stay the same from round to round
+ * come first, for the provider's prompt cache; the passages stand right before the question. Leaves out the tools, then
+ * the steering, then the documents if they do not fit. Persona and question are never cut: throws `context_too_long` if
+ * they do not fit alone.
  */
 export function buildPrompt<Passage extends PromptPassage>(
   input: PromptInput<Passage>,
   counter: TokenCounter,
 ): Prompt<Passage> {
-  const { asked, plan } = whatFits(input, counter);
-  const { steering, tools } = asked;
+  const { fitting, plan } = fitParts(input, counter);
+  const { steering, tools } = fitting;
 
   const question = withoutRoleTokens(input.question);
-  const found = fitPassages(asked, plan.passages, counter);
+  const found = fitPassages(fitting, plan.passages, counter);
   const history = historyMessages(input.history, plan.history(found.tokens), counter);
   return {
     messages: [
@@ -87,8 +87,8 @@ export function buildPrompt<Passage extends PromptPassage>(
   };
 }
 
-/** As much of what is asked as there is room for beside persona and question. */
-function whatFits<Passage extends PromptPassage>(input: PromptInput<Passage>, counter: TokenCounter) {
+/** Tries to fit everything first, and leaves one more part out at each attempt. */
+function fitParts<Passage extends PromptPassage>(input: PromptInput<Passage>, counter: TokenCounter) {
   const bare = { ...input, tools: [] };
   const attempts: PromptInput<Passage>[] = [
     ...(input.tools.length > 0 ? [input] : []),
@@ -96,15 +96,15 @@ function whatFits<Passage extends PromptPassage>(input: PromptInput<Passage>, co
     { ...bare, steering: unsteered },
     { ...bare, steering: unsteered, passages: null },
   ];
-  for (const asked of attempts) {
-    const plan = planPrompt(asked, counter);
-    if (plan !== null) return { asked, plan };
+  for (const fitting of attempts) {
+    const plan = planPrompt(fitting, counter);
+    if (plan !== null) return { fitting, plan };
   }
   throw tooLong();
 }
 
-/** Throws `context_too_long` for a message that the model cannot read, whatever is left out beside it; for no other. */
-export function requireRoom(
+/** Throws `context_too_long` if persona and question do not fit into the window even without all other parts. */
+export function requireFitsWindow(
   input: Pick<PromptInput, 'persona' | 'question' | 'window' | 'maxTokens'>,
   counter: TokenCounter,
 ): void {
@@ -122,10 +122,10 @@ function planPrompt(
   { window, maxTokens, persona, steering, question, passages, tools, nonce }: Omit<PromptInput, 'history'>,
   counter: TokenCounter,
 ) {
-  const always = [personaMessage(persona, steering), steering.afterHistory ?? '', withoutRoleTokens(question)];
-  if (passages !== null) always.push(aroundPassages(passages, '', { nonce, tools }));
-  if (tools.length > 0) always.push(...tools.map((tool) => JSON.stringify(tool)));
-  const fixed = always.reduce((tokens, text) => tokens + counter.count(text) + messageTokens, 0);
+  const required = [personaMessage(persona, steering), steering.afterHistory ?? '', withoutRoleTokens(question)];
+  if (passages !== null) required.push(aroundPassages(passages, '', { nonce, tools }));
+  if (tools.length > 0) required.push(...tools.map((tool) => JSON.stringify(tool)));
+  const fixed = required.reduce((tokens, text) => tokens + counter.count(text) + messageTokens, 0);
   return planWindow({ window, maxTokens, fixed, hasTools: tools.length > 0 });
 }
 
@@ -137,21 +137,21 @@ function system(content: string | null): ModelMessage[] {
   return content === null ? [] : [{ role: 'system', content }];
 }
 
-/** Whole rounds, the newest first. */
+/** The newest rounds that fit, each whole, in the order of the conversation. */
 function historyMessages(history: PromptInput['history'], tokens: number, counter: TokenCounter): ModelMessage[] {
   const messages: ModelMessage[] = [];
   let left = tokens;
   for (const round of history) {
-    const asked = withoutRoleTokens(round.userContent);
+    const question = withoutRoleTokens(round.userContent);
     const reply = withoutRoleTokens(withoutMarkers(round.assistantReply ?? '', round.citations.length));
-    left -= counter.count(asked) + counter.count(reply) + 2 * messageTokens;
+    left -= counter.count(question) + counter.count(reply) + 2 * messageTokens;
     if (left < 0) break;
-    messages.unshift({ role: 'user', content: asked }, { role: 'assistant', content: reply });
+    messages.unshift({ role: 'user', content: question }, { role: 'assistant', content: reply });
   }
   return messages;
 }
 
-/** The passages that fit as they are written into the prompt; the first one is cut when it alone is too long. */
+/** Cuts the first passage if it alone is too long, and leaves out others that do not fit. */
 function fitPassages<Passage extends PromptPassage>(
   { passages, nonce, tools }: Pick<PromptInput<Passage>, 'passages' | 'nonce' | 'tools'>,
   budget: number,
@@ -185,7 +185,7 @@ type Entry<Passage> = {
   addressesModel: boolean;
 };
 
-/** Marked text has more tokens than the text itself: it is halved until it fits, and left out as it vanishes. */
+/** Halves the text until the block around it fits: its tokens are known only once it is written. Null if none fits. */
 function cutToFit<Passage>(
   entry: Entry<Passage>,
   tokensOf: (entry: Entry<Passage>) => number,

@@ -1,20 +1,19 @@
 import type { Knex } from 'knex';
 import { pick, rows } from '#src/adapters/postgres/shapes.ts';
-import { type NumberedEvent, RoundEventModel, type RoundKey } from './chat.model.ts';
+import { type NumberedEvent, RoundEventModel, type StreamKey } from './chat.model.ts';
 
 export type StreamCursor = { streamId: string; afterSeq: number };
 
-export type EventBatch = RoundKey & { orgId: string; streamId: string; events: readonly NumberedEvent[] };
+export type EventBatch = StreamKey & { orgId: string; events: readonly NumberedEvent[] };
 
-/** Longer than any client takes to come back. */
+/** Longer than any client takes to reconnect. */
 const KEPT_SECONDS = 60;
 
-/** The events of answers, in batches. */
 export function createRoundEventsRepository(db: Knex) {
   return {
     /**
-     * `events` of one stream each, in order. What was stored before a lost answer is completed, and
-     * nothing is stored of a round that is gone, is answered anew, or was ended without its writer, who slept.
+     * Each batch has events of one stream, in order. A batch whose insertion seemed to fail may come again with more
+     * events. Skips batches whose round was deleted, reopened, or ended by another process than the writer.
      */
     async insert(batches: readonly EventBatch[]): Promise<void> {
       await db.raw(
@@ -24,7 +23,7 @@ export function createRoundEventsRepository(db: Knex) {
            as b (org_id, chat_id, round, stream_id, first_seq, last_seq, events)
          join rounds using (chat_id, round, stream_id)
          where rounds.status = 'open' or b.last_seq <= rounds.last_seq
-         -- Its deletion waits for this statement, or this one finds it gone.
+         -- A deletion of the round waits for this statement, or this statement finds no round.
          for key share of rounds
          on conflict (stream_id, first_seq) do update set last_seq = excluded.last_seq, events = excluded.events
          where round_events.last_seq < excluded.last_seq`,
@@ -40,7 +39,7 @@ export function createRoundEventsRepository(db: Knex) {
       );
     },
 
-    /** What came after the cursors, in order; the first events of a stream may be older than its cursor. */
+    /** Events by stream id, in order. The first events may be older than the cursor, since whole batches are read. */
     async listAfter(cursors: readonly StreamCursor[]): Promise<Map<string, NumberedEvent[]>> {
       const batches = await rows(
         db,
@@ -62,7 +61,7 @@ export function createRoundEventsRepository(db: Knex) {
       return found;
     },
 
-    /** Those of answers that ended a while ago, or that are gone. */
+    /** Deletes the events of answers that ended more than a minute ago or were deleted. */
     async deleteOld(): Promise<void> {
       await db.raw(
         `delete from round_events e

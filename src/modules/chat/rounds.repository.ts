@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { boolean, type Row, uuid } from '#src/adapters/postgres/columns.ts';
 import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import { type CompletedAnswer, type Round, type RoundKey, RoundModel } from './chat.model.ts';
+import { type CompletedAnswer, type Round, type RoundKey, RoundModel, type StreamKey } from './chat.model.ts';
 
 export type RoundsRepository = ReturnType<typeof createRoundsRepository>;
 
@@ -12,12 +12,12 @@ type ScoredRound = Pick<
 
 type Lease = { owner: string; seconds: number };
 
-const livelyStream = shape({ ...pick(RoundModel, 'lastSeq').columns, streamId: uuid(), isOpen: boolean() });
-export type LivelyStream = Omit<Row<typeof livelyStream>, 'streamId'>;
+const activeStream = shape({ ...pick(RoundModel, 'lastSeq').columns, streamId: uuid(), isOpen: boolean() });
+type ActiveStream = Omit<Row<typeof activeStream>, 'streamId'>;
 
 /**
- * Rounds of chats. An open round is held by a lease: only its owner may complete it, and once the lease is over
- * anybody may end it as interrupted.
+ * An open round is held by a lease: only the lease owner may complete it, and after the lease expires any process may
+ * end the round as interrupted.
  */
 export function createRoundsRepository(db: Knex) {
   const rounds = () => RoundModel.table(db);
@@ -41,7 +41,7 @@ export function createRoundsRepository(db: Knex) {
       return rounds().where({ chatId }).orderBy('round');
     },
 
-    /** Complete rounds before `before` that the model may still see, newest first. */
+    /** Complete rounds before `before` that are not pruned, newest first. */
     async listForPrompt(
       chatId: string,
       before: number,
@@ -68,7 +68,7 @@ export function createRoundsRepository(db: Knex) {
       });
     },
 
-    /** The message of a failed round was sent again. */
+    /** For a message that is sent again after its round failed. */
     async reopen(key: RoundKey, change: { model: string; idempotencyKey: string | null }, lease: Lease): Promise<void> {
       await rounds()
         .where({ ...key, status: 'error' })
@@ -86,12 +86,12 @@ export function createRoundsRepository(db: Knex) {
         });
     },
 
-    /** False when the round is not ours any more. */
+    /** False if the lease's owner does not hold the round any more. */
     async renewLease(key: RoundKey, lease: Lease): Promise<boolean> {
       return (await held(key, lease.owner).update({ leaseExpiresAt: leaseEnd(lease.seconds) })) === 1;
     },
 
-    /** False when the round is not ours any more. */
+    /** False if `owner` does not hold the round any more. */
     async complete(key: RoundKey, owner: string, answer: CompletedAnswer, lastSeq: number): Promise<boolean> {
       const updated = await RoundModel.query(db)
         .where({ ...key, status: 'open', leaseOwner: owner })
@@ -110,7 +110,7 @@ export function createRoundsRepository(db: Knex) {
       await held(key, owner).update({ ...failed(errorCode), lastSeq });
     },
 
-    /** Ends the rounds whose process is gone; resolves with their number. */
+    /** Ends rounds with an expired lease, whose process died. @returns how many */
     async failExpired(errorCode: string, chatId?: string): Promise<number> {
       return rounds()
         .where({ status: 'open', ...(chatId !== undefined && { chatId }) })
@@ -119,13 +119,13 @@ export function createRoundsRepository(db: Knex) {
     },
 
     /**
-     * Those of the streams that may have more to say: their round is being answered, or has just been. `lastSeq` is the
-     * number of their last event, where that is known.
+     * Those of the streams that may still get events, by stream id: their round is open, or ended within ten seconds.
+     * `lastSeq` is null if the number of the last event is unknown.
      */
-    async listLively(of: readonly (RoundKey & { streamId: string })[]): Promise<Map<string, LivelyStream>> {
+    async listActive(of: readonly StreamKey[]): Promise<Map<string, ActiveStream>> {
       const found = await rows(
         db,
-        livelyStream,
+        activeStream,
         `select r.stream_id, r.status = 'open' as is_open, r.last_seq
          from unnest(?::uuid[], ?::integer[], ?::uuid[]) as s (chat_id, round, stream_id)
          join rounds r using (chat_id, round, stream_id)
@@ -135,8 +135,8 @@ export function createRoundsRepository(db: Knex) {
       return new Map(found.map(({ streamId, ...stream }) => [streamId, stream]));
     },
 
-    /** Somebody reads on in these answers now. */
-    async recordFollowers(of: readonly (RoundKey & { streamId: string })[]): Promise<void> {
+    /** Records that these answers have a reader now. */
+    async recordFollowers(of: readonly StreamKey[]): Promise<void> {
       await db.raw(
         `update rounds r set followed_at = now()
          from unnest(?::uuid[], ?::integer[], ?::uuid[]) as s (chat_id, round, stream_id)
@@ -145,8 +145,8 @@ export function createRoundsRepository(db: Knex) {
       );
     },
 
-    /** Has anybody read on in this answer within the last seconds? */
-    async isFollowed({ chatId, round, streamId }: RoundKey & { streamId: string }, seconds: number): Promise<boolean> {
+    /** Whether a reader was recorded for this answer within the last `seconds`. */
+    async isFollowed({ chatId, round, streamId }: StreamKey, seconds: number): Promise<boolean> {
       const followed = await rounds()
         .where({ chatId, round, streamId })
         .where('followedAt', '>', db.raw('now() - make_interval(secs => ?)', [seconds]))
@@ -154,7 +154,6 @@ export function createRoundsRepository(db: Knex) {
       return followed !== undefined;
     },
 
-    /** The newest round of the chat that has its scores. */
     async findNewestScored(chatId: string): Promise<ScoredRound | undefined> {
       return rounds()
         .where({ chatId })

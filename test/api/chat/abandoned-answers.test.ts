@@ -31,7 +31,7 @@ describe('STREAM_ON_DISCONNECT=cancel', () => {
 
   const roundOf = (chatId: string) => stack.container.db('rounds').where({ chatId }).first();
 
-  /** A reader of another process counts for five seconds; here for ever, however slow that process is. */
+  /** Lets a recorded reader count for ever instead of five seconds, so that the test does not depend on timing. */
   const keepFollowers = () =>
     stack.container.db.raw(`
       create function keep_follower() returns trigger language plpgsql as
@@ -40,7 +40,7 @@ describe('STREAM_ON_DISCONNECT=cancel', () => {
         for each row when (new.followed_at is not null) execute function keep_follower();
     `);
 
-  /** Begins an answer and reads its first event. */
+  /** Starts an answer and reads its first event. */
   async function begin(): Promise<{ chatId: string; leave: () => void }> {
     const leaving = new AbortController();
     const response = await ada.raw('/chat/stream', {
@@ -54,7 +54,7 @@ describe('STREAM_ON_DISCONNECT=cancel', () => {
     return { chatId, leave: () => leaving.abort() };
   }
 
-  it('ends an answer when its last reader has left, and keeps one that another reader follows', async () => {
+  it('interrupts an answer whose last reader has disconnected, not one that another process reads', async () => {
     await keepFollowers();
     const finish = Promise.withResolvers<void>();
     model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
@@ -62,16 +62,16 @@ describe('STREAM_ON_DISCONNECT=cancel', () => {
     const reading = collect(readEvents(await ada.at(replica.baseUrl).raw(`/chat/${followed}/stream`)));
     await until('the other reader is recorded', async () => (await roundOf(followed))?.followedAt !== null);
     leaveFollowed();
-    // Left later, and given up first.
+    // This reader leaves later, but its answer is interrupted first.
     const { chatId: left, leave } = await begin();
     leave();
 
-    const ended = await until('the answer is given up', async () => {
+    const ended = await until('the answer is interrupted', async () => {
       const round = await roundOf(left);
       return round?.status !== 'open' && round;
     });
     expect(ended).include({ status: 'error', errorCode: 'interrupted', assistantReply: null });
-    await until('the model is left alone with it', async () => model.openStreams() === 1);
+    await until('the model writes only the other answer', async () => model.openStreams() === 1);
     expect(await roundOf(followed)).include({ status: 'open' });
 
     finish.resolve();
@@ -79,7 +79,7 @@ describe('STREAM_ON_DISCONNECT=cancel', () => {
     expect(await roundOf(followed)).include({ status: 'complete', assistantReply: 'Month by month.' });
   });
 
-  it('is of no concern to who does not read a stream', async () => {
+  it('does not interrupt the answer to POST /chat when the client disconnects', async () => {
     const finish = Promise.withResolvers<void>();
     model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
     const leaving = new AbortController();

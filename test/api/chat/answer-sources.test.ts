@@ -3,7 +3,7 @@ import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('the documents that an answer may rest on', () => {
+describe('the documents that an answer uses', () => {
   let stack: ScriptedStack;
   let grace: Member;
   let loanTerms: string;
@@ -30,20 +30,20 @@ describe('the documents that an answer may rest on', () => {
       .sort();
   };
 
-  it('are those of the organization', async () => {
+  it('are those of the organization by default', async () => {
     expect(await documentsInPrompt({})).deep.equal(['House rules', 'Loan terms']);
   });
-  it('are only the included ones', async () => {
+  it('are only those in include_document_ids', async () => {
     expect(await documentsInPrompt({ include_document_ids: [houseRules.toUpperCase()] })).deep.equal(['House rules']);
   });
-  it('are all but the excluded ones', async () => {
+  it('are all except those in exclude_document_ids', async () => {
     expect(await documentsInPrompt({ exclude_document_ids: [houseRules] })).deep.equal(['Loan terms']);
   });
-  it('are not those of a colleague who keeps them to himself', async () => {
+  it('do not include private documents of a colleague', async () => {
     await stack.container
       .db('documents')
       .where({ id: loanTerms })
-      .update({ acl: ['user:somebody-else'] });
+      .update({ acl: ['user:another'] });
     expect(await documentsInPrompt({})).deep.equal(['House rules']);
   });
 });

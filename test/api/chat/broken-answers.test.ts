@@ -6,7 +6,7 @@ import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('an answer that breaks off', () => {
+describe('an answer whose model breaks off', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;
@@ -23,15 +23,15 @@ describe('an answer that breaks off', () => {
     texts.map((content) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`).join('');
   const namesOf = (events: StreamEvent[]) => events.map(({ event }) => event);
   const roundOf = (question: string) => stack.container.db('rounds').where({ userContent: question }).first();
-  const comeBack = (chatId: string, lastId: string) =>
+  const reconnect = (chatId: string, lastId: string) =>
     ada.raw(`/chat/${chatId}/stream`, { headers: { 'last-event-id': lastId } });
 
   for (const [what, text] of [
-    ['a space, which a citation may follow', 'A loan is '],
-    ['a beginning of an address', 'A loan is explained at http'],
-    ['an exclamation mark, which an image may follow', 'A loan is repaid!'],
+    ['a space, which a citation might follow', 'A loan is '],
+    ['the beginning of an address', 'A loan is explained at http'],
+    ['an exclamation mark, which an image might follow', 'A loan is repaid!'],
   ] as const) {
-    it(`behind ${what} gives it, and then the event that ends all`, async () => {
+    it(`sends the text that ends with ${what}, and then the error as last event`, async () => {
       stack.model.behave(() => ({ kind: 'raw', body: pieces(text), ends: true }));
       const message = `What is a loan? ${text}`;
       const events = await collect(await openChatStream(ada, { agent_id: agentId, message }));
@@ -40,11 +40,11 @@ describe('an answer that breaks off', () => {
 
       const { chatId, lastSeq } = await roundOf(message);
       expect(events.at(-1)).include({ event: 'error', id: `1:${lastSeq}` });
-      expect((await comeBack(chatId, `1:${lastSeq}`)).status).equal(204);
+      expect((await reconnect(chatId, `1:${lastSeq}`)).status).equal(204);
     });
   }
 
-  it('while a citation is checked ends when that is done, and says nothing afterwards', async () => {
+  it('sends the error only after a pending citation check, and no event after it', async () => {
     const asked = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<void>();
     stack.model.behave(() => {

@@ -29,7 +29,7 @@ describe('the citations of an answer', () => {
   });
   beforeEach(() => stack.model.failEmbeddings(false));
 
-  /** What the passages of a prompt say, in the order of their numbers. */
+  /** The texts of the passages in a prompt, in the order of their numbers. */
   function sourcesOf(request: ChatRequest): [Source, Source] {
     const prompt = request.messages.map((message) => message.content).join('\n');
     const names = [...prompt.matchAll(/<<[a-z0-9]+ \d+ \| ([^|]+) \| p\. \d+>>/g)].map(([, name = '']) => name);
@@ -38,7 +38,7 @@ describe('the citations of an answer', () => {
     return [first, second];
   }
 
-  /** Has the model answer by what the first and the second passage say, and streams it. */
+  /** Lets the model answer with the first and the second passage, and streams the answer. */
   async function stream(
     write: (first: string, second: string) => string | string[],
     body: Record<string, unknown> = { agent_id: agentId },
@@ -63,13 +63,13 @@ describe('the citations of an answer', () => {
   const droppedFrom = (answer: ChatMessage) =>
     answer.echo.events.filter((event) => event.type === 'citation_dropped').map((event) => event.data);
 
-  it('are numbered by their first mention', async () => {
+  it('are numbered in the order of their first mention', async () => {
     const { answer, first, second } = await stream((one, two) => `${two} [2]. ${one} [1], but ${two} [2].`);
     expect(answer.reply).equal(`${second.says} [1]. ${first.says} [2], but ${second.says} [1].`);
     expect(cited(answer)).deep.equal([second.documentId, first.documentId]);
   });
 
-  it('are those that hold, and the text names no others', async () => {
+  it('are only those that hold, and the text has no other markers', async () => {
     const { answer, first, second } = await stream(
       (one, two) => `${one} [7]. Penguins swim [1]. ${two} [2, 9]. Code like a[12] stays, ${one} [1].`,
     );
@@ -84,19 +84,19 @@ describe('the citations of an answer', () => {
     ]);
   });
 
-  it('are found in markers that come in pieces', async () => {
+  it('are found in markers that the model sends in pieces', async () => {
     const { answer, first, second } = await stream((one, two) => [one, ' ', '[', '1', ']', '. ', two, ' [', '2', '].']);
     expect(answer.reply).equal(`${first.says} [1]. ${second.says} [2].`);
     expect(cited(answer)).deep.equal([first.documentId, second.documentId]);
   });
 
-  it('may support one statement together', async () => {
+  it('may be several for one statement', async () => {
     const { answer, first, second } = await stream((one, two) => `${one} and ${two}. [2, 1]`);
     expect(answer.reply).equal(`${first.says} and ${second.says}. [1, 2]`);
     expect(cited(answer)).deep.equal([second.documentId, first.documentId]);
   });
 
-  it('hold by meaning where the words are others, and by words alone while the embedder is down', async () => {
+  it('are checked by embeddings if the words differ, and by words alone while the embedder is down', async () => {
     const paraphrase = 'Paying your mortgage back ahead of schedule has a price of a hundredth [1][2].';
     const byMeaning = await stream(() => paraphrase);
     expect(byMeaning.answer.citations).not.empty;
@@ -105,7 +105,7 @@ describe('the citations of an answer', () => {
     expect(byWords.answer.reply).equal(`${paraphrase.replace(' [1][2]', '')} ${byWords.first.says} [1].`);
   });
 
-  it('are not of a document that was taken away while the answer was written', async () => {
+  it('leave out a document that became unreadable while the answer was written', async () => {
     const member = await stack.signUp('Eve');
     const agent = await publishAgent(member);
     const documentId = await ingestText(member, 'Terms', 'Early repayment of the loan costs one percent.');
@@ -120,33 +120,33 @@ describe('the citations of an answer', () => {
     await stack.container
       .db('documents')
       .where({ id: documentId })
-      .update({ acl: ['user:somebody-else'] });
+      .update({ acl: ['user:another'] });
     takenAway.resolve();
     const answer = chatMessageSchema.parse((await collect(events)).at(-1)?.data);
     expect(answer).deep.include({ reply: 'Early repayment costs one percent.', citations: [] });
     expect(droppedFrom(answer)).deep.equal([{ n: 1, reason: 'unreadable' }]);
   });
 
-  it('are found by similarity when the reply names none', async () => {
+  it('are found by similarity if the reply has no marker', async () => {
     const { answer, first } = await stream((one) => `${one}.`);
     expect(answer.reply).equal(`${first.says}.`);
     expect(cited(answer)).deep.equal([first.documentId]);
   });
 
-  it('keep their numbers out of the next prompt', async () => {
+  it('have no markers in the next prompt', async () => {
     const { answer, second } = await stream((_, two) => `${two} [2].`);
     await stream((one) => `${one} [1].`, { chat_id: answer.chat_id });
     const spoken = stack.model.requests[0]?.messages.filter((message) => message.role === 'assistant');
     expect(spoken?.map((message) => message.content)).deep.equal([`${second.says}.`]);
   });
 
-  it('are not looked for in a chat without documents', async () => {
+  it('are empty in a chat that does not use documents', async () => {
     stack.model.behave(() => ({ kind: 'answer', text: 'Write x = [1, 2].' }));
     const answer = await ask(grace, { agent_id: agentId, message: 'A list of loans?', enable_rag: false }, 201);
     expect(answer).deep.include({ reply: 'Write x = [1, 2].', citations: [] });
   });
 
-  it('502 when the model answers nothing but markers that do not hold', async () => {
+  it('502 when the model answers only with markers that do not hold', async () => {
     stack.model.behave(() => ({ kind: 'answer', text: ' [7] [8]' }));
     const { body } = await grace.post('/chat', { agent_id: agentId, message: 'What about the loan?' }, 502);
     expect(body).include({ code: 'model_response_invalid' });

@@ -23,7 +23,7 @@ describe('DELETE /chat/{chat_id}', () => {
   const newChat = (fields: object = {}, headers: Record<string, string> = {}) =>
     ask(ada, { agent_id: agentId, message: 'How is a loan repaid?', ...fields }, 201, headers);
 
-  it('204, and nothing of it is left', async () => {
+  it('204 and deletes the chat with its rounds, scores and job', async () => {
     const key = crypto.randomUUID();
     const { chat_id, postprocess_job_id } = await newChat({}, { 'idempotency-key': key });
     await ada.delete(`/chat/${chat_id}`, 204);
@@ -37,7 +37,7 @@ describe('DELETE /chat/{chat_id}', () => {
     expect(await db('idempotency_keys').where({ key })).deep.equal([]);
   });
 
-  it('204, and a key that was also used elsewhere is still known there', async () => {
+  it('204 and keeps the stored response of another route for the same Idempotency-Key', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const note = { name: 'Note', content: 'Kept.', source_format: 'text' };
     const { body } = await ada.post('/documents/paste', note, 201, headers);
@@ -47,7 +47,7 @@ describe('DELETE /chat/{chat_id}', () => {
     expect(again.body).include({ id: (body as { id: string }).id });
   });
 
-  it('204 while an answer is written: its stream ends in an error, and no round comes back', async () => {
+  it('204 while an answer is written: its stream ends in an error, and no round is stored', async () => {
     const { chat_id } = await newChat();
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'It is written in vain.', until: finish.promise }));
@@ -58,14 +58,14 @@ describe('DELETE /chat/{chat_id}', () => {
     expect((await collect(events)).at(-1)).property('event', 'error');
     const { db } = stack.container;
     expect(await db('rounds').where({ chatId: chat_id })).deep.equal([]);
-    // Events of a process are stored together: with those of another answer goes what was left of this one.
+    // A process stores the events of all answers together: another answer flushes what this one has left.
     stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
     const { chat_id: other } = await newChat();
     await until('the other answer is stored', () => db('round_events').where({ chatId: other }).first());
     expect(await db('round_events').where({ chatId: chat_id })).deep.equal([]);
   });
 
-  it('204 while events of an answer are being stored: none of them stay', async () => {
+  it('204 while events of an answer are being stored: none of them remain', async () => {
     const { chat_id: chatId } = await newChat();
     const { db } = stack.container;
     const { round, streamId } = await db('rounds').where({ chatId }).first();
@@ -98,13 +98,13 @@ describe('DELETE /chat/{chat_id}', () => {
     await stack.anonymous.delete(`/chat/${crypto.randomUUID()}`, 401);
   });
 
-  it('403 for a colleague who may only read it', async () => {
+  it('403 for a colleague with read access only', async () => {
     const { chat_id } = await newChat({ visibility: 'org_level' });
     await (await signUpColleague(stack, ada)).delete(`/chat/${chat_id}`, 403);
     await ada.get(`/chat/${chat_id}`, 200);
   });
 
-  it('404 for a chat of another organization, or no id at all', async () => {
+  it('404 for a chat of another organization, and for an invalid id', async () => {
     const { chat_id } = await newChat();
     const eve = await stack.signUp('Eve');
     await eve.delete(`/chat/${chat_id}`, 404);

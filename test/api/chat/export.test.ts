@@ -24,7 +24,7 @@ describe('GET /chat/{chat_id}/export', () => {
     await ask(ada, { chat_id: chatId, message: 'For how long?' }, 200);
   });
 
-  it('200 with every turn as Markdown, unless another format is asked for', async () => {
+  it('200 with every turn as Markdown by default', async () => {
     const { body, headers } = await ada.get(`/chat/${chatId}/export`, 200);
     expect(headers.get('content-type')).equal('text/markdown; charset=utf-8');
     expect(headers.get('content-disposition')).match(/^attachment; filename="Loans _* ?of _?mine_?\.md"|^attachment; /);
@@ -65,13 +65,13 @@ describe('GET /chat/{chat_id}/export', () => {
     ]);
   });
 
-  it('206 with a part of it', async () => {
+  it('206 with the requested range', async () => {
     const response = await ada.raw(`/chat/${chatId}/export`, { headers: { range: 'bytes=2-6' } });
     expect(response.status).equal(206);
     expect(await response.text()).equal('Loans');
   });
 
-  it('200 for a colleague who may read the chat', async () => {
+  it('200 for a colleague with read access', async () => {
     const colleague = await signUpColleague(stack, ada);
     await colleague.get(`/chat/${chatId}/export`, 200);
   });
@@ -81,11 +81,11 @@ describe('GET /chat/{chat_id}/export', () => {
     expect(body).property('code', 'unsupported_export_format');
   });
 
-  it('416 for a part behind the end', async () => {
+  it('416 for a range after the end', async () => {
     await ada.get(`/chat/${chatId}/export`, 416, { range: 'bytes=100000-' });
   });
 
-  it('is described with both of its types', async () => {
+  it('has both media types in the OpenAPI document', async () => {
     const { body } = await stack.anonymous.get('/openapi.json', 200);
     const { paths } = body as { paths: Record<string, { get: { responses: Record<string, { content?: object }> } }> };
     const { responses } = paths[`${stack.config.server.basePath}/chat/{chat_id}/export`]?.get ?? { responses: {} };
@@ -98,7 +98,7 @@ describe('GET /chat/{chat_id}/export', () => {
     await stack.anonymous.get(`/chat/${chatId}/export`, 401);
   });
 
-  it('404 for who may not read the chat', async () => {
+  it('404 for a user without read access', async () => {
     await (await stack.signUp('Eve')).get(`/chat/${chatId}/export`, 404);
   });
 });

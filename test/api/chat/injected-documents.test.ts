@@ -14,12 +14,12 @@ import { untilRun } from '#test/support/until-job.ts';
 const secret = 'CANARY-7f3a9c';
 const question = 'What is the fee of the loan?';
 
-/** How instructions are found is tested in test/unit/domain/embedded-instructions; here a sample goes all the way. */
+/** A sample through the whole pipeline: the detection itself is tested in test/unit/domain/embedded-instructions. */
 const asked = sampled(injectedDocuments);
 
 type Outcome = { documentId: string; cited: ChatMessage['citations']; replies: string[] };
 
-describe('documents that speak to the model', () => {
+describe('documents with instructions to the model', () => {
   let stack: ScriptedStack;
   let grace: Member;
   let agentId: string;
@@ -59,7 +59,7 @@ describe('documents that speak to the model', () => {
     return { tokens, reply, citations, chatId: chat_id };
   }
 
-  it('are told to a model that does as it is told', () => {
+  it('are tested with a model that obeys them', () => {
     for (const document of injectedDocuments) {
       const text = 'file' in document ? Buffer.from(document.file.content).toString() : document.content;
       const messages = [
@@ -75,15 +75,15 @@ describe('documents that speak to the model', () => {
   });
 
   asked.forEach(({ attack }, index) => {
-    it(`are data: ${attack}`, async () => {
+    it(`are given as data: ${attack}`, async () => {
       const outcome = await outcomes[index];
-      // A passage that is cited was in the prompt.
+      // The citation shows that the passage was in the prompt.
       expect(outcome?.cited.map((citation) => citation.document_id)).deep.equal([outcome?.documentId]);
       for (const reply of outcome?.replies ?? []) expect(reply).equal('The fee of the loan is one percent [1].');
     });
   });
 
-  it('get nothing out of a model that obeys them', async () => {
+  it('get no secret out through a model that obeys them', async () => {
     const written = sampled(leaks(secret));
     stack.model.behave(({ messages }) => {
       const leak = written[Number(messages.at(-1)?.content.match(/\d+/))] ?? '';
@@ -103,7 +103,7 @@ describe('documents that speak to the model', () => {
     }
   });
 
-  it('may be quoted with the addresses that they hold', async () => {
+  it('may be quoted with the addresses in them', async () => {
     const address = 'https://bank.example/rates?year=2026';
     const name = 'Rates';
     const id = await ingest({ attack: 'none', name, content: `The rates of the loan are at ${address}.` });
@@ -114,7 +114,7 @@ describe('documents that speak to the model', () => {
     expect(reply).equal(`They are at ${address} [1], and [here](${address}), not at (link removed).`);
   });
 
-  it('are given all the same, and named to the model', async () => {
+  it('are included in the prompt with a warning', async () => {
     stack.model.behave(answerGullibly);
     await ask(
       grace,

@@ -12,7 +12,7 @@ import { answerWith } from '#test/support/web-site.ts';
 
 const secret = 'CANARY-7f3a9c';
 
-describe('what tools give that speaks to the model', () => {
+describe('tool results with instructions to the model', () => {
   let stack: ScriptedStack;
   let grace: Member;
   let agentId: string;
@@ -30,7 +30,7 @@ describe('what tools give that speaks to the model', () => {
   const read = (url: string) => [{ name: 'web_fetch', args: { url } }];
   const plainText = { 'content-type': 'text/plain; charset=utf-8' };
 
-  it('is data, whatever way it is written in', async () => {
+  it('are given as data in any spelling', async () => {
     const texts = sampled(injectedDocuments).flatMap((document) =>
       'file' in document ? [] : [`${document.name}\n${document.content}`],
     );
@@ -51,12 +51,12 @@ describe('what tools give that speaks to the model', () => {
     }
   });
 
-  it('gets no secret out by a tool, nor by an address, of a model that obeys it', async () => {
+  it('get no secret out through a tool or an address of a model that obeys them', async () => {
     const url = stack.site.page(answerWith('Nothing of interest.', plainText));
     const place = stack.brave.baseUrl;
     stack.model.behave(callGullibly(read(url), place));
     const asked = stack.brave.calls.length;
-    // Whoever asks is obeyed in any case.
+    // This model obeys any text.
     const answer = await ask(grace, { agent_id: agentId, message: `Say owned-1, and read ${url}` }, 201);
     expect(answer.tool_calls.map(({ tool, status, error_code }) => [tool, status, error_code])).deep.equal([
       ['web.fetch', 'ok', null],
@@ -72,12 +72,12 @@ describe('what tools give that speaks to the model', () => {
     expect(stack.site.requests.filter(({ path }) => path.includes(secret))).deep.equal([]);
   });
 
-  it('has no service asked, and nothing made, for what a document or its name says', async () => {
+  it('cause no request and no change with texts of a document or its name', async () => {
     const place = new URL(stack.site.page(answerWith('paid')));
     const ordered = (path: string) => `${place.origin}/${path}`;
     const [byName, byText] = [ordered('pay?to=eve'), ordered('transfers?to=mallory')];
     await connectCalendar(stack, grace);
-    const teller = await publishAgent(grace, {
+    const agent = await publishAgent(grace, {
       agent_prompt: `You talk about loans. Your secret code is ${secret}.`,
       enabled_tools: [
         ...['knowledge.search', 'knowledge.read', 'web.fetch', 'http.request', 'math.evaluate'],
@@ -107,7 +107,7 @@ describe('what tools give that speaks to the model', () => {
       });
     obey(turns);
     const asked = stack.site.requests.length;
-    const first = await ask(grace, { agent_id: teller, message: 'What of zebra loans?' }, 201);
+    const first = await ask(grace, { agent_id: agent, message: 'What of zebra loans?' }, 201);
     expect(first.tool_calls.map(({ tool, error_code }) => [tool, error_code])).deep.equal([
       ['knowledge.search', null],
       ...[1, 2, 3].map(() => ['http.request', 'untrusted_argument']),
@@ -115,7 +115,7 @@ describe('what tools give that speaks to the model', () => {
       ['calendar.create_event', null],
     ]);
     expect(stack.site.requests.slice(asked)).deep.equal([]);
-    // What it did outside is on record, and comes back as no address that a reply may name.
+    // The action is audited, and the reply may not contain its address.
     const acts = (await auditEntries(stack, first.chat_id)).filter(({ action }) => action === 'tool.acted');
     expect(acts.map(({ detail }) => detail)).deep.equal([
       { provider: 'google_calendar', tool: 'calendar.create_event', round: 1, call: stack.google.events[0]?.id },

@@ -8,11 +8,11 @@ import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { startWorkers } from '#workers/run.ts';
 
-describe('rounds that are interrupted', () => {
+describe('an interrupted round', () => {
   const lastEvent = async (events: AsyncIterable<{ event: string | undefined; data: unknown }>) =>
     (await collect(events)).at(-1);
 
-  describe('by a process that dies', () => {
+  describe('of a process that died', () => {
     let stack: ScriptedStack;
     let ada: Member;
     let chatId: string;
@@ -25,7 +25,7 @@ describe('rounds that are interrupted', () => {
       chatId = (await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201)).chat_id;
     });
 
-    it('are ended by the sweeper, with their message kept', async () => {
+    it('is ended by the sweeper, and keeps its message', async () => {
       const round = { chatId, round: 2 };
       await stack.container.db('rounds').insert({
         ...round,
@@ -46,13 +46,13 @@ describe('rounds that are interrupted', () => {
       await ask(ada, { chat_id: chatId, message: 'Who gives the loan?' }, 200);
     });
 
-    it('are not completed by a process that comes back too late', async () => {
+    it('cannot be completed after another process has ended it', async () => {
       const finish = Promise.withResolvers<void>();
       stack.model.behave(() => ({ kind: 'answer', text: 'Too late now.', until: finish.promise }));
       const events = await openChatStream(ada, { chat_id: chatId, message: 'Are you sure?' });
       await events.next();
       const rounds = stack.container.db('rounds').where({ chatId, round: 3 });
-      // Its writer renews it until somebody has ended the round.
+      // The writing process renews the lease until another process has ended the round.
       await until('the round is ended', async () => {
         await rounds
           .clone()
@@ -67,7 +67,7 @@ describe('rounds that are interrupted', () => {
     });
   });
 
-  describe('by a restart', () => {
+  describe('in a restart', () => {
     let model: ScriptedModel;
 
     before(async () => {
@@ -75,7 +75,7 @@ describe('rounds that are interrupted', () => {
     });
     after(() => model.close());
 
-    it('say so to who listens, and leave a round that can be answered again', async () => {
+    it('ends its stream with an error, and can be answered again', async () => {
       const stack = await startStack({ OPENAI_BASE_URL: model.baseUrl }, { workers: false });
       const ada = await stack.signUp('Ada');
       const agentId = await publishAgent(ada);
@@ -91,7 +91,7 @@ describe('rounds that are interrupted', () => {
       await stack.close();
     });
 
-    it('take no message from its beginning on, and lose none that was taken before', async () => {
+    it('is avoided if the answer ends within the grace time, while new messages are refused with 503', async () => {
       const stack = await startStack({ OPENAI_BASE_URL: model.baseUrl }, { workers: false });
       const ada = await stack.signUp('Ada');
       const agentId = await publishAgent(ada);
@@ -116,7 +116,7 @@ describe('rounds that are interrupted', () => {
     });
   });
 
-  it('are none when the database fails after the answer is stored', async () => {
+  it('does not result from a database failure after the answer is stored', async () => {
     const model = await startScriptedModel();
     const settings = { OPENAI_BASE_URL: model.baseUrl, ECHO_WAIT_MS: '10000' };
     const stack = await startStack(settings, { workers: false });
@@ -125,7 +125,7 @@ describe('rounds that are interrupted', () => {
     const agentId = await publishAgent(ada);
     model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
     const answer = ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
-    // The answer now waits for its score, in vain.
+    // The response waits for the scores, which no worker writes.
     await until('the answer is stored', () => db('rounds').where({ orgId: ada.orgId, status: 'complete' }).first());
     await db.raw('alter table rounds rename to rounds_out_of_reach');
     const outcome = await answer.catch((error: unknown) => error);
@@ -134,7 +134,7 @@ describe('rounds that are interrupted', () => {
     expect(outcome).deep.include({ reply: 'Month by month.', citations: [], title: 'How is a loan repaid?' });
   });
 
-  it('are none when the workflow engine is down: answers come, their scores later', async () => {
+  it('does not result from an outage of Temporal: the answer is sent, and scored later', async () => {
     const model = await startScriptedModel();
     const stack = await startStack(
       { OPENAI_BASE_URL: model.baseUrl, TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' },
@@ -145,13 +145,13 @@ describe('rounds that are interrupted', () => {
     model.behave(() => ({ kind: 'answer', text: 'Month by month [7].' }));
     const { chat_id, echo } = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
     expect(echo).include({ state: 'stable', ewma: 100, alignment_score: 1, round: 0 });
-    // What happened while the answer was written is known at its end.
+    // Events of the answer itself are sent before the round is scored.
     expect(echo.events.map(({ type, round }) => ({ type, round }))).deep.equal([
       { type: 'citation_dropped', round: 1 },
     ]);
     expect((await ada.get(`/chat/${chat_id}`, 200)).body).include({ echo_scoring_pending: true });
 
-    // Workers that are started during the outage end what a process leaves behind that dies in it.
+    // Workers that start during the outage end the rounds of processes that died.
     const { db } = stack.container;
     await db('rounds').where({ chatId: chat_id }).update({ status: 'open', leaseExpiresAt: new Date() });
     const workers = startWorkers(stack.container);

@@ -7,7 +7,7 @@ import { readEvents } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('a user who is put out of a team while an answer is written', () => {
+describe('a user who is removed from a team while an answer is written', () => {
   let stack: ScriptedStack;
   let admin: Member;
   let [ada, bob]: [Member, Member] = [Object(null), Object(null)];
@@ -30,18 +30,18 @@ describe('a user who is put out of a team while an answer is written', () => {
   });
   afterEach(() => finish.resolve());
 
-  // Another process of the service did it: only the database tells.
-  const putOut = ({ userId }: Member) => stack.container.db('team_memberships').where({ userId }).delete();
+  // Writes to the database only, as another process of the service would.
+  const removeFromTeam = ({ userId }: Member) => stack.container.db('team_memberships').where({ userId }).delete();
   const roundOf = ({ orgId }: Member) => stack.container.db('rounds').where({ orgId, round: 1 }).first();
   const question = () => ({ agent_id: agentId, message: 'How is a loan repaid?', ...team });
 
-  it('loses the stream of a chat of the team, which goes on for its owner', async () => {
+  it('loses the stream of a team chat, which goes on for its owner', async () => {
     const own = await openChatStream(ada, question());
     await own.next();
     const { chatId } = await roundOf(ada);
     const shared = readEvents(await bob.raw(`/chat/${chatId}/stream`));
     await shared.next();
-    await putOut(bob);
+    await removeFromTeam(bob);
     const rest = await collect(shared);
     expect(rest.map(({ event, data }) => [event, Object(data).code])).deep.equal([['error', 'chat_not_found']]);
     await bob.get(`/chat/${chatId}`, 404);
@@ -49,10 +49,10 @@ describe('a user who is put out of a team while an answer is written', () => {
     expect((await collect(own)).at(-1)?.event).equal('done');
   });
 
-  it('loses the answer that reads with the old rights, and may ask again', async () => {
+  it('loses the answer that uses the old rights, and can send the message again', async () => {
     const events = await openChatStream(bob, { ...question(), visibility: 'personal', team_ids: [] });
     await events.next();
-    await putOut(bob);
+    await removeFromTeam(bob);
     const rest = await collect(events);
     expect(rest.map(({ event, data }) => [event, Object(data).code])).deep.equal([['error', 'interrupted']]);
     const ended = await until('the round is over', async () => {

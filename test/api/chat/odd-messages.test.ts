@@ -6,7 +6,7 @@ import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('odd messages to an agent', () => {
+describe('unusual messages to an agent', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;
@@ -20,7 +20,7 @@ describe('odd messages to an agent', () => {
 
   const paths = ['/chat', '/chat/stream'];
 
-  /** The same before both addresses: a refusal is no stream. */
+  /** Checks both routes: `/chat/stream` answers a refusal with a problem, not with a stream. */
   async function refused(body: object, status: number, path?: string): Promise<void> {
     for (const address of paths) {
       const reply = await ada.post(address, { agent_id: agentId, message: 'A loan?', ...body }, status);
@@ -43,14 +43,14 @@ describe('odd messages to an agent', () => {
 
     it('422 more than 1,000 documents', () =>
       refused({ include_document_ids: Array.from({ length: 1_001 }, () => uuidv7()) }, 422, 'include_document_ids'));
-    it('422 1,000 documents that nobody knows, and says which is the first', () =>
+    it('422 1,000 unknown documents, naming the first', () =>
       refused({ include_document_ids: Array.from({ length: 1_000 }, () => uuidv7()) }, 422, 'include_document_ids.0'));
-    it('422 what is no id of a document', () =>
+    it('422 an invalid document id', () =>
       refused({ exclude_document_ids: ["' or 1=1"] }, 422, 'exclude_document_ids.0'));
     it('422 a reranker that does not exist', () => refused({ reranking_type: 'magic' }, 422, 'reranking_type'));
     it('422 a field that does not exist', () => refused({ temperature: 2 }, 422));
     it('422 a chat of a team without a team', () => refused({ visibility: 'team_level' }, 422, 'team_ids'));
-    it('404 a chat of a team that is not yours', async () => {
+    it('404 a chat of a team without the user', async () => {
       const bob = await stack.signUp('Bob');
       const { body } = await bob.post('/entity/teams', { name: 'Others' }, 201);
       await refused({ visibility: 'team_level', team_ids: [(body as { id: string }).id] }, 404);
@@ -62,7 +62,7 @@ describe('odd messages to an agent', () => {
       for (const path of paths) await ada.post(path, { chat_id, message: 'Are you there?' }, 404);
     });
 
-    it('and leaves no chat behind', async () => {
+    it('and stores no chat', async () => {
       const own = await stack.signUp('Eve');
       const agent_id = await publishAgent(own);
       await own.post('/chat', { agent_id, message: 'A loan?', include_document_ids: [uuidv7()] }, 422);
@@ -80,7 +80,7 @@ describe('odd messages to an agent', () => {
       'one character of many marks': `A loan${'\u0301'.repeat(5_000)}?`,
     };
     for (const [what, message] of Object.entries(texts)) {
-      it(`${what}, and keeps them as they are`, async () => {
+      it(`${what}, and stores them unchanged`, async () => {
         const { chat_id } = await ask(ada, { agent_id: agentId, message }, 201);
         const { body } = await ada.get(`/chat/${chat_id}`, 200);
         expect((body as { messages: { content: string }[] }).messages[0]?.content === message).equal(true);
@@ -88,12 +88,12 @@ describe('odd messages to an agent', () => {
       });
     }
 
-    it('a list without documents, as if there were none', async () => {
+    it('an empty list of documents as if it were omitted', async () => {
       await ask(ada, { agent_id: agentId, message: 'A loan?', include_document_ids: [] }, 201);
     });
   });
 
-  it('a message to an agent that is deleted meanwhile is answered, and the next is refused', async () => {
+  it('finishes an answer whose agent is deleted meanwhile, and refuses the next message', async () => {
     const own = await publishAgent(ada);
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));

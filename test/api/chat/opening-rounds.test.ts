@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { createRoundOpener } from '#src/modules/chat/round-opener.ts';
+import { createRoundOpener } from '#src/modules/chat/rounds.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -24,7 +24,7 @@ describe('opening a round', () => {
 
   before(async () => {
     model = await startScriptedModel();
-    // Without workers, which would hold a chat while they score it.
+    // Without workers, which would lock the chat while they score it.
     stack = await startStack({ OPENAI_BASE_URL: model.baseUrl }, { workers: false });
   });
   after(async () => {
@@ -32,19 +32,19 @@ describe('opening a round', () => {
     await model.close();
   });
 
-  it('holds no connection and no chat while the provider is asked for the window of its model', async () => {
+  it('holds no database connection and no lock while it asks the provider for the context window', async () => {
     const { auth, teams, config } = stack.container;
     const ada = await stack.signUp('Ada');
     const agentId = await publishAgent(ada);
     const { chat_id: chatId } = await ask(ada, { agent_id: agentId, message: 'A loan?', enable_rag: false }, 201);
     const actor: Actor | null = await auth.findActor(ada.userId);
-    if (actor === null) throw new Error('Ada is not there.');
+    if (actor === null) throw new Error('Ada was not found.');
 
     const { url } = config.database;
     const db = createDatabase({ url, maxConnections: 1, applicationName: 'opening-rounds' });
     let asked = 0;
     const contextWindow = async () => {
-      // The only connection: in vain while a transaction has it.
+      // Fails if a transaction holds the only connection or the lock.
       await db('chats').where({ id: chatId }).forUpdate().noWait().first('id');
       asked += 1;
       return null;

@@ -26,13 +26,13 @@ describe('reading chats', () => {
   const idsOf = (page: Page) => page.items.map((item) => item.id);
 
   describe('GET /chat', () => {
-    it('200 lists the newest change first', async () => {
+    it('200 with the newest change first', async () => {
       const page = await list();
       expect(idsOf(page)).deep.equal(chatIds);
       expect(page).include({ total: 3, next_cursor: null });
     });
 
-    it('200 goes through pages without a gap or a repetition', async () => {
+    it('200 with pages without a gap or a repetition', async () => {
       const first = await list('?limit=2');
       const second = await list(`?limit=2&cursor=${first.next_cursor}`);
       expect([...idsOf(first), ...idsOf(second)]).deep.equal(chatIds);
@@ -45,7 +45,7 @@ describe('reading chats', () => {
       expect((await list(`?agent_id=${agentId}&mine=true`)).total).equal(3);
     });
 
-    it('200 shows nothing of another organization', async () => {
+    it('200 without chats of other organizations', async () => {
       const stranger = await stack.signUp('Eve');
       expect((await stranger.get('/chat', 200)).body).deep.include({ items: [], total: 0 });
     });
@@ -60,13 +60,13 @@ describe('reading chats', () => {
       await stack.anonymous.get('/chat', 401);
     });
 
-    it('422 for a wrong filter', async () => {
-      await ada.get('/chat?agent_id=nobody', 422);
+    it('422 for an invalid filter', async () => {
+      await ada.get('/chat?agent_id=unknown', 422);
     });
   });
 
   describe('GET /chat/{chat_id}', () => {
-    it('200 tells the whole conversation', async () => {
+    it('200 with the whole conversation', async () => {
       const { body } = await ada.get(`/chat/${chatIds[2]}`, 200);
       expect(body).deep.include({
         chat_id: chatIds[2],
@@ -89,7 +89,7 @@ describe('reading chats', () => {
       await stack.anonymous.get(`/chat/${chatIds[0]}`, 401);
     });
 
-    it('404 for a chat that is unknown, of another organization, or no id at all', async () => {
+    it('404 for an unknown chat, a chat of another organization, and an invalid id', async () => {
       await ada.get(`/chat/${uuidv7()}`, 404);
       await ada.get('/chat/first', 404);
       const stranger = await stack.signUp('Eve');

@@ -28,7 +28,7 @@ describe('PATCH /chat/{chat_id}', () => {
     expect((await ada.get(`/chat/${chat_id}`, 200)).body).include({ title: 'My loan' });
   });
 
-  it('is never overwritten by what the model proposes', async () => {
+  it('keeps the new title when the model proposes another one', async () => {
     const { chat_id, postprocess_job_id } = await newChat();
     await ada.patch(`/chat/${chat_id}`, { title: 'Mine' }, 200);
     await untilRun(ada, postprocess_job_id, 'succeeded');
@@ -38,9 +38,9 @@ describe('PATCH /chat/{chat_id}', () => {
     expect((await ada.get(`/chat/${chat_id}`, 200)).body).include({ title: 'Mine' });
   });
 
-  it('412 when it was renamed meanwhile', async () => {
+  it('412 if the chat was renamed meanwhile', async () => {
     const { chat_id } = await newChat();
-    await until('the scorer has had its say', async () => {
+    await until('the round is scored and the chat has its title', async () => {
       const { body } = await ada.get(`/chat/${chat_id}`, 200);
       const chat = body as { echo_scoring_pending: boolean; title: string };
       return !chat.echo_scoring_pending && chat.title === 'A scripted title';
@@ -50,7 +50,7 @@ describe('PATCH /chat/{chat_id}', () => {
     await ada.patch(`/chat/${chat_id}`, { title: 'Second' }, 412, { 'if-match': etag });
   });
 
-  it('200 though the round was scored and the model proposed a title since it was read', async () => {
+  it('200 with an ETag from before the round was scored and the model proposed a title', async () => {
     const { chat_id, postprocess_job_id } = await newChat();
     const { headers } = await ada.get(`/chat/${chat_id}`, 200);
     await untilRun(ada, postprocess_job_id, 'succeeded');
@@ -61,7 +61,7 @@ describe('PATCH /chat/{chat_id}', () => {
     await stack.anonymous.patch(`/chat/${crypto.randomUUID()}`, { title: 'Mine' }, 401);
   });
 
-  it('403 for a colleague who may only read it', async () => {
+  it('403 for a colleague with read access only', async () => {
     const { chat_id } = await newChat({ visibility: 'org_level' });
     await (await signUpColleague(stack, ada)).patch(`/chat/${chat_id}`, { title: 'Mine' }, 403);
   });

@@ -18,7 +18,7 @@ describe('POST /chat with an Idempotency-Key', () => {
     stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
   });
 
-  it('409 for one of two that come with the same key to both addresses of messages at once', async () => {
+  it('409 for at most one of two concurrent requests to POST /chat and POST /chat/stream with one key', async () => {
     const body = JSON.stringify({ agent_id: agentId, message: 'How?' });
     const headers = { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() };
     const replies = await Promise.all(
@@ -30,7 +30,7 @@ describe('POST /chat with an Idempotency-Key', () => {
     );
   });
 
-  it('gives the first answer again for the same Idempotency-Key', async () => {
+  it('repeats the first answer for the same Idempotency-Key', async () => {
     const headers = { 'idempotency-key': uuidv7() };
     const body = { agent_id: agentId, message: 'What is a mortgage loan?' };
     const first = await ask(ada, body, 201, headers);
@@ -39,7 +39,7 @@ describe('POST /chat with an Idempotency-Key', () => {
     expect(stack.model.requests).length(1);
   });
 
-  it('starts another chat for a key whose first answer is forgotten', async () => {
+  it('starts another chat for another message with an expired key', async () => {
     const headers = { 'idempotency-key': uuidv7() };
     const first = await ask(ada, { agent_id: agentId, message: 'What is a mortgage loan?' }, 201, headers);
     await stack.container.db('idempotencyKeys').where({ key: headers['idempotency-key'] }).delete();
@@ -47,7 +47,7 @@ describe('POST /chat with an Idempotency-Key', () => {
     expect(second.chat_id).not.equal(first.chat_id);
   });
 
-  it('gives the stored answer when only the key of it was lost', async () => {
+  it('repeats the answer of the round if only the stored response is gone', async () => {
     const headers = { 'idempotency-key': uuidv7() };
     const body = { agent_id: agentId, message: 'What is a mortgage loan?' };
     const first = await ask(ada, body, 201, headers);
@@ -57,7 +57,7 @@ describe('POST /chat with an Idempotency-Key', () => {
     expect(stack.model.requests).length(1);
   });
 
-  it('goes on with the chat of the first attempt when that one was not answered', async () => {
+  it('continues the chat of the first attempt if that one was not answered', async () => {
     const member = await stack.signUp('Grace');
     const headers = { 'idempotency-key': uuidv7() };
     const body = { agent_id: await publishAgent(member), message: 'What is a mortgage loan?' };

@@ -38,7 +38,7 @@ describe('GET /chat/{chat_id}/stream', () => {
   const newChat = async () => (await ask(ada, { agent_id: agentId, message: 'How?' }, 201)).chat_id;
   const roundOf = (chatId: string, round: number) => stack.container.db('rounds').where({ chatId, round }).first();
 
-  it('is where POST /chat/stream says, before its first event', async () => {
+  it('has the address in the Content-Location of POST /chat/stream, sent before the first event', async () => {
     const chatId = await newChat();
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'Slowly now.', until: finish.promise }));
@@ -48,7 +48,7 @@ describe('GET /chat/{chat_id}/stream', () => {
     await response.text();
   });
 
-  it('200 with the very same events, from another process and while the answer is written', async () => {
+  it('200 with the same events from another process while the answer is written', async () => {
     const chatId = await newChat();
     const finish = Promise.withResolvers<void>();
     const text = Array.from({ length: 40 }, (_, index) => `word${index} "é" `);
@@ -60,18 +60,18 @@ describe('GET /chat/{chat_id}/stream', () => {
     const [sent, replayed] = await Promise.all([response.text(), second.text()]);
     expect(sent).match(/event: done/);
     expect(replayed).equal(sent);
-    // And once more, when it is over.
+    // And again after its end.
     expect(await (await replay(chatId)).text()).equal(sent);
   });
 
-  it('200 with what came after Last-Event-ID', async () => {
+  it('200 with the events after Last-Event-ID', async () => {
     const chatId = await newChat();
     const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
     const rest = await collect(readEvents(await replay(chatId, all[2]?.id)));
     expect(rest).deep.equal(all.slice(3));
   });
 
-  it('200 for an answer that nobody streamed, and for an older one', async () => {
+  it('200 for an answer of POST /chat, and for an older one', async () => {
     const chatId = await newChat();
     const newest = await collect(readEvents(await replay(chatId)));
     expect(newest[0]?.id).equal('1:1');
@@ -80,15 +80,15 @@ describe('GET /chat/{chat_id}/stream', () => {
     expect(older).deep.equal(newest.slice(1));
   });
 
-  it('204 for who knows the last event, so that browsers stop asking', async () => {
+  it('204 for the Last-Event-ID of the last event, so that browsers stop reconnecting', async () => {
     const chatId = await newChat();
     const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
     expect((await replay(chatId, all.at(-1)?.id)).status).equal(204);
   });
 
-  it('200 with the last event alone, once the others are forgotten', async () => {
+  it('200 with only the last event after the stored events are deleted', async () => {
     const chatId = await newChat();
-    // Its name is that of the moment.
+    // The replayed event has the chat's current title: a user's title does not change in between.
     await ada.patch(`/chat/${chatId}`, { title: 'Mine' }, 200);
     const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
     const { db, chat } = stack.container;
@@ -98,7 +98,7 @@ describe('GET /chat/{chat_id}/stream', () => {
       .where({ chatId })
       .update({ createdAt: new Date(0) });
     await chat.forgetEvents();
-    expect(await db('round_events').where({ chatId }), 'those of a moment ago stay').not.deep.equal([]);
+    expect(await db('round_events').where({ chatId }), 'events of a recent answer are kept').not.deep.equal([]);
     await db('rounds')
       .where({ chatId })
       .update({ finishedAt: new Date(0) });
@@ -110,7 +110,7 @@ describe('GET /chat/{chat_id}/stream', () => {
     expect((await replay(chatId, all.at(-1)?.id)).status).equal(204);
   });
 
-  it('200 with the error of an answer that broke off', async () => {
+  it('200 with the error of a failed answer', async () => {
     const chatId = await newChat();
     stack.model.behave(() => ({ kind: 'break_off', text: 'A loan is' }));
     const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
@@ -119,7 +119,7 @@ describe('GET /chat/{chat_id}/stream', () => {
     expect((await replay(chatId, all.at(-1)?.id)).status).equal(204);
   });
 
-  it('200 with one error for who was in an attempt of before, and the new answer for all others', async () => {
+  it('200 with an error for the Last-Event-ID of a previous attempt, and with the new answer without one', async () => {
     const chatId = await newChat();
     stack.model.behave(() => ({ kind: 'break_off', text: 'A loan is' }));
     const [first] = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
@@ -132,7 +132,7 @@ describe('GET /chat/{chat_id}/stream', () => {
     expect(await collect(readEvents(await replay(chatId)))).deep.equal(again);
   });
 
-  it('200 with an error, once the process that wrote is gone', async () => {
+  it('200 with an error after the writing process died', async () => {
     const chatId = await newChat();
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: ['Half an ', 'answer.'], until: finish.promise }));
@@ -153,10 +153,10 @@ describe('GET /chat/{chat_id}/stream', () => {
     expect(events.at(-1)?.data).property('code', 'interrupted');
     expect((await replay(chatId, '2:10000000')).status).equal(204);
     const ahead = await collect(readEvents(await replay(chatId, '2:7')));
-    expect(ahead, 'for who had got more than was stored').deep.equal(events.slice(-1));
+    expect(ahead, 'for a reader that got more events than were stored').deep.equal(events.slice(-1));
     finish.resolve();
     await collect(sent);
-    // Whoever wrote it has slept, and goes on with what nobody wants any more.
+    // The writing process was only suspended, and stores an event after its round was ended.
     const { orgId, streamId } = await roundOf(chatId, 2);
     const late = { seq: 2, event: 'token' as const, text: 'late' };
     await createRoundEventsRepository(db).insert([{ orgId, chatId, round: 2, streamId, events: [late] }]);
@@ -164,11 +164,11 @@ describe('GET /chat/{chat_id}/stream', () => {
     expect(await collect(readEvents(await replay(chatId)))).deep.equal(events);
   });
 
-  it('200 with all events, however slowly they are taken', async () => {
+  it('200 with all events for a slow reader', async () => {
     const chatId = await newChat();
     const { container } = stack;
     const actor = await container.auth.findActor(ada.userId);
-    if (actor === null) throw new Error('nobody');
+    if (actor === null) throw new Error('Ada was not found.');
     const text = Array.from({ length: 8 }, (_, index) => `word${index} `);
     stack.model.behave(() => ({ kind: 'answer', text }));
     const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
@@ -178,26 +178,26 @@ describe('GET /chat/{chat_id}/stream', () => {
 
     const replayed = await replica.container.chat.replay(actor, chatId, null);
     const seqs: number[] = [];
-    let looks = 0;
+    let polls = 0;
     replica.container.db.on('query', ({ sql }: { sql: string }) => {
-      if (sql.includes('round_events')) looks += 1;
+      if (sql.includes('round_events')) polls += 1;
     });
     let isOld = false;
     for await (const { seq } of replayed?.events(new AbortController().signal, async () => actor) ?? []) {
       seqs.push(seq);
       if (isOld) continue;
-      // Longer ago than anybody waits for its last event.
+      // Longer ago than the follower waits for the last event.
       await db('rounds')
         .where({ chatId })
         .update({ finishedAt: new Date(0) });
-      const first = looks;
-      await until('the follower has looked for more events 20 times', async () => looks >= first + 20);
+      const first = polls;
+      await until('the follower has polled for more events 20 times', async () => polls >= first + 20);
       isOld = true;
     }
     expect(seqs).deep.equal(Array.from({ length: last }, (_, index) => index + 1));
   });
 
-  it('200 for a message that was sent again thousands of times, which stands in nobody’s way', async () => {
+  it('200 for a round with thousands of attempts, without delay for other answers', async () => {
     const [chatId, other] = [await newChat(), await newChat()];
     stack.model.behave(() => ({ kind: 'break_off', text: 'A loan is' }));
     await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
@@ -222,7 +222,7 @@ describe('GET /chat/{chat_id}/stream', () => {
     await stack.anonymous.get(`/chat/${crypto.randomUUID()}/stream`, 401);
   });
 
-  it('404 for who may not read the chat', async () => {
+  it('404 for a user without read access', async () => {
     await (await stack.signUp('Eve')).get(`/chat/${await newChat()}/stream`, 404);
   });
 });

@@ -23,7 +23,7 @@ describe('reranking', () => {
   });
   after(() => stack.model.behaveReranking(null));
 
-  /** Documents in the order in which the model got them. */
+  /** The documents in the order of the prompt. */
   async function documentsAsked(settings: object): Promise<string[]> {
     await ask(ada, { agent_id: agentId, message: 'What is the loan fee?', ...settings }, 201);
     const prompt =
@@ -38,7 +38,7 @@ describe('reranking', () => {
     const events: { type: string; data: { reason?: string } }[] = round.answerEvents;
     return events.filter(({ type }) => type === 'retrieval_degraded').map(({ data }) => data.reason ?? '');
   }
-  /** Documents score by their place in this list of names. */
+  /** Lets the reranker score documents by their position in this list of names. */
   const ranking =
     (...names: string[]): ScriptedAnswer =>
     (response, body: { documents: string[] }) => {
@@ -48,7 +48,7 @@ describe('reranking', () => {
       answerJson(200, { results: results.reverse() })(response, body as never);
     };
 
-  it('orders the passages by the scores of the reranker, where the chat asks for it', async () => {
+  it('orders the passages by the scores of the reranker if the message enables it', async () => {
     for (const names of [
       ['Third', 'First', 'Second'],
       ['Second', 'Third', 'First'],
@@ -61,14 +61,14 @@ describe('reranking', () => {
     }
   });
 
-  it('leaves the order as it is where nobody asks for it', async () => {
+  it('keeps the fused order if reranking is disabled or omitted', async () => {
     stack.model.behaveReranking(ranking('Third', 'First', 'Second'));
     const order = await documentsAsked({ reranking: false });
     expect(await documentsAsked({})).deep.equal(order);
     expect(stack.model.rerankRequests).deep.equal([]);
   });
 
-  it('keeps the fused order when the reranker fails, and says so', async () => {
+  it('keeps the fused order if the reranker fails, and reports it as an event', async () => {
     const fused = await documentsAsked({ reranking: false });
     const failures: Record<string, ScriptedAnswer | null> = {
       'has none': null,
@@ -87,14 +87,14 @@ describe('reranking', () => {
     }
   });
 
-  describe('by the chat model', () => {
+  describe('with the chat model', () => {
     const answer = (text: string) =>
       stack.model.behave(({ response_format }) => ({
         kind: 'answer',
         text: response_format ? text : 'It is one percent.',
       }));
 
-    it('takes the order that the model names', async () => {
+    it('uses the order that the model returns', async () => {
       const fused = await documentsAsked({ reranking: false });
       answer('{"ranking": [3, 1, 2]}');
       const asked = await documentsAsked({ reranking: true, reranking_type: 'llm' });
@@ -102,7 +102,7 @@ describe('reranking', () => {
       expect(await degradations()).deep.equal([]);
     });
 
-    it('takes nothing that names a passage twice, none or no JSON', async () => {
+    it('ignores a response that repeats a passage, names none or is not JSON', async () => {
       const fused = await documentsAsked({ reranking: false });
       for (const text of ['{"ranking": [1, 1, 2]}', '{"ranking": []}', 'The third one.', '{"best": 1}']) {
         answer(text);
@@ -112,7 +112,7 @@ describe('reranking', () => {
     });
   });
 
-  it('shows in the chat what was asked for', async () => {
+  it('shows the settings of the newest message in the chat', async () => {
     stack.model.behaveReranking(ranking('First', 'Second', 'Third'));
     const { chat_id } = await ask(
       ada,
@@ -124,7 +124,7 @@ describe('reranking', () => {
     expect(items.find((chat) => chat.id === chat_id)).include({ rag_reranking: true, rag_reranking_type: 'llm' });
   });
 
-  it('keeps of each document as many passages as its settings say', async () => {
+  it('keeps as many passages of each document as its settings allow', async () => {
     const documents = () => stack.container.db('documents').where({ orgId: ada.orgId });
     const setTopK = (topK: number) =>
       documents().update({

@@ -7,7 +7,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 
 const priced = { 'small-1': { input: 2, cached_input: 1, output: 10 } };
 
-describe('models of a provider that says what they read', () => {
+describe('models of a provider that tells their context window', () => {
   let model: ScriptedModel;
   let stack: Stack;
   let ada: Member;
@@ -34,7 +34,7 @@ describe('models of a provider that says what they read', () => {
   const agentOf = (chatModel: string) => publishAgent(ada, { chat_model: chatModel, max_tokens: 4_000 });
   const roundOf = (chatId: string) => stack.container.db('rounds').where({ chatId }).first();
 
-  it('422 for a message that does not fit, and nothing is stored', async () => {
+  it('422 for a message that does not fit, and stores nothing', async () => {
     const body = { agent_id: await agentOf('small-1'), message: 'loan '.repeat(2_000), enable_rag: false };
     expect((await ada.post('/chat', body, 422)).body).include({ code: 'context_too_long' });
     expect((await ada.post('/chat/stream', body, 422)).body).include({ code: 'context_too_long' });
@@ -42,7 +42,7 @@ describe('models of a provider that says what they read', () => {
     expect(model.requests).empty;
   });
 
-  it('get a prompt that fits, and room for a reply', async () => {
+  it('get a prompt that fits and leaves room for the reply', async () => {
     const agent = await agentOf('small-1');
     const message = 'loan '.repeat(500);
     const { chat_id } = await ask(ada, { agent_id: agent, message, enable_rag: false }, 201);
@@ -53,7 +53,7 @@ describe('models of a provider that says what they read', () => {
     expect(said.length, 'the oldest round is left out').equal(2);
   });
 
-  it('422 for what a model of unknown window refuses as too long; the message is kept', async () => {
+  it('422 for a message that a model of unknown window rejects as too long, and keeps the message', async () => {
     model.behave(() => ({ kind: 'status', status: 400, code: 'context_length_exceeded' }));
     const body = { agent_id: await agentOf('unknown-1'), message: 'A loan?', enable_rag: false };
     expect((await ada.post('/chat', body, 422)).body).include({ code: 'context_too_long' });
@@ -66,7 +66,7 @@ describe('models of a provider that says what they read', () => {
     ['gpt-4o-mini', '2025-06', (100 * 0.15 + 20 * 0.075 + 7 * 0.6) / 1e6],
     ['unknown-1', null, 0],
   ] as const) {
-    it(`cost what their price table says, of which the round keeps the version: ${name}`, async () => {
+    it(`cost what their price table says, and the round has its version: ${name}`, async () => {
       const body = { agent_id: await agentOf(name), message: 'A loan?', enable_rag: false };
       const { chat_id } = chatMessageSchema.parse((await ada.post('/chat', body, 201)).body);
       const round = await roundOf(chat_id);

@@ -17,7 +17,7 @@ const strayQuestions = [
 ] as const;
 const strayReply = 'Penguins are birds of the southern seas that eat fish.';
 
-describe('a chat that leaves its topic', () => {
+describe('a chat that drifts off its topic', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let chatId: string | undefined;
@@ -28,7 +28,7 @@ describe('a chat that leaves its topic', () => {
     ada = await stack.signUp('Ada');
   });
 
-  /** One round, to the end of its scoring. */
+  /** Sends a message and waits for the scores of its round. */
   async function round(message: string, reply: string) {
     stack.model.behave(() => ({ kind: 'answer', text: reply }));
     const chat = chatId === undefined ? { agent_id: await publishAgent(ada) } : { chat_id: chatId };
@@ -52,7 +52,7 @@ describe('a chat that leaves its topic', () => {
     };
   }
 
-  it('is watched, steered back and left alone again, and the model does not see what was astray', async () => {
+  it('is watched, steered back and left alone again, and the off-topic rounds are pruned', async () => {
     chatId = undefined;
     const first = await round(onTopic.asks, onTopic.says);
     expect(first).include({ state: 'stable', system: persona, steering: undefined });
@@ -104,7 +104,7 @@ describe('a chat that leaves its topic', () => {
     }
   });
 
-  it('by its agent hears the persona again, behind the conversation', async () => {
+  it('gets the persona again after the history if the agent drifts', async () => {
     chatId = undefined;
     await round(onTopic.asks, strayReply);
     const drifted = await round(onTopic.asks, strayReply);
@@ -118,7 +118,7 @@ describe('a chat that leaves its topic', () => {
     expect(steered.asked).deep.equal([onTopic.asks]);
   });
 
-  it('is not steered for refusals, but told of two in a row', async () => {
+  it('is not steered for a refusal, but gets a note after two in a row', async () => {
     chatId = undefined;
     const refusal = 'I am sorry, but I cannot help with that.';
     const first = await round(onTopic.asks, refusal);

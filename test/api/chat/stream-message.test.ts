@@ -40,13 +40,13 @@ describe('POST /chat/stream', () => {
     expect(answer.reply).equal(textOf(events)).and.equal('A loan is repaid month by month.');
   });
 
-  it('numbers its events by round', async () => {
+  it('numbers its events with the round and their position', async () => {
     const { chat_id } = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
     const events = await read({ chat_id, message: 'And a mortgage?' });
     expect(events.map((event) => event.id)).deep.equal(events.map((_, index) => `2:${index + 1}`));
   });
 
-  it('sends the first words before the last are written', async () => {
+  it('sends the first words before the model has written the last', async () => {
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
     const events = await openChatStream(ada, { agent_id: agentId, message: 'How is a loan repaid?' });
@@ -66,7 +66,7 @@ describe('POST /chat/stream', () => {
     expect(messages).length(1);
   });
 
-  it('goes on and stores the answer when the client leaves', async () => {
+  it('completes and stores the answer when the client disconnects', async () => {
     const { chat_id } = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'In the end it is written.', until: finish.promise }));
@@ -81,7 +81,7 @@ describe('POST /chat/stream', () => {
     });
   });
 
-  it('keeps the whole answer under an Idempotency-Key when the client leaves in the middle', async () => {
+  it('stores the whole answer for an Idempotency-Key when the client disconnects', async () => {
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
     const leaving = new AbortController();
@@ -105,7 +105,7 @@ describe('POST /chat/stream', () => {
     expect(stack.model.requests).length(1);
   });
 
-  it('401, 403, 404, 409 and 422 are problems and no streams', async () => {
+  it('401, 403, 404, 409 and 422 as problem documents, not as streams', async () => {
     const message = 'Hello';
     await stack.anonymous.post('/chat/stream', { agent_id: agentId, message }, 401);
     const { chat_id } = await ask(ada, { agent_id: agentId, message, visibility: 'org_level' }, 201);

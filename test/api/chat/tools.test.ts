@@ -11,7 +11,7 @@ import { answerWith, redirectTo } from '#test/support/web-site.ts';
 type Call = { name: string; args: unknown };
 const call = (name: string, args: unknown = {}): Call => ({ name, args });
 
-/** Makes these calls one after the other, then answers, with what the last one gave where the answer wants it. */
+/** Makes these calls one after the other, and then answers; the answer may use the last result. */
 function calling(calls: readonly (Call | Call[])[], answer: string | ((request: ChatRequest) => string) = 'Well.') {
   return (request: ChatRequest): Behaviour => {
     const turns = request.messages.filter(({ tool_calls }) => tool_calls !== undefined).length;
@@ -58,7 +58,7 @@ describe('tools in a chat', () => {
   const outcomes = ({ tool_calls }: ChatMessage) =>
     tool_calls.map(({ tool, status, error_code }) => [tool, status, error_code]);
 
-  it('are used for an answer, which shows them wherever it is shown', async () => {
+  it('are called for an answer, and shown in all representations of the round', async () => {
     const url = stack.site.page(
       answerWith('<html><head><title>Rates</title></head><body><p>The rate is 3.5 percent.</p></body></html>'),
     );
@@ -103,7 +103,7 @@ describe('tools in a chat', () => {
     expect(chat).include({ input_tokens: 360, completion_tokens: 21 });
   });
 
-  it('give passages that count on behind those of the prompt, and are cited as those are', async () => {
+  it('find passages, numbered after those of the prompt, which can be cited', async () => {
     const zebras = await ingestText(ada, 'Zebras', 'Zebras graze on the plains of the east in large herds.');
     stack.model.behave(
       calling([call('knowledge_search', { query: 'zebras graze plains' })], (request) => {
@@ -126,7 +126,7 @@ describe('tools in a chat', () => {
       .and.not.include('Zebras');
   });
 
-  it('read a document from its beginning, in parts', async () => {
+  it('read a document in parts, from its beginning', async () => {
     const paragraphs = Array.from(
       { length: 60 },
       (_, n) => `Clause ${n + 1}. ${'The borrower pays the lender back. '.repeat(8)}`,
@@ -147,7 +147,7 @@ describe('tools in a chat', () => {
     expect(answer.citations.map(({ document_id }) => document_id)).deep.equal([contract]);
   });
 
-  it('find and read no document of others, and none that the chat leaves out', async () => {
+  it('neither find nor read unreadable documents or those that the chat excludes', async () => {
     const eve = await stack.signUp('Eve');
     const foreign = await ingestText(eve, 'Foreign', 'The vault of the other bank opens at noon.');
     const searched = call('knowledge_search', { query: 'When does the vault of the other bank open?' });
@@ -158,14 +158,14 @@ describe('tools in a chat', () => {
     expect(JSON.stringify([stack.model.requests, answer])).not.match(/noon|one percent/);
   });
 
-  it('are not those over documents where the chat uses none', async () => {
+  it('do not include those over documents if the chat uses none', async () => {
     stack.model.behave(calling([]));
     await send('Hello?', { enable_rag: false });
     const names = lastRequest().tools?.map((tool) => tool.function.name);
     expect(names).deep.equal(['web_fetch', 'http_request', 'time_now', 'math_evaluate']);
   });
 
-  it('are those that the organization can use now', async () => {
+  it('are only those that the organization can use now', async () => {
     stack.model.behave(calling([call('web_search', { query: 'loans' })]));
     const unconnected = await send('Look for loans!', { enable_rag: false });
     expect(outcomes(unconnected)).deep.equal(
@@ -192,14 +192,14 @@ describe('tools in a chat', () => {
     expect(answer.reply).equal(`It is at ${url}, not at (link removed).`);
   });
 
-  it('are not offered to agents without any', async () => {
+  it('are not offered for an agent without tools', async () => {
     stack.model.behave(calling([]));
     const plain = await publishAgent(ada);
     await ask(ada, { agent_id: plain, message: 'Hello?' }, 201);
     expect(lastRequest()).not.property('tools');
   });
 
-  it('read no page that no person wrote out, too large a page, or one that is not there', async () => {
+  it('do not read a page with an address from the model, a page that is too large, or a missing one', async () => {
     const hidden = stack.site.page(answerWith('secret'));
     const huge = stack.site.page(answerWith('x'.repeat(10_000_000)));
     const missing = stack.site.page(answerWith('', {}, 404));
@@ -220,7 +220,7 @@ describe('tools in a chat', () => {
     expect(paths.sort()).deep.equal([huge, missing].map((url) => new URL(url).pathname).sort());
   });
 
-  it('ask no service but those that are allowed', async () => {
+  it('send requests to allowed services only', async () => {
     const json = stack.site.page(answerWith('{"rate":3.5}', { 'content-type': 'application/json' }));
     const elsewhere = stack.site.page(redirectTo(`${stack.brave.baseUrl}/res/v1/web/search`));
     const picture = stack.site.page(answerWith('PNG', { 'content-type': 'image/png' }));
@@ -239,7 +239,7 @@ describe('tools in a chat', () => {
     expect(stack.brave.calls.length).equal(asked);
   });
 
-  it('end with a model that only ever calls', async () => {
+  it('end when the model only calls tools', async () => {
     let n = 0;
     stack.model.behave(({ tools }) => {
       n += 1;
@@ -251,7 +251,7 @@ describe('tools in a chat', () => {
     expect(tool_calls).length(6);
   });
 
-  it('leave nothing behind of an answer that fails after them', async () => {
+  it('leave nothing in the round if the answer fails after them', async () => {
     stack.model.behave(({ messages }) =>
       messages.at(-1)?.role === 'tool' ? { kind: 'status', status: 500 } : { kind: 'call', calls: [call('time_now')] },
     );

@@ -6,7 +6,7 @@ import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('a chat over documents that are found by their vectors only', () => {
+describe('a chat over documents with vector search only', () => {
   const says = 'Early repayment of the loan costs a fee of one percent.';
   let stack: ScriptedStack;
   let ada: Member;
@@ -35,7 +35,7 @@ describe('a chat over documents that are found by their vectors only', () => {
   }
   const roundsOf = (chatId: string) => stack.container.db('rounds').where({ chatId }).orderBy('round');
 
-  it('503 while the embedder is down, keeping the message; sent again it is answered', async () => {
+  it('503 while the embedder is down, and answers the message when it is sent again', async () => {
     const { body, headers } = await ada.post('/chat', { agent_id: agentId, message }, 503);
     expect(body).include({ code: 'service_unavailable' });
     expect(headers.get('retry-after')).match(/^\d+$/);
@@ -50,14 +50,14 @@ describe('a chat over documents that are found by their vectors only', () => {
     expect(await roundsOf(chatId)).length(1);
   });
 
-  it('ends a stream with the error', async () => {
+  it('ends the stream with the error', async () => {
     const events = await collect(await openChatStream(ada, { agent_id: agentId, message }));
     expect(events.map(({ event }) => event)).deep.equal(['error']);
     expect(events[0]?.data).property('detail').include('by their vectors only');
     expect((await roundsOf(await newestChat()))[0]).include({ status: 'error', errorCode: 'service_unavailable' });
   });
 
-  it('goes on by words, once there are other documents', async () => {
+  it('searches by words if other documents allow it', async () => {
     stack.model.failEmbeddings(false);
     const other = await ingestText(ada, 'Fees', 'The early repayment fee of the loan is one percent.');
     stack.model.failEmbeddings(true);
@@ -69,7 +69,7 @@ describe('a chat over documents that are found by their vectors only', () => {
     expect(degraded.map(({ data }: { data: object }) => data)).deep.equal([{ reason: 'embedder_unavailable' }]);
   });
 
-  it('takes a question of 100,000 characters', async () => {
+  it('accepts a question of 100,000 characters', async () => {
     stack.model.failEmbeddings(false);
     const long = `${message} ${'and so on, '.repeat(10_000)}`.slice(0, 100_000);
     expect(await ask(ada, { agent_id: agentId, message: long }, 201))

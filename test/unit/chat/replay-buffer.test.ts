@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { createReplayBuffer } from '#src/modules/chat/replay-buffer.ts';
+import { createReplayBuffer } from '#src/modules/chat/stream.ts';
 import { collect } from '#test/support/collect.ts';
 
 describe('createReplayBuffer', () => {
-  it('gives every reader all items in order, whenever it comes', async () => {
+  it('gives every reader all items in order, whenever the reader starts', async () => {
     const buffer = createReplayBuffer<number>();
     const early = collect(buffer.read());
     buffer.push(1);
@@ -20,7 +20,7 @@ describe('createReplayBuffer', () => {
     ]);
   });
 
-  it('ends at once for a reader of nothing', async () => {
+  it('ends at once if it was closed without items', async () => {
     const buffer = createReplayBuffer<number>();
     buffer.close();
     expect(await collect(buffer.read())).deep.equal([]);

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import type { NumberedEvent } from '#src/modules/chat/chat.model.ts';
-import { createRoundLog } from '#src/modules/chat/round-log.ts';
+import { createRoundLog } from '#src/modules/chat/stream.ts';
 import { collect } from '#test/support/collect.ts';
 
-describe('the log of a round', () => {
-  it('ends with a failure behind all that any reader has got of this attempt, and before the next one', () => {
+describe('createRoundLog', () => {
+  it('numbers the error event after all events of its attempt and before those of the next attempt', () => {
     const seqs = [0, 1].map((attempt) => {
       const recorded: NumberedEvent[] = [];
       createRoundLog(attempt, (event) => recorded.push(event)).end({ event: 'error', code: 'x', detail: '' });
@@ -16,7 +16,7 @@ describe('the log of a round', () => {
     expect(next[0]?.seq).equal(10_000_001);
   });
 
-  it('has nothing behind the event that ends it, for readers and for those who come back', async () => {
+  it('neither sends nor records events after the last one', async () => {
     const recorded: NumberedEvent[] = [];
     const log = createRoundLog(0, (event) => recorded.push(event));
     log.token('A loan');

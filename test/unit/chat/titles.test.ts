@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import { proposeTitle } from '#src/modules/alignment/chat-namer.ts';
-import { messageTitle } from '#src/modules/chat/chat-title.ts';
+import { messageTitle } from '#src/modules/chat/rounds.ts';
 
-describe('titles of chats', () => {
-  it('begin as the first 60 characters of the message, on one line', () => {
+describe('the title of a chat', () => {
+  it('starts as the first 60 characters of the message, on one line', () => {
     expect(messageTitle('  How do I\n repay\ta loan? ')).equal('How do I repay a loan?');
     expect([...messageTitle('🏦'.repeat(80))]).length(60);
   });
 
-  it('hold nothing that a name may not hold, and are not blank', () => {
+  it('contains no control or invisible characters, and is never blank', () => {
     expect(messageTitle('\u202eevil \x1b[31mtitle')).equal('evil title');
     expect(messageTitle('\u200fA\u061c loan\u{e0041} 👩‍💻')).equal('A loan 👩‍💻');
     expect(messageTitle('\u200b\x07')).equal('Chat');
@@ -23,7 +23,7 @@ describe('titles of chats', () => {
     return proposeTitle({ complete }, { model: 'm', message: 'How?', signal: new AbortController().signal });
   };
 
-  for (const [said, meant] of [
+  for (const [proposed, title] of [
     ['Repaying a loan early', 'Repaying a loan early'],
     ['"Repaying a loan early."', 'Repaying a loan early'],
     ['**Title:** Repaying a loan early\n\nI hope this helps!', 'Repaying a loan early'],
@@ -36,8 +36,8 @@ describe('titles of chats', () => {
     ['...', null],
     ['', null],
   ] as const) {
-    it(`become ${meant} when the model says ${JSON.stringify(said)}`, async () => {
-      expect(await titleFrom(said)).equal(meant);
+    it(`becomes ${title} when the model proposes ${JSON.stringify(proposed)}`, async () => {
+      expect(await titleFrom(proposed)).equal(title);
     });
   }
 });

@@ -1,22 +1,21 @@
 import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import type { FoundPassages } from '#src/modules/chat/round-tools.ts';
-import { createToolTeller } from '#src/modules/chat/tool-teller.ts';
+import { createToolResultFormatter, type FoundPassages } from '#src/modules/chat/tools.ts';
 
 const tokenCounter = createTokenCounter();
 
-function createTeller() {
+function createFormatter() {
   const added: string[] = [];
-  const tell = createToolTeller({
+  const format = createToolResultFormatter({
     tokenCounter,
-    citing: {
+    citations: {
       add: (chunks) => {
         added.push(...chunks.map(({ chunkId }) => chunkId));
         return chunks.map(({ chunkId }) => added.indexOf(chunkId) + 1);
       },
     },
   });
-  return { tell, added };
+  return { format, added };
 }
 
 function passages(count: number): FoundPassages {
@@ -32,11 +31,11 @@ function passages(count: number): FoundPassages {
   return { chunks, note: (numbers) => numbers.map((number) => `Passage ${number} is of document d.`).join('\n') };
 }
 
-describe('what a model is told of what tools gave', () => {
-  it('is the beginning of a long text, and nothing behind it counts as read', () => {
-    const { tell } = createTeller();
+describe('a tool result for the model', () => {
+  it('has the beginning of a long text, and counts only that as read', () => {
+    const { format } = createFormatter();
     const output = `${'word '.repeat(2_000_000)} https://evil.example/`;
-    const { message, texts, characters, preview } = tell('web.fetch', output, Number.POSITIVE_INFINITY);
+    const { message, texts, characters, preview } = format('web.fetch', output, Number.POSITIVE_INFINITY);
     expect(message.length).below(9_000);
     expect(texts.join('').length).below(8_010);
     expect(characters).equal(output.length);
@@ -44,17 +43,17 @@ describe('what a model is told of what tools gave', () => {
   });
 
   for (const tokens of [50, 172, 300, 500, 1_033, 4_000]) {
-    it(`takes no more than ${tokens} tokens, whatever was found`, () => {
+    it(`has at most ${tokens} tokens for any output`, () => {
       for (const output of ['word '.repeat(5_000), passages(10), passages(1)]) {
-        const { message } = createTeller().tell('knowledge.search', output, tokens);
+        const { message } = createFormatter().format('knowledge.search', output, tokens);
         expect(tokenCounter.count(message)).within(1, tokens);
       }
     });
   }
 
-  it('leaves the last passages out where not all fit, and gives numbers to the others alone', () => {
-    const { tell, added } = createTeller();
-    const { message, texts } = tell('knowledge.search', passages(10), 600);
+  it('leaves out the last passages if not all fit, and numbers only the others', () => {
+    const { format, added } = createFormatter();
+    const { message, texts } = format('knowledge.search', passages(10), 600);
     expect(added.length).within(1, 9);
     expect(added).deep.equal(added.map((_, index) => `c${index + 1}`));
     expect(message)
@@ -63,17 +62,17 @@ describe('what a model is told of what tools gave', () => {
     expect(texts).length(added.length * 2);
   });
 
-  it('is one line where nothing fits, of which nothing was read', () => {
+  it('is one line if nothing fits, and counts nothing as read', () => {
     for (const output of ['word '.repeat(5_000), passages(10)]) {
-      const { tell, added } = createTeller();
-      const { message, texts } = tell('knowledge.search', output, 60);
+      const { format, added } = createFormatter();
+      const { message, texts } = format('knowledge.search', output, 60);
       expect(message).match(/^There is no room .+$/);
       expect([added, texts]).deep.equal([[], []]);
     }
   });
 
-  it('counts the names of documents as read', () => {
-    const { texts } = createTeller().tell('knowledge.search', passages(1), Number.POSITIVE_INFINITY);
+  it('counts document names as read', () => {
+    const { texts } = createFormatter().format('knowledge.search', passages(1), Number.POSITIVE_INFINITY);
     expect(texts[0]).equal('Terms 1');
   });
 });

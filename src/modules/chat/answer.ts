@@ -1,0 +1,346 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import type { RequestActor } from '#src/domain/access/visibility.ts';
+import { costUsd } from '#src/domain/agents/models.ts';
+import type { Tool } from '#src/domain/agents/tools.ts';
+import type { AlignmentEventBody } from '#src/domain/alignment/events.ts';
+import { initialFoldState } from '#src/domain/alignment/fold.ts';
+import { type Steering, steeringFor } from '#src/domain/alignment/steering.ts';
+import type { DroppedCitation } from '#src/domain/chat/citations.ts';
+import { visibleText } from '#src/domain/chat/context-blocks.ts';
+import { createAddressRewriter } from '#src/domain/chat/link-filter.ts';
+import { addressesIn } from '#src/domain/chat/urls.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
+import { appError } from '#src/errors.ts';
+import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { RetrievalDegradation, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
+import {
+  type Chat,
+  type ChatAgent,
+  type ChatAnswer,
+  type CompletedAnswer,
+  type Echo,
+  type Round,
+  retrievalSettings,
+} from './chat.model.ts';
+import { createChatRepository } from './chat.repository.ts';
+import type { CitationTracker } from './citations.ts';
+import { buildPrompt } from './prompt.ts';
+import { createRoundsRepository } from './rounds.repository.ts';
+import { createReplayBuffer, type RoundLog } from './stream.ts';
+import { type LoopReply, type ToolLoop, toModelTool } from './tool-loop.ts';
+import type { ToolChooser } from './tools.ts';
+
+/** Rounds that are read for the prompt's history. The token budget usually allows fewer. */
+const historyRounds = 50;
+
+/** An open round whose lease this process holds. */
+export type OpenRound = {
+  chat: Chat;
+  agent: ChatAgent;
+  round: number;
+  leaseOwner: string;
+  attempt: number;
+  question: string;
+};
+
+export type AnswerWriter = ReturnType<typeof createAnswerWriter>;
+
+/**
+ * Writes the answer of an open round: prompt, model with tools, citations, reply filter. Stores the answer whole or not
+ * at all.
+ */
+export function createAnswerWriter(deps: {
+  db: Knex;
+  askModel: ToolLoop;
+  chooseTools: ToolChooser;
+  retrieval: Pick<RetrievalService, 'retrieve'>;
+  alignment: Pick<AlignmentService, 'requestScoring'>;
+  trackCitations: CitationTracker;
+  models: Pick<ModelsService, 'contextBudget' | 'contextWindow' | 'priceOf'>;
+  tokenCounter: TokenCounter;
+  audit: AuditService;
+  logger: Logger;
+}) {
+  const { db, askModel, chooseTools, retrieval, alignment, trackCitations, models, tokenCounter, audit, logger } = deps;
+
+  async function writeAnswer(
+    actor: RequestActor,
+    open: OpenRound,
+    signal: AbortSignal,
+    log: Pick<RoundLog, 'token' | 'nextSeq'>,
+  ): Promise<CompletedAnswer> {
+    const { chat, round } = open;
+    const { chatModel: model, temperature } = open.agent;
+    const startedAt = performance.now();
+    const prepared = await prepare(actor, open, signal);
+    const { prompt, filter, tools, writtenByPeople, earlierReplies } = prepared;
+    const { messages, maxTokens, toolTokens } = prompt;
+    const replyCitations = trackCitations(actor, prompt.passages, signal);
+    // Buffered, so that the model does not wait while a citation is checked.
+    const pieces = createReplayBuffer<string>();
+    const failed = new AbortController();
+    const stopped = AbortSignal.any([signal, failed.signal]);
+    const request = { model, messages, temperature, maxTokens, signal: stopped };
+    const toolRound = {
+      id: `${chat.id}/${round}`,
+      tools,
+      context: { actor, trustedTexts: writtenByPeople },
+      // Document names are untrusted, too: other users give them.
+      untrustedTexts: (prompt.passages ?? []).flatMap(({ documentName, content }) => [documentName, content]),
+      earlierReplies,
+      citations: replyCitations,
+      allowAddresses: filter.allow,
+      recordAction: (tool: Tool, callKey: string) => recordAction(actor, open, tool, callKey),
+      signal: stopped,
+    };
+    const loop = { round: toolRound, toolTokens, logger: logger.child({ chatId: chat.id, round }) };
+    const writing = [
+      askModel(request, loop, pieces.push).finally(pieces.close),
+      // Markers are removed first: removing one could otherwise complete an address behind the filter.
+      passOn(filter.rewrite(replyCitations.rewrite(pieces.read())), log.token, signal),
+    ] as const;
+    const [reply, text] = await Promise.all(writing).catch(async (error: unknown) => {
+      // Waits for both: what the model wrote before it failed still goes out, but nothing after the last event.
+      failed.abort(error);
+      await Promise.allSettled(writing);
+      throw error;
+    });
+    if (filter.removedCount() > 0) {
+      logger.warn({ chatId: chat.id, round, addresses: filter.removedCount() }, 'a reply lost addresses');
+    }
+    if (reply.truncatedBy !== undefined)
+      logger.warn({ chatId: chat.id, round, truncatedBy: reply.truncatedBy }, 'a reply was cut');
+    if (text.trim() === '') {
+      throw appError('model_response_invalid', {
+        detail: 'The answer of the chat model holds nothing but wrong citations.',
+      });
+    }
+    const latencyMs = Math.round(performance.now() - startedAt);
+    const { citations, dropped } = await replyCitations.sources(text);
+
+    const at = new Date().toISOString();
+    const events = eventsOf(prepared.level, prepared.degradations, dropped);
+    const answer: CompletedAnswer = {
+      assistantReply: text,
+      citations,
+      toolCalls: reply.toolCalls,
+      answerEvents: events.map((event) => ({ ...event, round, at })),
+      ...reply.usage,
+      ...(await costOf(reply)),
+      latencyMs,
+    };
+    signal.throwIfAborted();
+    await store(actor, open, answer, log.nextSeq());
+    return answer;
+  }
+
+  /** Builds the prompt, and collects the texts whose addresses the reply and the tool calls may contain. */
+  async function prepare(actor: RequestActor, { chat, agent, round, question }: OpenRound, signal: AbortSignal) {
+    const { agentPrompt: persona, anchorWords: anchors, chatModel: model, maxTokens } = agent;
+    const rounds = createRoundsRepository(db);
+    const retrieve = async () => {
+      const contextTokens = await models.contextBudget(model);
+      return retrieval.retrieve(actor, { query: question, ...retrievalSettings(chat), contextTokens, signal });
+    };
+    const [found, history, scored, window, offered] = await Promise.all([
+      chat.ragEnabled ? retrieve() : null,
+      rounds.listForPrompt(chat.id, round, historyRounds),
+      rounds.findNewestScored(chat.id),
+      models.contextWindow(model),
+      chooseTools(actor, chat, agent),
+    ]);
+    const steering = steeringFor(scored?.foldState ?? initialFoldState, { persona, anchors });
+    const nonce = randomBytes(8).toString('hex');
+    const passages = found?.chunks ?? null;
+    const tools = offered.map(toModelTool);
+    const prompt = buildPrompt(
+      { persona, steering, passages, history, question, tools, nonce, window, maxTokens },
+      tokenCounter,
+    );
+    if (prompt.suspicious.length > 0) {
+      const chunkIds = prompt.suspicious.map(({ chunkId }) => chunkId);
+      logger.warn({ chatId: chat.id, round, chunkIds }, 'passages of a prompt speak to the model');
+    }
+    const writtenByPeople = [persona, question, ...history.map(({ userContent }) => userContent)];
+    const documents = (prompt.passages ?? []).map(({ content }) => visibleText(content));
+    const earlierReplies = history.map(({ assistantReply }) => textBeforeCode(assistantReply ?? ''));
+    return {
+      prompt,
+      filter: createReplyFilter([...writtenByPeople, ...earlierReplies, ...documents]),
+      level: prompt.isSteered ? steering.level : null,
+      degradations: found?.degradations ?? [],
+      tools: prompt.tools.length > 0 ? offered : [],
+      writtenByPeople,
+      earlierReplies,
+    };
+  }
+
+  /** Audits a change that a tool made outside, which stays even if the answer fails. Leaves out the arguments. */
+  async function recordAction(actor: RequestActor, { chat, round }: OpenRound, tool: Tool, callKey: string) {
+    const { orgId, userId: actorId, requestId } = actor;
+    const detail = { provider: tool.provider, tool: tool.id, round, call: callKey };
+    const entry = { orgId, actorId, action: 'tool.acted', target: chat.id, detail, requestId };
+    await audit.record(db, entry).catch((error: unknown) => {
+      logger.error({ err: error, ...entry }, 'recording the action of a tool failed');
+    });
+  }
+
+  async function costOf(reply: LoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
+    const price = await models.priceOf(reply.model);
+    if (price !== null) return { costUsd: costUsd(price, reply.usage), priceVersion: price.version };
+    logger.warn({ model: reply.model }, 'a model without a price counts as free');
+    return { costUsd: 0, priceVersion: null };
+  }
+
+  /** Writes the answer, the chat's totals, and the job that scores the round in one transaction. */
+  async function store(actor: RequestActor, open: OpenRound, answer: CompletedAnswer, lastSeq: number): Promise<void> {
+    const { chat, round, leaseOwner } = open;
+    const key = { chatId: chat.id, round };
+    const stored = db.transaction(async (trx) => {
+      const chats = createChatRepository(trx);
+      await chats.lock(chat.orgId, chat.id);
+      const isOurs = await createRoundsRepository(trx).complete(key, leaseOwner, answer, lastSeq);
+      if (!isOurs) throw appError('interrupted', { detail: 'Another process ended this round.' });
+      await chats.recordAnswer(chat.id, answer);
+      await alignment.requestScoring(trx, chat, actor.requestId);
+    });
+    await stored.catch(async (error: unknown) => {
+      // The connection may have broken after the commit.
+      const now = await createRoundsRepository(db).find(key);
+      if (now?.status !== 'complete' || now.streamId !== leaseOwner) throw error;
+    });
+  }
+
+  return writeAnswer;
+}
+
+/** Passes each piece on until `stopped` is aborted, and resolves with the whole text. */
+async function passOn(
+  pieces: AsyncIterable<string>,
+  onToken: (text: string) => void,
+  stopped: AbortSignal,
+): Promise<string> {
+  let whole = '';
+  for await (const piece of pieces) {
+    stopped.throwIfAborted();
+    whole += piece;
+    onToken(piece);
+  }
+  return whole;
+}
+
+function eventsOf(
+  level: Steering['level'],
+  degradations: readonly RetrievalDegradation[],
+  dropped: readonly DroppedCitation[],
+): AlignmentEventBody[] {
+  const events: AlignmentEventBody[] = [];
+  if (level !== null) events.push({ type: 'steering_applied', data: { level } });
+  for (const data of degradations) events.push({ type: 'retrieval_degraded', data });
+  for (const data of dropped) events.push({ type: 'citation_dropped', data });
+  return events;
+}
+
+/** Removes from a reply the addresses that stand in none of the texts: see `createAddressRewriter`. */
+function createReplyFilter(texts: readonly string[]) {
+  const allowed = new Set(texts.flatMap(addressesIn));
+  const rewriter = createAddressRewriter(allowed);
+
+  async function* rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+    for await (const piece of pieces) yield rewriter.add(piece);
+    yield rewriter.end();
+  }
+
+  return {
+    async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+      for await (const text of rewrite(pieces)) if (text !== '') yield text;
+    },
+    allow(addresses: readonly string[]): void {
+      for (const address of addresses) allowed.add(address);
+    },
+    removedCount: rewriter.removedCount,
+  };
+}
+
+/** The part of an earlier reply that was filtered. An address inside its code may have been made up by the model. */
+function textBeforeCode(reply: string): string {
+  return reply.split(/`{3}|~{3}/, 1)[0] ?? '';
+}
+
+const echoPollEveryMs = 15;
+
+const echoBeforeAnyScore: Echo = { state: 'stable', ewma: 100, alignmentScore: 1, round: 0, events: [] };
+
+export type AnswerPresenter = ReturnType<typeof createAnswerPresenter>;
+
+/** Adds to a stored answer what its response shows beside it: the echo and the title of its chat. */
+export function createAnswerPresenter(deps: { db: Knex; echoWaitMs: number; logger: Logger }) {
+  const { db, echoWaitMs, logger } = deps;
+  const chats = createChatRepository(db);
+
+  /** Waits for the scores of the round, which the worker usually writes within `echoWaitMs`. */
+  function fresh({ chat, agent, round }: OpenRound, answer: CompletedAnswer): Promise<ChatAnswer> {
+    const { assistantReply: reply, citations, toolCalls, answerEvents } = answer;
+    const echo = waitForEcho(chat.id, round);
+    return present(chat, { round, reply, citations, toolCalls, model: agent.chatModel }, answerEvents, echo);
+  }
+
+  async function stored(chat: Chat, completed: Round): Promise<ChatAnswer> {
+    const { round, citations, toolCalls, answerEvents, model, assistantReply } = completed;
+    const written = { round, reply: assistantReply ?? '', citations, toolCalls, model };
+    return present(chat, written, answerEvents, readEcho(chat.id));
+  }
+
+  /** Falls back to the echo and the title in `chat` when they cannot be read: the answer itself is stored. */
+  async function present(
+    chat: Chat,
+    written: Omit<ChatAnswer, 'chatId' | 'title' | 'echo'>,
+    answerEvents: CompletedAnswer['answerEvents'],
+    newest: Promise<Echo>,
+  ): Promise<ChatAnswer> {
+    const warn = (error: unknown) => {
+      logger.warn({ err: error, chatId: chat.id }, 'an answer goes out with an older state of its chat');
+    };
+    const echo = withEventsOf({ round: written.round, answerEvents }, (await newest.catch(warn)) ?? echoOf(chat));
+    const title = await chats.findTitle(chat.orgId, chat.id).catch(warn);
+    return { ...written, chatId: chat.id, title: title ?? chat.title, echo };
+  }
+
+  async function waitForEcho(chatId: string, round: number): Promise<Echo> {
+    const deadline = performance.now() + echoWaitMs;
+    for (;;) {
+      const echo = await readEcho(chatId);
+      if (echo.round >= round || performance.now() >= deadline) return echo;
+      await delay(echoPollEveryMs);
+    }
+  }
+
+  async function readEcho(chatId: string): Promise<Echo> {
+    const scored = await createRoundsRepository(db).findNewestScored(chatId);
+    if (scored === undefined) return echoBeforeAnyScore;
+    return {
+      state: scored.echoState ?? echoBeforeAnyScore.state,
+      ewma: scored.ewma ?? echoBeforeAnyScore.ewma,
+      alignmentScore: scored.alignmentScore ?? echoBeforeAnyScore.alignmentScore,
+      round: scored.round,
+      events: [...scored.answerEvents, ...scored.events],
+    };
+  }
+
+  return { fresh, stored };
+}
+
+/** The echo in a chat's row, which has no events. */
+function echoOf({ echoState, ewma, alignmentScore, echoRound }: Chat): Echo {
+  return { state: echoState, ewma, alignmentScore, round: echoRound, events: [] };
+}
+
+/** Adds the events of the answer itself, which are known before its round is scored, to the echo of an older round. */
+function withEventsOf({ round, answerEvents }: Pick<Round, 'round' | 'answerEvents'>, echo: Echo): Echo {
+  return echo.round === round ? echo : { ...echo, events: [...echo.events, ...answerEvents] };
+}

@@ -1,0 +1,203 @@
+import type { Logger } from 'pino';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { cosine } from '#src/domain/alignment/score.ts';
+import {
+  attribute,
+  attributionScore,
+  createMarkerRewriter,
+  type DroppedCitation,
+  minSupport,
+  sharedWords,
+  statementsOf,
+} from '#src/domain/chat/citations.ts';
+import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
+import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
+import type { Embedders } from '#src/ports/models.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
+import type { Citation } from './chat.model.ts';
+
+/** A user waits for the answer: citations are checked by words alone if the embedder takes longer. */
+const embeddingTimeoutMs = 5_000;
+/** Further statements of a long reply are checked by words alone. */
+const embeddedStatements = 64;
+
+/** The citations of one reply. */
+export type ReplyCitations = {
+  /** Adds passages that tools found. @returns their numbers, in the same order; a known passage keeps its number */
+  add(chunks: readonly RetrievedChunk[]): number[];
+  /** Renumbers the markers that hold, so that `[k]` is the k-th citation, and removes the others. */
+  rewrite(pieces: AsyncIterable<string>): AsyncIterable<string>;
+  /** @param reply the whole rewritten reply */
+  sources(reply: string): Promise<{ citations: Citation[]; dropped: DroppedCitation[] }>;
+};
+
+export type CitationTracker = ReturnType<typeof createCitationTracker>;
+
+/** For a chat without documents: a number in brackets is no citation. */
+const noCitations: ReplyCitations = {
+  add: (chunks) => chunks.map(() => 0),
+  rewrite: (pieces) => pieces,
+  sources: async () => ({ citations: [], dropped: [] }),
+};
+
+/**
+ * Finds the passages that a reply rests on. A marker holds if its number is that of a passage that the actor may still
+ * read and that supports the statement: max(cosine, share of the statement's content words) ≥ 0.35. A reply without
+ * any marker is attributed by similarity and by words.
+ */
+export function createCitationTracker(deps: {
+  retrieval: Pick<RetrievalService, 'stillReadable'>;
+  embedders: Embedders;
+  vectors: Pick<VectorStore, 'fetch'>;
+  analyze: AnalyzeText;
+  logger: Logger;
+}) {
+  const { retrieval, embedders, vectors, analyze, logger } = deps;
+  const contentWords = (text: string) => contentStems(analyze(text));
+
+  function track(actor: Actor, first: readonly RetrievedChunk[], stopped: AbortSignal): ReplyCitations {
+    const chunks: RetrievedChunk[] = [];
+    const comparisonsOf = new Map<RetrievedChunk, ReturnType<typeof createComparisons>>();
+    const readability = new Map<RetrievedChunk, boolean>();
+    const wordsOfChunks = new Map<RetrievedChunk, ReadonlySet<string>>();
+    const lastChecks = new Map<RetrievedChunk, { statement: string; holds: boolean }>();
+    const similarity = (statement: string, chunk: RetrievedChunk) =>
+      comparisonsOf.get(chunk)?.similarity(statement, chunk) ?? 0;
+
+    function add(more: readonly RetrievedChunk[]): number[] {
+      const positionOf = ({ chunkId }: RetrievedChunk) => chunks.findIndex((chunk) => chunk.chunkId === chunkId);
+      const unknown = more.filter((chunk) => positionOf(chunk) < 0);
+      const comparisons = createComparisons(actor, unknown, stopped);
+      for (const chunk of unknown) comparisonsOf.set(chunk, comparisons);
+      chunks.push(...unknown);
+      return more.map((chunk) => positionOf(chunk) + 1);
+    }
+    add(first);
+
+    /**
+     * Checks a chunk when it is first cited, since its document may be deleted or shared otherwise while the answer is
+     * written. There is no later check: the text has gone out with the number, and dropping the citation would renumber
+     * the others. Opening a citation checks the access in any case.
+     */
+    async function isReadable(chunk: RetrievedChunk): Promise<boolean> {
+      const known = readability.get(chunk);
+      if (known !== undefined) return known;
+      stopped.throwIfAborted();
+      const readable = (await retrieval.stillReadable(actor, [chunk.chunkId])).has(chunk.chunkId);
+      readability.set(chunk, readable);
+      return readable;
+    }
+
+    function wordsOf(chunk: RetrievedChunk): ReadonlySet<string> {
+      const words = wordsOfChunks.get(chunk) ?? new Set(contentWords(chunk.content));
+      wordsOfChunks.set(chunk, words);
+      return words;
+    }
+
+    async function isSupported(statement: string, chunk: RetrievedChunk): Promise<boolean> {
+      const shared = sharedWords(contentWords(statement), wordsOf(chunk));
+      if (shared >= minSupport) return true;
+      await comparisonsOf.get(chunk)?.embed([statement], [chunk]);
+      return similarity(statement, chunk) >= minSupport;
+    }
+
+    const markers = createMarkerRewriter(chunks, async (chunk, statement) => {
+      if (!(await isReadable(chunk))) return 'unreadable';
+      // A model in a repetition loop cites the same statement thousands of times.
+      const checked = lastChecks.get(chunk);
+      const holds = checked?.statement === statement ? checked.holds : await isSupported(statement, chunk);
+      lastChecks.set(chunk, { statement, holds });
+      return holds ? null : 'unsupported';
+    });
+
+    async function attributed(reply: string): Promise<RetrievedChunk[]> {
+      if (chunks.length === 0) return [];
+      const statements = statementsOf(reply);
+      const chunkIds = chunks.map((chunk) => chunk.chunkId);
+      stopped.throwIfAborted();
+      const [readable] = await Promise.all([
+        retrieval.stillReadable(actor, chunkIds),
+        ...Array.from(new Set(comparisonsOf.values()), (comparisons) => comparisons.embed(statements, chunks)),
+      ]);
+      const candidates = chunks.filter((chunk) => readable.has(chunk.chunkId));
+      const wordsOfStatements = new Map(statements.map((statement) => [statement, contentWords(statement)]));
+      return attribute(statements, candidates, (statement, chunk) =>
+        attributionScore(similarity(statement, chunk), wordsOfStatements.get(statement) ?? [], wordsOf(chunk)),
+      );
+    }
+
+    return {
+      add,
+      rewrite: markers.rewrite,
+      async sources(reply) {
+        const { cited, dropped } = markers.found();
+        const isMarked = cited.length > 0 || dropped.length > 0;
+        const sources = isMarked ? cited : await attributed(reply);
+        return { citations: sources.map(({ chunkId, documentId }) => ({ chunkId, documentId })), dropped };
+      },
+    };
+  }
+
+  /** Groups chunks by embedding model, since vectors of different models cannot be compared. */
+  function createComparisons(actor: Actor, chunks: readonly RetrievedChunk[], stopped: AbortSignal) {
+    const byModel = Map.groupBy(chunks, ({ embeddingModel }) => embeddingModel);
+    const comparisons = new Map(
+      Array.from(byModel, ([model, ofModel]) => [model, createComparison(actor, model, ofModel, stopped)]),
+    );
+    return {
+      async embed(statements: readonly string[], compared: readonly RetrievedChunk[]): Promise<void> {
+        const models = new Set(compared.map(({ embeddingModel }) => embeddingModel));
+        await Promise.all(Array.from(models, (model) => comparisons.get(model)?.embed(statements)));
+      },
+      similarity: (statement: string, chunk: RetrievedChunk): number =>
+        comparisons.get(chunk.embeddingModel)?.similarity(statement, chunk) ?? 0,
+    };
+  }
+
+  /** Compares statements of one reply with the chunks that `model` has embedded. */
+  function createComparison(actor: Actor, model: string, chunks: readonly RetrievedChunk[], stopped: AbortSignal) {
+    const statementVectors = new Map<string, Float32Array>();
+    let chunkVectors: ReadonlyMap<string, Float32Array> | undefined;
+    let isDown = false;
+
+    return {
+      /** Embeds unknown statements. Does nothing after a failure, so that the reader does not wait at each marker. */
+      async embed(statements: readonly string[]): Promise<void> {
+        const unknown = statements.filter((statement) => statement !== '' && !statementVectors.has(statement));
+        const embedded = unknown.slice(0, embeddedStatements - statementVectors.size);
+        if (isDown || embedded.length === 0) return;
+        try {
+          const chunkIds = chunks.map((chunk) => chunk.chunkId);
+          const signal = AbortSignal.any([stopped, AbortSignal.timeout(embeddingTimeoutMs)]);
+          const [vectorsOfStatements, vectorsOfChunks] = await Promise.all([
+            embedders.of(model).embed(embedded, { signal }),
+            chunkVectors ?? vectors.fetch({ orgId: actor.orgId, model, chunkIds }),
+          ]);
+          chunkVectors = vectorsOfChunks;
+          embedded.forEach((statement, index) => {
+            const vector = vectorsOfStatements[index];
+            if (vector) statementVectors.set(statement, vector);
+          });
+        } catch (error) {
+          stopped.throwIfAborted();
+          isDown = true;
+          logger.warn({ err: error, model }, 'citations are checked by words alone');
+        }
+      },
+
+      /** 0 if one of them has no embedding. */
+      similarity(statement: string, chunk: RetrievedChunk): number {
+        const a = statementVectors.get(statement);
+        const b = chunkVectors?.get(chunk.chunkId);
+        return a === undefined || b === undefined ? 0 : cosine(a, b);
+      },
+    };
+  }
+
+  /**
+   * @param chunks passage n of the prompt is `chunks[n - 1]`; null when the chat does not use documents
+   * @param stopped once aborted, nothing more is read with the rights of the actor, whose account may be disabled
+   */
+  return (actor: Actor, chunks: readonly RetrievedChunk[] | null, stopped: AbortSignal): ReplyCitations =>
+    chunks === null ? noCitations : track(actor, chunks, stopped);
+}

@@ -1,0 +1,336 @@
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import { v5 as uuidV5, v7 as uuidV7 } from 'uuid';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
+import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
+import { appError, fieldError } from '#src/errors.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { TeamsService } from '#src/modules/teams/teams.service.ts';
+import type { AnswerPresenter } from './answer.ts';
+import {
+  type Chat,
+  type ChatAgent,
+  failureSeq,
+  isLast,
+  type NumberedEvent,
+  type RagSettings,
+  type Round,
+  type RoundKey,
+  seqBefore,
+} from './chat.model.ts';
+import { createChatRepository } from './chat.repository.ts';
+import { requireFitsWindow } from './prompt.ts';
+import { createRoundsRepository, type RoundsRepository } from './rounds.repository.ts';
+import { type EventFollower, watchRights } from './stream.ts';
+
+/** The process that writes an answer may miss a renewal or two; the round of a dead process must end within 20 s. */
+export const leaseSeconds = 15;
+const renewEveryMs = 5_000;
+
+/** Derives the chat id from an Idempotency-Key, so that a repeated request finds the chat of the first one. */
+const chatIdNamespace = '5f0c2f52-9c8e-4a3b-8a35-2d2f3e6a0c11';
+
+export type Message = RagSettings & {
+  text: string;
+  chatId: string | null;
+  agentId: string | null;
+  visibility: Visibility | null;
+  teamIds: string[];
+  idempotencyKey: string | null;
+};
+
+/** Either a round that this process has to answer, or one that an earlier attempt of the same request completed. */
+type OpenedRound =
+  | { outcome: 'opened'; chat: Chat; agent: ChatAgent; round: number; leaseOwner: string; attempt: number }
+  | { outcome: 'answered'; chat: Chat; round: Round };
+
+export type RoundOpener = ReturnType<typeof createRoundOpener>;
+
+/**
+ * Stores a user's message as an open round under a lease, before any model is called. Throws `context_too_long`, and
+ * stores nothing, if the message does not fit into the context window of the agent's model.
+ */
+export function createRoundOpener(deps: {
+  db: Knex;
+  teams: Pick<TeamsService, 'grantScope'>;
+  models: Pick<ModelsService, 'contextWindow'>;
+  tokenCounter: TokenCounter;
+}) {
+  const { db, teams, models, tokenCounter } = deps;
+
+  async function startChat(actor: Actor, message: Message): Promise<OpenedRound> {
+    const agent = await createChatRepository(db).findAgent(actor.orgId, message.agentId ?? '');
+    if (agent === undefined || agent.deletedAt !== null || !can(actor, 'agent:read', agent))
+      throw appError('agent_not_found');
+    const scope = await teams.grantScope(db, actor, {
+      visibility: message.visibility ?? 'personal',
+      teamIds: message.teamIds,
+    });
+    await refuseTooLong(agent, message.text);
+    return db.transaction(async (trx) => {
+      const chats = createChatRepository(trx);
+      const idOfKey = chatIdOf(actor, message);
+      const existing = idOfKey === null ? undefined : await chats.lock(actor.orgId, idOfKey);
+      if (existing?.agentId === agent.id) {
+        const first = await createRoundsRepository(trx).find({ chatId: existing.id, round: 1 });
+        if (first?.userContent === message.text) return nextRound(trx, existing, agent, message);
+      }
+      // The key started another chat, and its stored answer has expired: it is free again, but its chat id is not.
+      const chatId = idOfKey === null || existing !== undefined ? uuidV7() : idOfKey;
+      const isNew = await chats.insert({
+        id: chatId,
+        orgId: actor.orgId,
+        agentId: agent.id,
+        title: messageTitle(message.text),
+        titleSource: 'message',
+        ...scope,
+        ...ragSettings(message),
+        createdBy: actor.userId,
+      });
+      const chat = await chats.lock(actor.orgId, chatId);
+      if (chat === undefined) throw appError('chat_not_found');
+      // The same key came to both message routes at once. Each route knows only the keys of its own requests.
+      if (!isNew) throw appError('idempotency_in_flight', { retryAfterSeconds: 1 });
+      return openRound(trx, chat, agent, 1, message);
+    });
+  }
+
+  async function continueChat(actor: Actor, chatId: string, message: Message): Promise<OpenedRound> {
+    const { agentId } = requireWritable(actor, await createChatRepository(db).findReadable(actor, chatId));
+    if (message.agentId !== null && message.agentId !== agentId) {
+      throw fieldError('agent_id', 'is not the agent of this chat');
+    }
+    const agent = await createChatRepository(db).findAgent(actor.orgId, agentId);
+    if (agent === undefined || agent.deletedAt !== null) throw appError('agent_deleted');
+    if (!can(actor, 'agent:read', agent)) throw appError('agent_not_found');
+    await refuseTooLong(agent, message.text);
+    return db.transaction(async (trx) => {
+      const chat = requireWritable(actor, await createChatRepository(trx).lock(actor.orgId, chatId));
+      return nextRound(trx, chat, agent, message);
+    });
+  }
+
+  /** Calls a provider and counts tokens: must run outside of a transaction, which would hold its locks meanwhile. */
+  async function refuseTooLong(agent: ChatAgent, question: string): Promise<void> {
+    const { agentPrompt: persona, chatModel, maxTokens } = agent;
+    const window = await models.contextWindow(chatModel);
+    requireFitsWindow({ persona, question, window, maxTokens }, tokenCounter);
+  }
+
+  /** Reopens the newest round if it failed with the same message; otherwise opens the next. Numbers have no gaps. */
+  async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: Message): Promise<OpenedRound> {
+    const rounds = createRoundsRepository(trx);
+    await rounds.failExpired('interrupted', chat.id);
+    const newest = await rounds.findNewest(chat.id);
+    if (newest?.status === 'open') throw appError('round_in_progress');
+
+    const { idempotencyKey } = message;
+    const repeated = idempotencyKey === null ? undefined : await rounds.findByIdempotencyKey(chat.id, idempotencyKey);
+    if (repeated?.status === 'complete' && repeated.userContent === message.text) {
+      return { outcome: 'answered', chat, round: repeated };
+    }
+    // A key that an older round still holds belongs to another message: the new round is stored without it.
+    const withKeyFor = (round: number): Message =>
+      repeated === undefined || repeated.round === round ? message : { ...message, idempotencyKey: null };
+
+    if (newest?.status === 'error' && newest.userContent === message.text) {
+      return openRound(trx, chat, agent, newest.round, withKeyFor(newest.round), newest.attempt + 1);
+    }
+    const next = (newest?.round ?? 0) + 1;
+    return openRound(trx, chat, agent, next, withKeyFor(next));
+  }
+
+  async function openRound(
+    trx: Knex,
+    chat: Chat,
+    agent: ChatAgent,
+    round: number,
+    message: Message,
+    attempt = 0,
+  ): Promise<OpenedRound> {
+    const rounds = createRoundsRepository(trx);
+    const lease = { owner: uuidV7(), seconds: leaseSeconds };
+    const { idempotencyKey } = message;
+    const model = agent.chatModel;
+    if (attempt > 0) await rounds.reopen({ chatId: chat.id, round }, { model, idempotencyKey }, lease);
+    else {
+      const userContent = message.text;
+      await rounds.open({ orgId: chat.orgId, chatId: chat.id, round, userContent, model, idempotencyKey }, lease);
+    }
+    const settings = ragSettings(message);
+    await createChatRepository(trx).recordMessage(chat.id, { round, ...settings });
+    const current = { ...chat, ...settings, roundCount: round };
+    return { outcome: 'opened', chat: current, agent, round, leaseOwner: lease.owner, attempt };
+  }
+
+  return (actor: Actor, message: Message): Promise<OpenedRound> =>
+    message.chatId === null ? startChat(actor, message) : continueChat(actor, message.chatId, message);
+}
+
+function requireWritable(actor: Actor, chat: Chat | undefined): Chat {
+  if (chat === undefined || !can(actor, 'chat:read', chat)) throw appError('chat_not_found');
+  if (can(actor, 'chat:write', chat)) return chat;
+  throw appError('forbidden', { detail: 'Only the user who started a chat can write to it.' });
+}
+
+function chatIdOf(actor: Actor, { idempotencyKey }: Message): string | null {
+  return idempotencyKey === null ? null : uuidV5(`${actor.userId} ${idempotencyKey}`, chatIdNamespace);
+}
+
+function ragSettings(message: Message): RagSettings {
+  const { ragEnabled, ragReranking, ragRerankingType, ragIncludeDocumentIds, ragExcludeDocumentIds } = message;
+  return { ragEnabled, ragReranking, ragRerankingType, ragIncludeDocumentIds, ragExcludeDocumentIds };
+}
+
+const titleCharacters = 60;
+/** Title of a chat whose first message begins with nothing visible. */
+const fallbackTitle = 'Chat';
+
+/** Terminal colours and invisible characters, except for the joiners that emoji and some scripts need. */
+const unseen = /(?!\s)\p{Cc}\[[\d;]*[a-z]|[\u00ad\u061c\u200b\u200e\u200f\u2060-\u2064\ufeff]|[\u{e0000}-\u{e007f}]/giu;
+
+/** The first title of a chat: the beginning of its first message, on one line. */
+export function messageTitle(message: string): string {
+  const line = [...message.replace(unseen, '').replace(/\s+/g, ' ')].filter(isOneLine).join('').trim();
+  const title = [...line].slice(0, titleCharacters).join('').trim();
+  return isBlank(title) ? fallbackTitle : title;
+}
+
+/**
+ * Renews a round's lease until `stop`. Aborts `signal` when another process owns the round, since an answer to it can
+ * no longer be stored.
+ */
+export function keepLease(
+  round: RoundKey,
+  owner: string,
+  rounds: Pick<RoundsRepository, 'renewLease'>,
+  logger: Logger,
+): { signal: AbortSignal; stop(): void } {
+  const lost = new AbortController();
+  const timer = setInterval(() => {
+    rounds.renewLease(round, { owner, seconds: leaseSeconds }).then(
+      (isHeld) => {
+        if (!isHeld) lost.abort(appError('interrupted'));
+      },
+      // The database may be back before the lease expires; if not, storing the answer fails.
+      (error: unknown) => logger.warn({ err: error }, 'renewing the lease of a round failed'),
+    );
+  }, renewEveryMs);
+  return {
+    signal: lost.signal,
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** The `Last-Event-ID` of a reader that reconnects. */
+export type EventPosition = { round: number; seq: number };
+
+/**
+ * `events` ends with the last event, or when `until` is aborted. It throws `chat_not_found` when the reader, by the
+ * rights that `actorNow` returns, may not read the chat any more.
+ */
+type ReplayedRound = {
+  round: number;
+  events(until: AbortSignal, actorNow: () => Promise<Actor>): AsyncIterable<NumberedEvent>;
+};
+
+/**
+ * Replays the events of an answer that any process writes: while it is written and for a minute after its end. Later,
+ * only the last event.
+ */
+export function createRoundReplay(deps: {
+  db: Knex;
+  follower: EventFollower;
+  presenter: Pick<AnswerPresenter, 'stored'>;
+  logger: Pick<Logger, 'warn'>;
+}) {
+  const { db, follower, presenter, logger } = deps;
+  const rounds = createRoundsRepository(db);
+
+  /** Checks the reader's rights while the events go out. */
+  async function* eventsFor(
+    actor: Actor,
+    chat: Chat,
+    read: (until: AbortSignal) => AsyncGenerator<NumberedEvent>,
+    { until, actorNow }: { until: AbortSignal; actorNow: () => Promise<Actor> },
+  ): AsyncGenerator<NumberedEvent> {
+    const onLoss = async (now: Actor) => {
+      const isReadable = (await createChatRepository(db).findReadable(now, chat.id)) !== undefined;
+      return isReadable ? null : appError('chat_not_found');
+    };
+    const rights = watchRights(actor, { findActor: actorNow, onLoss, logger });
+    try {
+      for await (const event of read(AbortSignal.any([until, rights.signal]))) {
+        rights.signal.throwIfAborted();
+        yield event;
+      }
+      rights.signal.throwIfAborted();
+    } finally {
+      rights.stop();
+    }
+  }
+
+  async function* eventsAfter(
+    chat: Chat,
+    round: Round,
+    afterSeq: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<NumberedEvent> {
+    const { chatId, streamId, attempt } = round;
+    if (afterSeq > 0 && afterSeq < seqBefore(attempt)) {
+      yield unfinished(attempt - 1);
+      return;
+    }
+    let last = Math.max(afterSeq, seqBefore(attempt));
+    if (streamId !== null) {
+      for await (const event of follower.follow({ chatId, round: round.round, streamId }, afterSeq, signal)) {
+        yield event;
+        last = event.seq;
+        if (isLast(event)) return;
+      }
+    }
+    if (!signal.aborted) yield lastEventOf(chat, round, last + 1);
+  }
+
+  /** Makes the last event from the round, when the stored events do not have it or another attempt has begun. */
+  async function lastEventOf(
+    chat: Chat,
+    { chatId, round, streamId, attempt }: Round,
+    seq: number,
+  ): Promise<NumberedEvent> {
+    const now = await rounds.find({ chatId, round });
+    if (now === undefined || streamId === null || now.streamId !== streamId) return unfinished(attempt);
+    if (now.status === 'complete') {
+      return { seq: now.lastSeq ?? seq, event: 'done', answer: await presenter.stored(chat, now) };
+    }
+    return unfinished(attempt, now.errorCode ?? undefined);
+  }
+
+  function unfinished(attempt: number, code = 'interrupted'): NumberedEvent {
+    return { seq: failureSeq(attempt), event: 'error', code, detail: 'The answer was not finished.' };
+  }
+
+  /**
+   * The events after `position`, or all of the newest round if it is null. Returns null when there is nothing to send:
+   * the chat has no message, or the reader already has the last event.
+   */
+  return async (actor: Actor, chatId: string, position: EventPosition | null): Promise<ReplayedRound | null> => {
+    const chat = await createChatRepository(db).findReadable(actor, chatId);
+    if (chat === undefined) throw appError('chat_not_found');
+    const round =
+      position === null ? await rounds.findNewest(chatId) : await rounds.find({ chatId, round: position.round });
+    if (round === undefined) {
+      if (position === null) return null;
+      throw appError('malformed_request', { detail: 'Last-Event-ID names no message of this chat.' });
+    }
+    const afterSeq = position?.seq ?? 0;
+    const hasLastEvent = round.status !== 'open' && afterSeq >= (round.lastSeq ?? failureSeq(round.attempt));
+    const hasLastOfPreviousAttempt = afterSeq > 0 && afterSeq === seqBefore(round.attempt);
+    if (hasLastEvent || hasLastOfPreviousAttempt) return null;
+    const read = (until: AbortSignal) => eventsAfter(chat, round, afterSeq, until);
+    const events: ReplayedRound['events'] = (until, actorNow) => eventsFor(actor, chat, read, { until, actorNow });
+    return { round: round.round, events };
+  };
+}

@@ -1,0 +1,359 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { type Actor, hasLostKeys } from '#src/domain/access/visibility.ts';
+import { AppError, appError } from '#src/errors.ts';
+import type { Metrics } from '#src/ports/telemetry.ts';
+import { failureSeq, isLast, type NumberedEvent, type RoundEvent, type StreamKey, seqBefore } from './chat.model.ts';
+import type { EventBatch, RoundEventsRepository } from './round-events.repository.ts';
+import type { RoundsRepository } from './rounds.repository.ts';
+
+/**
+ * Passes the items of one writer to any number of readers. Each reader starts at the first item and waits for the next
+ * until the writer closes. A slow or disconnected reader never blocks the writer.
+ */
+export function createReplayBuffer<T>() {
+  const items: T[] = [];
+  let closed = false;
+  let changed = Promise.withResolvers<void>();
+
+  function wakeReaders(): void {
+    const waited = changed;
+    changed = Promise.withResolvers<void>();
+    waited.resolve();
+  }
+
+  return {
+    push(item: T): void {
+      items.push(item);
+      wakeReaders();
+    },
+    close(): void {
+      closed = true;
+      wakeReaders();
+    },
+    async *read(): AsyncGenerator<T, void, undefined> {
+      for (let next = 0; ; next++) {
+        while (next >= items.length) {
+          if (closed) return;
+          await changed.promise;
+        }
+        yield items[next] as T;
+      }
+    },
+  };
+}
+
+export type RoundLog = ReturnType<typeof createRoundLog>;
+
+/**
+ * Numbers the events of one attempt to answer a round, for its readers and for `record`. Ignores events that are added
+ * after the last one (`done` or `error`).
+ */
+export function createRoundLog(attempt: number, record: (event: NumberedEvent) => void) {
+  const events = createReplayBuffer<NumberedEvent>();
+  let seq = seqBefore(attempt);
+  let isOver = false;
+
+  function add(event: RoundEvent): void {
+    if (isOver) return;
+    isOver = isLast(event);
+    seq = event.event === 'error' ? failureSeq(attempt) : seq + 1;
+    const numbered = { ...event, seq };
+    events.push(numbered);
+    record(numbered);
+  }
+
+  return {
+    token: (text: string): void => add({ event: 'token', text }),
+    nextSeq: (): number => seq + 1,
+    end(event: RoundEvent): void {
+      add(event);
+      events.close();
+    },
+    read: events.read,
+  };
+}
+
+/** Measures a round that starts now by its events: how it ends, and the time to its first token. */
+export function measureRound(metrics: Pick<Metrics, 'count' | 'time'>): (event: NumberedEvent) => void {
+  const startedMs = performance.now();
+  let hasToken = false;
+  return (event) => {
+    if (event.event === 'done') metrics.count('acs_chat_rounds_total', { outcome: 'ok' });
+    else if (event.event === 'error') metrics.count('acs_chat_rounds_total', { outcome: event.code });
+    else if (!hasToken) {
+      hasToken = true;
+      metrics.time('acs_chat_first_token_seconds', {}, (performance.now() - startedMs) / 1_000);
+    }
+  };
+}
+
+const flushEveryMs = 100;
+
+/**
+ * Stores the events of all answers of this process in one batch, ten times a second, for readers that reconnect. The
+ * answers do not wait for it. While the database is down events stay in memory; the answers fail then, too. If the
+ * database rejects the events of one answer, only those are lost.
+ */
+export function createEventRecorder(deps: {
+  events: Pick<RoundEventsRepository, 'insert'>;
+  isOutage: (error: unknown) => boolean;
+  logger: Pick<Logger, 'warn'>;
+}) {
+  const { events: repository, isOutage, logger } = deps;
+  const pending = new Map<string, { stream: StreamKey & { orgId: string }; events: NumberedEvent[] }>();
+  let flushing: Promise<void> | undefined;
+
+  async function flush(): Promise<void> {
+    const batches = Array.from(pending.values(), ({ stream, events }) => ({ ...stream, events: [...events] }));
+    await store(batches).catch((error: unknown) => {
+      logger.warn({ err: error }, 'storing events of answers failed, trying again');
+    });
+  }
+
+  /** Throws while the database cannot be reached. */
+  async function store(batches: readonly EventBatch[]): Promise<void> {
+    try {
+      await repository.insert(batches);
+    } catch (error) {
+      if (isOutage(error)) throw error;
+      if (batches.length > 1) {
+        for (const batch of batches) await store([batch]);
+        return;
+      }
+      logger.warn({ err: error, streamId: batches[0]?.streamId }, 'events of an answer were rejected and lost');
+    }
+    for (const { streamId, events } of batches) dropFirst(streamId, events.length);
+  }
+
+  function dropFirst(streamId: string, count: number): void {
+    const stream = pending.get(streamId);
+    stream?.events.splice(0, count);
+    if (stream?.events.length === 0) pending.delete(streamId);
+  }
+
+  async function flushUntilEmpty(): Promise<void> {
+    while (pending.size > 0) {
+      await new Promise((resolve) => setTimeout(resolve, flushEveryMs));
+      await flush();
+    }
+    flushing = undefined;
+  }
+
+  return {
+    record(stream: StreamKey & { orgId: string }, event: NumberedEvent): void {
+      const known = pending.get(stream.streamId);
+      if (known === undefined) pending.set(stream.streamId, { stream, events: [event] });
+      else known.events.push(event);
+      flushing ??= flushUntilEmpty();
+    },
+
+    /** Tries once more to store the pending events, at the end of the process. */
+    async close(): Promise<void> {
+      if (pending.size > 0) await flush();
+      pending.clear();
+      await flushing;
+    },
+  };
+}
+
+const pollEveryMs = 100;
+/** Only every tenth poll checks whether a silent answer has ended, and records its readers. */
+const pollsPerCheck = 10;
+/** Polls after the end of an answer in which its last events may still arrive. */
+const pollsAfterEnd = 5;
+/** The same when the round's `lastSeq` shows that an event is missing. */
+const pollsForMissingEvent = 50;
+
+type Follower = {
+  stream: StreamKey;
+  afterSeq: number;
+  inbox: NumberedEvent[];
+  polls: number;
+  silentPolls: number;
+  pollsSinceEnd: number | null;
+  /** Number of the answer's last event; null while the round does not have it. */
+  lastSeq: number | null;
+  wake: () => void;
+};
+
+export type EventFollower = ReturnType<typeof createEventFollower>;
+
+/**
+ * Reads the events of answers that any process writes. One query, ten times a second, serves all followers of this
+ * process.
+ */
+export function createEventFollower(deps: {
+  events: Pick<RoundEventsRepository, 'listAfter'>;
+  rounds: Pick<RoundsRepository, 'listActive' | 'recordFollowers'>;
+  /** Set where answers end with their readers: the process that writes an answer has to know its readers here. */
+  recordsFollowers: boolean;
+  logger: Pick<Logger, 'warn'>;
+}) {
+  const { events: repository, rounds, recordsFollowers, logger } = deps;
+  const followers = new Set<Follower>();
+  let isPolling = false;
+
+  async function pollUntilUnused(): Promise<void> {
+    isPolling = true;
+    while (followers.size > 0) {
+      await poll().catch((error: unknown) => logger.warn({ err: error }, 'reading events of answers failed'));
+      await delay(pollEveryMs);
+    }
+    isPolling = false;
+  }
+
+  async function poll(): Promise<void> {
+    const polled = [...followers];
+    if (recordsFollowers) await recordFollowers(polled);
+    const earliest = new Map<string, number>();
+    for (const { stream, afterSeq } of polled) {
+      earliest.set(stream.streamId, Math.min(afterSeq, earliest.get(stream.streamId) ?? afterSeq));
+    }
+    const found = await repository.listAfter(Array.from(earliest, ([streamId, afterSeq]) => ({ streamId, afterSeq })));
+    for (const follower of polled) {
+      const added = (found.get(follower.stream.streamId) ?? []).filter(({ seq }) => seq > follower.afterSeq);
+      const last = added.at(-1);
+      follower.silentPolls = last === undefined ? follower.silentPolls + 1 : 0;
+      if (follower.pollsSinceEnd !== null) follower.pollsSinceEnd += 1;
+      if (last === undefined) continue;
+      follower.afterSeq = last.seq;
+      follower.inbox.push(...added);
+    }
+    await checkEnds(polled.filter(({ silentPolls }) => silentPolls % pollsPerCheck === 1));
+    for (const follower of polled) follower.wake();
+  }
+
+  async function recordFollowers(polled: readonly Follower[]): Promise<void> {
+    const due = polled.filter((follower) => follower.polls++ % pollsPerCheck === 0);
+    if (due.length > 0) await rounds.recordFollowers(due.map(({ stream }) => stream));
+  }
+
+  async function checkEnds(silent: readonly Follower[]): Promise<void> {
+    const unended = silent.filter(({ pollsSinceEnd }) => pollsSinceEnd === null);
+    if (unended.length === 0) return;
+    const active = await rounds.listActive(unended.map(({ stream }) => stream));
+    for (const follower of unended) {
+      const stream = active.get(follower.stream.streamId);
+      if (stream?.isOpen) continue;
+      follower.pollsSinceEnd = 0;
+      follower.lastSeq = stream?.lastSeq ?? null;
+    }
+  }
+
+  const isWaitOver = ({ afterSeq, lastSeq, pollsSinceEnd }: Follower): boolean =>
+    (pollsSinceEnd ?? 0) > (lastSeq !== null && lastSeq > afterSeq ? pollsForMissingEvent : pollsAfterEnd);
+
+  return {
+    /**
+     * The events after `afterSeq`, as they are stored. Ends after the last event of the answer, or when `signal` is
+     * aborted. Ends without a last event if none can come: the events were deleted, or the writing process died.
+     */
+    async *follow(stream: StreamKey, afterSeq: number, signal: AbortSignal): AsyncGenerator<NumberedEvent> {
+      let changed = Promise.withResolvers<void>();
+      const follower: Follower = {
+        ...{ stream, afterSeq, inbox: [], polls: 0, silentPolls: 0, pollsSinceEnd: null, lastSeq: null },
+        wake: () => changed.resolve(),
+      };
+      followers.add(follower);
+      signal.addEventListener('abort', follower.wake, { once: true });
+      if (!isPolling) void pollUntilUnused();
+      try {
+        while (!signal.aborted) {
+          await changed.promise;
+          changed = Promise.withResolvers<void>();
+          for (const event of follower.inbox.splice(0)) {
+            yield event;
+            if (isLast(event)) return;
+          }
+          // The inbox of a slow reader may have filled again while it took these events.
+          if (follower.inbox.length === 0 && isWaitOver(follower)) return;
+        }
+      } finally {
+        followers.delete(follower);
+        signal.removeEventListener('abort', follower.wake);
+      }
+    },
+  };
+}
+
+/** What happens to an answer when its last reader disconnects. */
+export type OnDisconnect = 'continue' | 'cancel';
+
+/** Clients of Server-Sent Events reconnect after three seconds. */
+const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
+
+/**
+ * Aborts `signal` when an answer has no reader in any process. The check begins when the reader given to `readBy`
+ * disconnects, and ends with `stop`.
+ */
+export function watchReaders(
+  stream: StreamKey,
+  rounds: Pick<RoundsRepository, 'isFollowed'>,
+  logger: Pick<Logger, 'warn'>,
+  { graceSeconds, checkEveryMs } = defaultTiming,
+): { signal: AbortSignal; readBy(closed: AbortSignal): void; stop(): void } {
+  const abandoned = new AbortController();
+  const stopped = new AbortController();
+
+  async function abortWhenUnread(): Promise<void> {
+    await delay(graceSeconds * 1_000, undefined, { signal: stopped.signal });
+    for (;;) {
+      // An answer counts as read while the database cannot be asked.
+      const isFollowed = await rounds.isFollowed(stream, graceSeconds).catch((error: unknown) => {
+        logger.warn({ err: error }, 'looking up the readers of an answer failed');
+        return true;
+      });
+      if (!isFollowed) break;
+      await delay(checkEveryMs, undefined, { signal: stopped.signal });
+    }
+    abandoned.abort(appError('interrupted', { detail: 'The answer has no reader any more.' }));
+  }
+
+  return {
+    signal: abandoned.signal,
+    readBy(closed) {
+      // A delay rejects when the answer ends before the check does.
+      const onClosed = () => void abortWhenUnread().catch(() => undefined);
+      if (closed.aborted) onClosed();
+      else closed.addEventListener('abort', onClosed, { once: true, signal: stopped.signal });
+    },
+    stop: () => stopped.abort(),
+  };
+}
+
+const checkRightsEveryMs = 2_000;
+
+/**
+ * Checks the rights of a user until `stop`. Aborts `signal` when the account is disabled or deleted, or when the user
+ * has lost access to a team or the organization's administration and `onLoss` returns a reason.
+ */
+export function watchRights(
+  actor: Actor,
+  deps: {
+    findActor: () => Promise<Actor | null>;
+    onLoss: (now: Actor) => Promise<AppError | null>;
+    logger: Pick<Logger, 'warn'>;
+  },
+): { signal: AbortSignal; stop(): void } {
+  const { findActor, onLoss, logger } = deps;
+  const lost = new AbortController();
+  let held = actor;
+
+  async function check(): Promise<void> {
+    const now = await findActor();
+    const isReduced = now !== null && hasLostKeys(held, now);
+    const reason = now === null ? appError('account_disabled') : isReduced ? await onLoss(now) : null;
+    if (reason !== null) lost.abort(reason);
+    if (now !== null) held = now;
+  }
+
+  const timer = setInterval(() => {
+    check().catch((error: unknown) => {
+      // An expired session: the HTTP layer ends its streams itself.
+      if (error instanceof AppError) return;
+      logger.warn({ err: error }, 'checking the rights of a user failed');
+    });
+  }, checkRightsEveryMs);
+  return { signal: lost.signal, stop: () => clearInterval(timer) };
+}
