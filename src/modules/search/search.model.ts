@@ -14,20 +14,18 @@ export class DocumentNameWordModel extends model(
   ['orgId', 'documentId', 'word'],
 ) {}
 
-/** A document whose name may be what is looked for. */
 export const nameCandidate = shape({
   documentId: uuid(),
   ...pick(DocumentModel, 'name', 'nameKey', 'updatedAt').columns,
 });
 export type NameCandidate = Row<typeof nameCandidate>;
 
-/** Where a passage stands. */
-export type PassagePlace = Pick<PassageHit, 'documentId' | 'generation' | 'chunkIndex'>;
+export type PassagePosition = Pick<PassageHit, 'documentId' | 'generation' | 'chunkIndex'>;
 
-/** A document as a search shows it. */
+/** A document in search results. */
 export const searchRow = shape({
   ...pick(DocumentModel, 'id', 'name', 'sourceFormat', 'createdBy', 'createdAt', 'updatedAt').columns,
-  /** The folders of it that the caller may read. */
+  /** Folders of the document that the caller may read. */
   folderIds: uuidArray(),
   charCount: integer(),
   pageCount: integer().nullable(),
@@ -39,5 +37,5 @@ export type SearchRow = Row<typeof searchRow>;
 export const passageText = pick(ChunkModel, 'documentId', 'generation', 'chunkIndex', 'content');
 export type PassageText = Row<typeof passageText>;
 
-/** `preview` is safe to show as HTML. */
+/** `preview` is safe HTML. */
 export type SearchHit = Omit<SearchRow, 'beginning'> & { preview: string; rank: number };

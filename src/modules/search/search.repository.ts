@@ -1,18 +1,119 @@
 import type { Knex } from 'knex';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
-import { rows } from '#src/adapters/postgres/shapes.ts';
-import type { Actor } from '#src/domain/access/visibility.ts';
+import { integer, text } from '#src/adapters/postgres/columns.ts';
+import { isNarrow, openedCounts, openedDocuments, openedHashes } from '#src/adapters/postgres/opened-documents.ts';
+import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/readable.ts';
+import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
+import { rows, type Shape, shape } from '#src/adapters/postgres/shapes.ts';
+import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { maxRanked, type WantedName } from '#src/domain/retrieval/search-ranking.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
-import { type PassagePlace, type PassageText, passageText, type SearchRow, searchRow } from './search.model.ts';
+import {
+  type NameCandidate,
+  nameCandidate,
+  type PassagePosition,
+  type PassageText,
+  passageText,
+  type SearchRow,
+  searchRow,
+} from './search.model.ts';
 
-/** Some more than is shown: there may be spaces. */
+/** Up to this many readable documents, all their names are compared: the word index would mostly find unreadable ones. */
+const maxComparedNames = 300;
+/** Maximum of candidates by prefix, and of candidates by typo. */
+const maxOtherCandidates = 250;
+/** Maximum of candidates with the rarest word of a query of several words; some of them contain the other words, too. */
+const maxWithRarest = 1_000;
+
+const timeoutMs = 10_000;
+
+const prepared = shape({ key: text(), opened: integer(), stored: integer() });
+
+const columns = 'd.id as document_id, d.name, d.name_key, d.updated_at';
+
+/** Sorts after all texts with this prefix, in byte order. */
+const endOf = (text: string) => `${text}\u{10ffff}`;
+
+/** Readable documents with the words, newest first per word. Unreadable documents do not count for the limit. */
+const withWords = (condition: string, limit: number, isNarrow: boolean) => `
+  (select readable.*
+   from document_name_words w
+   cross join lateral (
+     select ${columns} from documents d where d.id = w.document_id and ${isReadable} limit 1
+   ) readable
+   where w.org_id = :orgId and ${condition}
+     ${isNarrow ? 'and (w.document_id in (select id from opened)) is true' : ''}
+   order by w.word, w.document_id desc
+   limit ${limit})`;
+
+const beginsWith = (word: string) => `w.word >= ${word} and w.word < ${word} || :last::text`;
+
+/** More than is shown, because white space is collapsed. */
 const beginningCharacters = 400;
 
-export type SearchRepository = ReturnType<typeof createSearchRepository>;
-
 export function createSearchRepository(db: Knex) {
+  function ask<S extends Shape>(actor: Actor, source: S, sql: string, values: Record<string, unknown>) {
+    const readable = readableValues({ orgId: actor.orgId, acl: keysOf(actor) });
+    return rowsWithin(timeoutMs, db, source, sql, { ...readable, last: endOf(''), ...values });
+  }
+
   return {
-    /** Those of the documents that the caller may read now, in no order. */
+    /**
+     * Normalizes a query for names. `readsFew`: the caller can read so few documents that all are candidates. `readsPart`: a
+     * small part, so that queries should filter by document id.
+     */
+    async prepareNames(actor: Actor, asked: string): Promise<{ key: string; readsFew: boolean; readsPart: boolean }> {
+      const [row = { key: '', opened: 0, stored: 0 }] = await ask(
+        actor,
+        prepared,
+        `select name_key(:asked::text) as key, counts.* from (${openedCounts}) counts`,
+        { asked },
+      );
+      return { key: row.key, readsFew: row.opened <= maxComparedNames, readsPart: isNarrow(row) };
+    },
+
+    listReadableNames(actor: Actor): Promise<NameCandidate[]> {
+      return ask(actor, nameCandidate, `select ${columns} from documents d where ${isReadable}`, {});
+    },
+
+    /**
+     * Candidates whose names begin with the query, contain its rarest word, or contain a typo of a word. Limited for frequent
+     * words: alphabetically first words, newest documents of each.
+     */
+    listNameCandidates(actor: Actor, { key, words }: WantedName, readsPart: boolean): Promise<NameCandidate[]> {
+      return ask(
+        actor,
+        nameCandidate,
+        `with opened as materialized (${openedDocuments}),
+         rarest as materialized (
+           select word from unnest(:words::text[]) as q (word)
+           cross join lateral (
+             select count(*) as names from (
+               select from document_name_words w where w.org_id = :orgId and ${beginsWith('q.word')}
+               limit ${maxWithRarest + 1}
+             ) counted
+           ) counts
+           -- Of equally frequent words the longest one is the most selective.
+           order by names, length(word) desc, word
+           limit 1
+         )
+         (select ${columns} from documents d
+          where ${isReadable} and d.id = any (array(
+            select n.id from documents n
+            where n.org_id = :orgId and n.name_key >= :key and n.name_key < :key || :last::text
+              -- A hash lookup instead of a join, so that the index is read in order and only up to the limit.
+              and (n.acl_hash in (${openedHashes})) is true
+            order by n.name_key
+            limit ${maxOtherCandidates}
+          )))
+         union all
+         ${withWords(beginsWith('(select word from rarest)'), words.length > 1 ? maxWithRarest : maxRanked, readsPart)}
+         union all
+         ${withWords('w.word = any (:typos::text[])', maxOtherCandidates, readsPart)}`,
+        { key, words: words.map(({ word }) => word), typos: words.flatMap(({ typos }) => [...typos]) },
+      );
+    },
+
+    /** @returns those of the documents that the caller may read, in no particular order */
     async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchRow[]> {
       const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
@@ -32,18 +133,18 @@ export function createSearchRepository(db: Knex) {
       return rows(db, searchRow, found);
     },
 
-    /** Those of the passages that the caller may read now and that are of their document's active generation. */
-    async loadPassages(actor: Actor, places: readonly PassagePlace[]): Promise<PassageText[]> {
-      if (places.length === 0) return [];
+    /** @returns those of the passages that the caller may read and that belong to the active generation */
+    async loadPassages(actor: Actor, positions: readonly PassagePosition[]): Promise<PassageText[]> {
+      if (positions.length === 0) return [];
       const passages = readableBy(db('documents as d'), actor, 'd')
         .joinRaw(
-          `join unnest(?::uuid[], ?::integer[], ?::integer[]) as place (document_id, generation, chunk_index)
-             on place.document_id = d.id and place.generation = d.active_generation
-           join chunks c on c.document_id = d.id and c.generation = d.active_generation and c.chunk_index = place.chunk_index`,
+          `join unnest(?::uuid[], ?::integer[], ?::integer[]) as wanted (document_id, generation, chunk_index)
+             on wanted.document_id = d.id and wanted.generation = d.active_generation
+           join chunks c on c.document_id = d.id and c.generation = d.active_generation and c.chunk_index = wanted.chunk_index`,
           [
-            places.map(({ documentId }) => documentId),
-            places.map(({ generation }) => generation),
-            places.map(({ chunkIndex }) => chunkIndex),
+            positions.map(({ documentId }) => documentId),
+            positions.map(({ generation }) => generation),
+            positions.map(({ chunkIndex }) => chunkIndex),
           ],
         )
         .select('c.documentId', 'c.generation', 'c.chunkIndex', 'c.content');

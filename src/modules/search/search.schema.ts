@@ -8,7 +8,7 @@ export const searchDocumentsQuery = z.strictObject({
   q: z
     .string()
     .max(200)
-    .describe('Words of names and texts; all of a phrase in quotes has to be there. A blank one finds nothing.'),
+    .describe('Words in names and texts; put a phrase in quotes to require it. A blank query finds nothing.'),
   limit: integerField({ min: 1, max: 50 }).default(20),
   offset: integerField({ min: 0, max: 1_000_000 }).default(0),
 });
@@ -17,19 +17,19 @@ export const searchItemSchema = z
   .strictObject({
     id: idField,
     name: z.string(),
-    folder_ids: z.array(idField).describe('The folders that you may read.'),
-    source_format: z.string().describe('As of the document.'),
+    folder_ids: z.array(idField).describe('Folders of the document that you may read.'),
+    source_format: z.string().describe('As in the document.'),
     content_preview: z
       .string()
       .describe(
-        'HTML: the passage that was found, its words in `<mark>` and all else escaped; the beginning of the text where only the name was found; empty before the first ingestion.',
+        'HTML: the matching passage with its matches in `<mark>` and everything else escaped; the beginning of the text if only the name matches; empty before the first ingestion.',
       ),
     char_count: z.int(),
     page_count: z.int(),
     rank: z
       .number()
       .describe(
-        'Falls along the list; to be compared within one answer. 5 and more: the name is what was asked for. 2 to 4: it begins so, or has each word. Less: found in the text, or by a name with a typo.',
+        'Descending; comparable within one response. 5 and more: the name matches exactly. 2 to 4: the name matches by prefix or contains each word. Less: the text matches, or the name with a typo.',
       ),
     created_by: idField,
     created_at: z.iso.datetime(),
@@ -40,7 +40,7 @@ export const searchItemSchema = z
 export const searchResultSchema = z
   .strictObject({
     items: z.array(searchItemSchema),
-    total: z.int().describe(`How many were found; the best ${maxRanked.toLocaleString('en')} at most are.`),
+    total: z.int().describe(`Number of matches, at most ${maxRanked.toLocaleString('en')}.`),
     query: z.string(),
   })
   .meta({ id: 'SearchResult' });

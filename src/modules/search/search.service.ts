@@ -1,55 +1,121 @@
 import type { Knex } from 'knex';
 import type { Actor } from '#src/domain/access/visibility.ts';
+import { fileExtension } from '#src/domain/documents/formats.ts';
 import { beginningOf, markedPassage } from '#src/domain/retrieval/search-preview.ts';
-import { rankDocuments } from '#src/domain/retrieval/search-ranking.ts';
-import type { AnalyzeText } from '#src/domain/text/words.ts';
-import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
+import {
+  type FoundText,
+  matchName,
+  type NameMatch,
+  rankDocuments,
+  wantedName,
+} from '#src/domain/retrieval/search-ranking.ts';
+import { type AnalyzeText, contentStems, hasPhrase, quotedPhrases, type Term } from '#src/domain/text/words.ts';
+import type { PassageHit, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { FairQueue } from '#src/ports/limits.ts';
-import { createNameSearch } from './name-search.ts';
-import { createNamesRepository } from './names.repository.ts';
-import type { PassagePlace, SearchHit } from './search.model.ts';
+import type { PassagePosition, SearchHit } from './search.model.ts';
 import { createSearchRepository } from './search.repository.ts';
-import { readQuery, type SearchQuery } from './search-query.ts';
-import { createTextSearch, placeOf } from './text-search.ts';
+
+/** Passages whose texts are checked for the query as a phrase; for quoted phrases more of them. */
+const passagesChecked = { words: 60, phrase: 200 };
+
+type SearchQuery = {
+  text: string;
+  /** All words, in order. */
+  terms: readonly Term[];
+  /** Stems of the content words. */
+  stems: ReadonlySet<string>;
+  /** Quoted phrases. */
+  phrases: readonly (readonly Term[])[];
+};
+
+type NameHit = { updatedAt: Date; match: NameMatch };
+/** The passages of a document that contain query words, best first. */
+type TextHit = { updatedAt: Date; text: FoundText; passages: readonly PassagePosition[] };
+type RatedPassage = PassageHit & Pick<FoundText, 'coverage'>;
 
 export type SearchService = ReturnType<typeof createSearchService>;
 
-/** Finds documents by their names and by their texts, in one order. */
+/** Searches documents by name and by text, and merges both into one ranking. */
 export function createSearchService(deps: {
   db: Knex;
   retrieval: Pick<RetrievalService, 'searchPassages'>;
   analyze: AnalyzeText;
-  /** Searches leave connections of the database for the others. */
+  /** Limits concurrent searches, so that other requests get database connections. */
   inTurn: FairQueue;
 }) {
-  const { db, analyze, inTurn } = deps;
+  const { db, retrieval, analyze, inTurn } = deps;
   const repository = createSearchRepository(db);
-  const findNames = createNameSearch({ names: createNamesRepository(db), analyze });
-  const findTexts = createTextSearch({ ...deps, repository });
 
-  /** What is shown of each document's text, where one of its words is asked for: of the first passage that has any. */
-  async function previewsOf(actor: Actor, query: SearchQuery, places: readonly PassagePlace[]) {
-    const wantedAs = stemsAskedFor(query, analyze);
-    const passages = await repository.loadPassages(actor, places);
-    const contents = new Map(passages.map((passage) => [placeOf(passage), passage.content]));
+  async function findNames(actor: Actor, query: SearchQuery): Promise<Map<string, NameHit>> {
+    const { key, readsFew, readsPart } = await repository.prepareNames(actor, query.text);
+    const wanted = wantedName(key);
+    if (wanted.words.length === 0) return new Map();
+    const candidates = await (readsFew
+      ? repository.listReadableNames(actor)
+      : repository.listNameCandidates(actor, wanted, readsPart));
+    return new Map(
+      candidates.flatMap(({ documentId, name, nameKey, updatedAt }): [string, NameHit][] => {
+        const match = matchName(wanted, { key: nameKey, extension: fileExtension(name) });
+        if (match === null) return [];
+        const words = query.phrases.length === 0 ? [] : analyze(name);
+        return query.phrases.every((phrase) => hasPhrase(words, phrase)) ? [[documentId, { updatedAt, match }]] : [];
+      }),
+    );
+  }
+
+  async function findTexts(actor: Actor, query: SearchQuery): Promise<Map<string, TextHit>> {
+    const hits = await retrieval.searchPassages(actor, query.text);
+    const withPhrases = await findPhrases(actor, hits, query);
+    const passages = hits.flatMap((hit): RatedPassage[] => {
+      if (withPhrases.has(positionKey(hit))) return [{ ...hit, coverage: 'phrase' }];
+      if (query.phrases.length > 0) return [];
+      return [{ ...hit, coverage: hit.termCount === query.stems.size ? 'all' : 'some' }];
+    });
+    const byDocument = Array.from(Map.groupBy(passages, ({ documentId }) => documentId).values(), bestFirst);
+    return new Map(
+      byDocument.flatMap((own) => (own[0] === undefined ? [] : [[own[0].documentId, textHit(own[0], own)]])),
+    );
+  }
+
+  /** @returns the keys of those passages that contain all quoted phrases, or the whole query if it has none */
+  async function findPhrases(actor: Actor, hits: readonly PassageHit[], query: SearchQuery): Promise<Set<string>> {
+    const isQuoted = query.phrases.length > 0;
+    const phrases = isQuoted ? query.phrases : [query.terms];
+    if (!isQuoted && query.terms.length < 2) return new Set();
+    const first = hits
+      .toSorted((a, b) => b.termCount - a.termCount || b.score - a.score)
+      .slice(0, isQuoted ? passagesChecked.phrase : passagesChecked.words);
+    const passages = await repository.loadPassages(actor, first);
+    const matching = passages.filter(({ content }) => {
+      const text = analyze(content);
+      return phrases.every((phrase) => hasPhrase(text, phrase));
+    });
+    return new Set(matching.map(positionKey));
+  }
+
+  /** @returns the preview of each document's first passage that contains a query word */
+  async function previewsOf(actor: Actor, query: SearchQuery, positions: readonly PassagePosition[]) {
+    const matchedStem = stemMatcher(query, analyze);
+    const passages = await repository.loadPassages(actor, positions);
+    const contents = new Map(passages.map((passage) => [positionKey(passage), passage.content]));
     const previews = new Map<string, string>();
-    for (const place of places) {
-      if (previews.has(place.documentId)) continue;
-      const preview = markedPassage(contents.get(placeOf(place)) ?? '', wantedAs);
-      if (preview !== null) previews.set(place.documentId, preview);
+    for (const position of positions) {
+      if (previews.has(position.documentId)) continue;
+      const preview = markedPassage(contents.get(positionKey(position)) ?? '', matchedStem);
+      if (preview !== null) previews.set(position.documentId, preview);
     }
     return previews;
   }
 
   return {
-    /** The best five hundred at most are found. Throws `service_unavailable` when it takes too long. */
+    /** Finds at most the best five hundred documents. Throws `service_unavailable` on timeout. */
     async search(
       actor: Actor,
       text: string,
       { limit, offset }: { limit: number; offset: number },
     ): Promise<{ items: SearchHit[]; total: number }> {
       if (text.trim() === '') return { items: [], total: 0 };
-      const query = readQuery(text, analyze);
+      const query = parseQuery(text, analyze);
       const [names, texts] = await Promise.all([
         inTurn(actor.orgId, () => findNames(actor, query)),
         findTexts(actor, query),
@@ -63,8 +129,11 @@ export function createSearchService(deps: {
       );
       const page = ranked.slice(offset, offset + limit);
       const ids = page.map(({ documentId }) => documentId);
-      const places = ids.flatMap((id) => texts.get(id)?.passages ?? []);
-      const [rows, previews] = await Promise.all([repository.loadRows(actor, ids), previewsOf(actor, query, places)]);
+      const positions = ids.flatMap((id) => texts.get(id)?.passages ?? []);
+      const [rows, previews] = await Promise.all([
+        repository.loadRows(actor, ids),
+        previewsOf(actor, query, positions),
+      ]);
       const rowOf = new Map(rows.map((row) => [row.id, row]));
       const items = page.flatMap(({ documentId, rank }): SearchHit[] => {
         const row = rowOf.get(documentId);
@@ -77,8 +146,32 @@ export function createSearchService(deps: {
   };
 }
 
-/** Each different word is looked at once. */
-function stemsAskedFor({ stems }: SearchQuery, analyze: AnalyzeText): (word: string) => string | undefined {
+function parseQuery(text: string, analyze: AnalyzeText): SearchQuery {
+  const terms = analyze(text);
+  return {
+    text,
+    terms,
+    stems: new Set(contentStems(terms)),
+    phrases: quotedPhrases(text).map((phrase) => analyze(phrase)),
+  };
+}
+
+function textHit({ updatedAt, score, coverage }: RatedPassage, passages: readonly RatedPassage[]): TextHit {
+  return { updatedAt, text: { score, coverage }, passages };
+}
+
+const coverageOrder = { phrase: 2, all: 1, some: 0 };
+
+function bestFirst(passages: readonly RatedPassage[]): RatedPassage[] {
+  return passages.toSorted((a, b) => coverageOrder[b.coverage] - coverageOrder[a.coverage] || b.score - a.score);
+}
+
+function positionKey({ documentId, generation, chunkIndex }: PassagePosition): string {
+  return `${documentId} ${generation} ${chunkIndex}`;
+}
+
+/** Returns a function that maps a word to the query stem it matches. Caches, because texts repeat words. */
+function stemMatcher({ stems }: SearchQuery, analyze: AnalyzeText): (word: string) => string | undefined {
   const known = new Map<string, string | undefined>();
   return (word) => {
     if (!known.has(word)) {

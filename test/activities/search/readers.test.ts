@@ -44,7 +44,7 @@ const query = fc
   .tuple(fc.array(queryWord, { minLength: 1, maxLength: 4 }), fc.boolean())
   .map(([chosen, isQuoted]) => (isQuoted ? `"${chosen.join(' ')}"` : chosen.join(' ')));
 
-describe('a search by different readers', () => {
+describe('search by users with different access', () => {
   let db: Knex;
   let service: SearchService;
   let drop: () => Promise<void>;
@@ -72,7 +72,7 @@ describe('a search by different readers', () => {
 
   const search = (actor: Actor, q: string) => service.search(actor, q, { limit: 50, offset: 0 });
 
-  it('shows nothing of what may not be read, and counts none of it', async () => {
+  it('neither returns nor counts unreadable documents', async () => {
     await fc.assert(
       fc.asyncProperty(documents, query, fc.constantFrom('ada', 'bob'), async (made, q, name) => {
         const [one, other] = [await addOrganization(db), await addOrganization(db)];
@@ -126,7 +126,7 @@ describe('a search by different readers', () => {
     );
   }
 
-  it('finds the same by the index, whether many or few of many may be read, as where a few are compared', async () => {
+  it('returns the same from the index, for users who can read many or few documents, as by comparing all names', async () => {
     const organization = await addOrganization(db);
     const actor: Actor = {
       ...{ userId: 'ada', orgId: organization.orgId, isOrgAdmin: false },

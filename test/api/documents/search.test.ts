@@ -36,7 +36,7 @@ describe('GET /documents/search', () => {
     ada = await api.signUp('Ada');
   });
 
-  it('200: finds names by a part, a beginning, a typo, and without accents or case', async () => {
+  it('200: finds names by a word, a prefix, a typo, and regardless of accents and case', async () => {
     for (const name of ['Annual_Report-2024.PDF', 'Отчёт за март', '测试报告', 'Ängström notes', '100%_a\\b', 'Plan']) {
       await store(ada, name);
     }
@@ -63,7 +63,7 @@ describe('GET /documents/search', () => {
     for (const q of ['%', '_', '\\', '%%%', 'x%y', '2025', 'annual budget']) expect(await found(q), q).deep.equal([]);
   });
 
-  it('200: finds a phrase on page 37 of a PDF of 100 pages, and shows it', async () => {
+  it('200: finds a phrase on page 37 of a PDF of 100 pages and shows it in the preview', async () => {
     await ingestText(ada, 'Heron.md', 'Herons are birds. They build in reeds, and a nest is not quiet.');
     const phrase = 'the heron builds a quiet nest in the reeds';
     const { body } = await ada.upload('/documents', { name: 'long.pdf', content: await pdfWith(phrase, 37, 100) }, 201);
@@ -81,7 +81,7 @@ describe('GET /documents/search', () => {
     expect((await search(ada, '"quiet heron"')).total).equal(0);
   });
 
-  it('200: puts the name before the text, both before one, and a typo in a name below a text', async () => {
+  it('200: ranks a name and text match first, then a name match, a text match and a name with a typo', async () => {
     await ingestText(ada, 'Full.md', 'The contract binds. A contract ends when both sides end the contract.');
     await ingestText(ada, 'Contrast.md', 'Light and dark.');
     await ingestText(ada, 'Old contract.md', 'Signed long ago.');
@@ -100,7 +100,7 @@ describe('GET /documents/search', () => {
     expect(result.query).equal('contract');
   });
 
-  it('200: shows the passage as HTML that is safe, the beginning where only the name fits, nothing before ingestion', async () => {
+  it('200: returns an escaped HTML preview: the matching passage, the beginning for a name match, empty before ingestion', async () => {
     await ingestText(ada, 'Risky.md', 'A `<script>` that was signing & "signed" contracts.');
     await store(ada, 'Risky too.md');
     const { items } = await search(ada, 'sign');
@@ -114,7 +114,7 @@ describe('GET /documents/search', () => {
     expect([stored?.content_preview, stored?.char_count, stored?.page_count]).deep.equal(['', 0, 0]);
   });
 
-  it('200: gives every document once over the pages, and no more beyond them', async () => {
+  it('200: returns every document exactly once across the pages, and nothing beyond the last page', async () => {
     for (let place = 0; place < 7; place += 1) await store(ada, `Page ${place}.txt`);
     const whole = await search(ada, 'page');
     expect(whole.total).equal(7);
@@ -127,14 +127,14 @@ describe('GET /documents/search', () => {
     expect(namesOf(whole)[0]).equal('Page 6.txt');
   });
 
-  it('200: nothing for a blank query, for marks only, for words without meaning', async () => {
+  it('200: returns nothing for a blank query, punctuation or stop words', async () => {
     await store(ada, 'Plan.txt');
     for (const q of ['', '   ', '\t', '?!', '""', 'zzz']) {
       expect(await search(ada, q), q).deep.equal({ items: [], total: 0, query: q });
     }
   });
 
-  it('200: 200 characters of different words, or of the same one', async () => {
+  it('200: accepts 200 characters of different words, or of one repeated word', async () => {
     await ingestText(ada, 'Words.md', 'An apple and a pear.');
     const different = Array.from({ length: 60 }, (_, place) => `w${place}`)
       .join(' ')
@@ -143,7 +143,7 @@ describe('GET /documents/search', () => {
     expect(namesOf(await search(ada, 'apple '.repeat(33)))).deep.equal(['Words.md']);
   });
 
-  it('200: what is renamed, moved out of reach or deleted is so at once', async () => {
+  it('200: reflects a rename, a lost permission and a deletion immediately', async () => {
     const bob = await signUpColleague(api, ada, 'Bob');
     const teamId = await createTeam(ada, [bob]);
     const roots = (await ada.get('/folders', 200)).body as { id: string; system_role: string; team_id?: string }[];
@@ -168,7 +168,7 @@ describe('GET /documents/search', () => {
     await api.anonymous.get('/documents/search?q=a', 401);
   });
 
-  it('422: without a query, for more than 200 characters, and for a page that cannot be', async () => {
+  it('422: rejects a missing query, more than 200 characters, and an invalid page', async () => {
     for (const [query, path] of [
       ['', 'q'],
       [`q=${'a'.repeat(201)}`, 'q'],
