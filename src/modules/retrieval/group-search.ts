@@ -1,20 +1,25 @@
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { mergeGroups } from '#src/domain/retrieval/fusion.ts';
+import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/fusion.ts';
 import { appError } from '#src/errors.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import { type Answer, confirm, groupsOf, join } from './answers.ts';
 import { createLegSearch, type Leg, type LegSearchDeps } from './leg-search.ts';
 import type { Candidate, RetrievalDegradation } from './retrieval.model.ts';
 import type { RetrievalRepository } from './retrieval.repository.ts';
 import { chooseOwnSearches, planSearches, type Search } from './search-plan.ts';
 
-/** How many merged hits are loaded, for a reranker and for the final choice. */
+/** Merged hits that are loaded, for the reranker and the final selection. */
 const candidateCount = 50;
-/** How many times its limit a vector search is asked for, as long as too many of the hits are of the past. */
+/** Factors of the limit of a vector search, tried in order while too many hits are outdated. */
 const depths = [1, 8, 64];
 const deepestSearch = 4_000;
-/** More than the transaction takes that brings a document to another group, from the change to the commit. */
+/** Longer than a transaction that moves a document to another group. */
 const changeSeconds = 1;
+
+/** Hits of a leg, and those that Postgres confirms: readable, in the active generation, and of the searched settings. */
+type Answer = Leg & { found: readonly LegHit[]; confirmed: readonly ConfirmedHit[] };
+
+/** `rrfK` is the fusion constant of the hit's document. */
+type ConfirmedHit = LegHit & { rrfK: number };
 
 export type GroupQuery = {
   query: string;
@@ -23,14 +28,14 @@ export type GroupQuery = {
   signal: AbortSignal;
 };
 
-/** Searches documents of mixed configurations, each group of them by its own settings, into one order. */
+/** Searches document groups by their own settings and merges the hits into one ranking. */
 export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalRepository }) {
   const { repository } = deps;
   const startLegs = createLegSearch(deps);
 
   /**
-   * The best hits of all groups, best first. A leg that cannot answer is left out, and the reason given; when none
-   * can, this throws `service_unavailable`.
+   * @returns the best hits of all groups, best first. A leg that cannot answer is skipped and reported as a degradation.
+   * @throws `service_unavailable` if no leg can answer
    */
   return async (
     actor: Actor,
@@ -42,14 +47,14 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
     async function ask(asked: readonly Leg[]): Promise<Answer[]> {
       const found = await Promise.all(asked.map((leg) => legs.search(leg)));
       const isSilent = asked.length > 0 && found.every((hits) => hits === null);
-      if (isSilent && asked[0]?.onlyDocumentIds === undefined) throw nothingAnswers(legs.degradations());
+      if (isSilent && asked[0]?.onlyDocumentIds === undefined) throw noLegAnswered(legs.degradations());
       const ids = new Set(found.flatMap((hits) => hits?.map(({ id }) => id) ?? []));
       const signatures = await repository.findSignatures(actor, [...ids]);
       return asked.map((leg, index) => confirm(leg, found[index] ?? [], signatures));
     }
 
-    /** One that went from a group to another between their searches was found in neither. */
-    async function askOfChanged(own: ReadonlySet<string>, depth: number, sinceMs: number): Promise<Answer[]> {
+    /** Searches recently changed documents again: one that moved to another group meanwhile may have been missed by both. */
+    async function askChanged(own: ReadonlySet<string>, depth: number, sinceMs: number): Promise<Answer[]> {
       const seconds = (performance.now() - sinceMs) / 1_000 + changeSeconds;
       const onlyDocumentIds = await repository.listChanged(documents, seconds);
       if (onlyDocumentIds.length === 0) return [];
@@ -57,20 +62,20 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
       return ask(legsOf(planSearches(groups, own), depth).map((leg) => ({ ...leg, onlyDocumentIds })));
     }
 
-    async function search(depth: number): Promise<{ candidates: Candidate[]; lacksSome: boolean }> {
+    async function search(depth: number): Promise<{ candidates: Candidate[]; isIncomplete: boolean }> {
       const beganMs = performance.now();
       const groups = await repository.listGroups(documents);
       const own = await chooseOwnSearches(groups, () => repository.countReadable(documents));
       const answers = await ask(legsOf(planSearches(groups, own), depth));
-      const again = await askOfChanged(own, depth, beganMs);
-      const isFirstLook = depth === 1 && again.length === 0;
+      const again = await askChanged(own, depth, beganMs);
+      const isFirstSearch = depth === 1 && again.length === 0;
       const merged = mergeGroups(groupsOf(join([...answers, ...again])), candidateCount);
       const ids = [...new Set(merged.map(({ id }) => id))];
       const loaded = new Map((await repository.loadReadable(actor, ids)).map((chunk) => [chunk.chunkId, chunk]));
       return {
         candidates: ids.flatMap((id) => loaded.get(id) ?? []),
-        // What was taken away since it was confirmed, or what a store that is behind gave, may have kept others out.
-        lacksSome: loaded.size < ids.length || answers.some(isFirstLook ? hasLostSome : couldHaveMore),
+        // Hits that were revoked meanwhile, or outdated hits of the vector store, may have displaced others.
+        isIncomplete: loaded.size < ids.length || answers.some(isFirstSearch ? hasLostHits : couldHaveMore),
       };
     }
 
@@ -78,7 +83,7 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
     for (const depth of depths) {
       const found = await search(depth);
       candidates = found.candidates;
-      if (!found.lacksSome) break;
+      if (!found.isIncomplete) break;
     }
     return { candidates, degradations: legs.degradations() };
   };
@@ -93,23 +98,23 @@ function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentId
   };
 }
 
-/** Words first: they need not wait for an embedding. */
+/** BM25 legs come first, because they need no embedding. */
 function legsOf(searches: readonly Search[], depth: number): Leg[] {
   const words = searches.filter(({ settings }) => settings.mode !== 'vector');
-  const meaning = searches.filter(({ settings }) => settings.mode !== 'word_match');
+  const semantic = searches.filter(({ settings }) => settings.mode !== 'word_match');
   return [
     ...words.map((search): Leg => {
       const limit = search.settings.wordMatchLimit;
       return { search, kind: 'words', limit, asked: limit };
     }),
-    ...meaning.map((search): Leg => {
+    ...semantic.map((search): Leg => {
       const limit = search.settings.vectorLimit;
       return { search, kind: 'vectors', limit, asked: Math.min(depth * limit, deepestSearch) };
     }),
   ];
 }
 
-function hasLostSome({ found, confirmed }: Answer): boolean {
+function hasLostHits({ found, confirmed }: Answer): boolean {
   return confirmed.length < found.length;
 }
 
@@ -117,11 +122,48 @@ function couldHaveMore({ kind, limit, asked, found, confirmed }: Answer): boolea
   return kind === 'vectors' && asked < deepestSearch && found.length === asked && confirmed.length < limit;
 }
 
-function nothingAnswers(degradations: readonly RetrievalDegradation[]) {
+function noLegAnswered(degradations: readonly RetrievalDegradation[]) {
   const reasons = new Set(degradations.map(({ reason }) => reason));
   const missing = reasons.has('embedder_unavailable') ? 'the embedding service' : 'the vector store';
   const why = reasons.has('word_search_unavailable')
-    ? 'The search by words takes too long, and nothing else answers.'
-    : `The documents are set to be found by their vectors only, and ${missing} does not answer.`;
-  return appError('service_unavailable', { detail: `${why} Ask again in a moment.` });
+    ? 'The word search timed out, and no other search is available.'
+    : `The documents are configured for vector search only, and ${missing} does not answer.`;
+  return appError('service_unavailable', { detail: `${why} Try again in a moment.` });
+}
+
+/** @param signatures by chunk id: the current group of each hit's document */
+function confirm(leg: Leg, found: readonly LegHit[], signatures: ReadonlyMap<string, string>): Answer {
+  const rrfKs = new Map(leg.search.groups.map(({ signature, settings }) => [signature, settings.rrfK]));
+  const confirmed = found.flatMap((hit): ConfirmedHit[] => {
+    const rrfK = rrfKs.get(signatures.get(hit.id) ?? '');
+    return rrfK === undefined ? [] : [{ ...hit, rrfK }];
+  });
+  return { ...leg, found, confirmed: confirmed.slice(0, leg.limit) };
+}
+
+/** Merges the answers of the second search into those of the first, each hit once. */
+function join(answers: readonly Answer[]): Answer[] {
+  const byLeg = Map.groupBy(answers, ({ search, kind }) => `${kind} ${search.key}`);
+  return Array.from(byLeg.values()).flatMap(([first, second]) => {
+    if (first === undefined || second === undefined) return first ?? [];
+    const hits = new Map([...first.confirmed, ...second.confirmed].map((hit) => [hit.id, hit]));
+    return { ...first, confirmed: [...hits.values()].sort(byScoreThenId).slice(0, first.limit) };
+  });
+}
+
+/** Hits of one search with the same fusion constant form a group. */
+function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {
+  const bySearch = Map.groupBy(answers, ({ search }) => search.key);
+  return Array.from(bySearch.values()).flatMap((legs) => {
+    const rrfKs = new Set(legs.flatMap(({ confirmed }) => confirmed.map(({ rrfK }) => rrfK)));
+    return Array.from(rrfKs, (rrfK) => ({
+      rrfK,
+      legs: new Map(legs.map((leg) => [nameOf(leg), leg.confirmed.filter((hit) => hit.rrfK === rrfK)])),
+    }));
+  });
+}
+
+/** Groups share the BM25 leg (one index) and the vector leg of one model, because their scores are comparable. */
+function nameOf({ search, kind }: Leg): string {
+  return kind === 'words' ? kind : `${kind} of ${search.embeddingModel}`;
 }

@@ -11,7 +11,7 @@ import type { RetrievalDegradation } from './retrieval.model.ts';
 import type { Search } from './search-plan.ts';
 import { createWordSearchRepository } from './word-search.repository.ts';
 
-/** One leg of a search, or of some documents of it, for `asked` hits, of which `limit` count. */
+/** One leg of a search, optionally restricted to some documents. `asked` hits are requested, `limit` of them used. */
 export type Leg = {
   search: Search;
   kind: 'words' | 'vectors';
@@ -28,16 +28,15 @@ export type LegSearchDeps = {
   models: Pick<ModelsService, 'queryPrefix'>;
   logger: Pick<Logger, 'warn'>;
   /**
-   * How many searches this process has running at once, in turns of organizations: those of many groups, or of many
-   * questions, leave connections of the database for the others. Words do not wait for vectors, whose store may not
-   * answer.
+   * Limits concurrent searches of this process; organizations take turns. Leaves database connections for other requests.
+   * Separate queues, because the vector store may not answer.
    */
   inTurn: Record<Leg['kind'], FairQueue>;
-  /** A person waits for the answer: rather words alone than a slow embedder, or a slow store. */
+  /** Timeout per leg: a user waits, so a search without a slow embedder or store is better. */
   timeoutMs?: number;
 };
 
-/** Searches the legs of one query, which is embedded once for each model that they need. */
+/** Searches the legs of one query. The query is embedded once per model. */
 export function createLegSearch(deps: LegSearchDeps) {
   const { db, vectors, embedders, analyze, models, logger, inTurn, timeoutMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);
@@ -46,11 +45,11 @@ export function createLegSearch(deps: LegSearchDeps) {
     const terms = [...new Set(contentStems(analyze(query)))];
     const queryVectors = new Map<string, Promise<Float32Array | null>>();
     const degradations = new Set<RetrievalDegradation['reason']>();
-    const patience = () => AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    const withTimeout = () => AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
 
-    function goOnWithout(reason: RetrievalDegradation['reason'], error: unknown): null {
+    function degrade(reason: RetrievalDegradation['reason'], error: unknown): null {
       signal.throwIfAborted();
-      logger.warn({ err: error, reason }, 'retrieval goes on with less');
+      logger.warn({ err: error, reason }, 'retrieval is degraded');
       degradations.add(reason);
       return null;
     }
@@ -58,11 +57,11 @@ export function createLegSearch(deps: LegSearchDeps) {
     async function embedQuery(model: string): Promise<Float32Array | null> {
       try {
         const text = `${await models.queryPrefix(model)}${query}`;
-        const [vector] = await embedders.of(model).embed([text], { signal: patience() });
+        const [vector] = await embedders.of(model).embed([text], { signal: withTimeout() });
         if (vector === undefined) throw appError('model_response_invalid', { detail: 'A vector is missing.' });
         return vector;
       } catch (error) {
-        return goOnWithout('embedder_unavailable', error);
+        return degrade('embedder_unavailable', error);
       }
     }
 
@@ -81,7 +80,7 @@ export function createLegSearch(deps: LegSearchDeps) {
     async function byWords(leg: Leg): Promise<LegHit[] | null> {
       const { search, asked: limit } = leg;
       signal.throwIfAborted();
-      // Nor is there time for another long search.
+      // A further word search would time out, too.
       if (degradations.has('word_search_unavailable')) return null;
       const readable = readableOf(leg);
       try {
@@ -89,7 +88,7 @@ export function createLegSearch(deps: LegSearchDeps) {
         return hits.map(({ chunkId, score }) => ({ id: chunkId, score }));
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
-        return goOnWithout('word_search_unavailable', error);
+        return degrade('word_search_unavailable', error);
       }
     }
 
@@ -97,11 +96,11 @@ export function createLegSearch(deps: LegSearchDeps) {
       const { search, asked: limit } = leg;
       const { embeddingModel: model, settings } = search;
       const vector = await queryVector(model);
-      // A second look at a store that has not answered would double the wait.
+      // Asking a store again that has not answered would double the wait.
       if (vector === null || degradations.has('vector_store_unavailable')) return null;
       const readable = readableOf(leg);
       const minSimilarity = settings.minVectorSimilarity;
-      const waiting = patience();
+      const waiting = withTimeout();
       try {
         const hits = await inTurn.vectors(readable.orgId, () =>
           vectors.search({ readable, model, vector, limit, minSimilarity, signal: waiting }),
@@ -109,15 +108,15 @@ export function createLegSearch(deps: LegSearchDeps) {
         return hits.map(({ chunkId, similarity }) => ({ id: chunkId, score: similarity }));
       } catch (error) {
         if (!(error instanceof AppError) && !waiting.aborted) throw error;
-        return goOnWithout('vector_store_unavailable', error);
+        return degrade('vector_store_unavailable', error);
       }
     }
 
     return {
-      /** Best first; null when the leg cannot answer, which `degradations` then gives a reason for. */
+      /** @returns hits, best first; null if the leg cannot answer, with the reason in `degradations` */
       search: (leg: Leg): Promise<LegHit[] | null> =>
         leg.kind === 'words' ? inTurn.words(documents.orgId, () => byWords(leg)) : byVectors(leg),
-      /** Each reason once. */
+      /** @returns each reason once */
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };
   };

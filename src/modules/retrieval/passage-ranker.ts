@@ -7,15 +7,14 @@ import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, Reranker } from '#src/ports/models.ts';
 
-/** Someone waits for the answer. */
 const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;
-/** Fifty passages and the answer fit into such a window. */
+/** A context window that fits fifty passages and the answer. */
 const listwiseWindow = 32_000;
-/** For a model with a smaller window, and for one that takes a second a passage. */
+/** For a model with a smaller context window, or one that needs a second per passage. */
 const fewPassages = 10;
-/** On the own machine a passage takes 25 to 50 ms of a core that answers others too. What comes behind is seldom used. */
+/** The packaged reranker takes 25 to 50 ms of CPU per passage; further passages are rarely used. */
 const localPassages = 24;
-/** Cross-encoders read up to 512 tokens; half of a passage hides the answer too often. A language model takes its time. */
+/** Cross-encoders read up to 512 tokens. A chat model gets less, to be faster. */
 const passageCharacters = { cross_encoder: 2_000, llm: 1_000 } as const;
 
 const rankingSchema = z.strictObject({ ranking: z.array(z.int()) });
@@ -28,9 +27,9 @@ export type RankablePassage = { documentName: string; pageNumber: number; conten
 
 export type PassageRanker = ReturnType<typeof createPassageRanker>;
 
-/** Orders passages by how well they answer a query, with the deployment's reranker or its chat model. */
+/** Reranks passages with the deployment's reranker or its chat model. */
 export function createPassageRanker(deps: {
-  /** At the reranker's address, and at the chat model's. */
+  /** Rerank endpoints of the reranker service and of the chat provider. */
   rerankers: { crossEncoder: Reranker; chatProvider: Reranker };
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'reranker' | 'chatModels' | 'find'>;
@@ -44,7 +43,7 @@ export function createPassageRanker(deps: {
     const judged = isLocal ? passages.slice(0, localPassages) : passages;
     const documents = judged.map((passage) => rankedText(passage, passageCharacters.cross_encoder));
     const scores = await rerankers.crossEncoder.rerank({ model, query, documents, signal });
-    // The packaged one was not trained for it.
+    // The packaged model was not trained for reranking.
     return isLocal ? byScoreAndRank(passages, scores) : byScore(passages, scores);
   }
 
@@ -78,17 +77,17 @@ export function createPassageRanker(deps: {
         { role: 'user', content: query },
       ],
       temperature: 0,
-      // Four tokens a number, with reserve.
+      // Four tokens per number, with a reserve.
       maxTokens: 32 + 8 * passages.length,
       responseSchema: { name: 'ranking', schema: z.toJSONSchema(rankingSchema) },
       signal,
     });
     const ranked = byRanking(passages, readRanking(text));
-    if (ranked === null) throw invalid('it does not name each passage once');
+    if (ranked === null) throw invalid('it does not name each passage exactly once');
     return ranked;
   }
 
-  /** Best first. Throws what the model's call threw, or `model_response_invalid`. */
+  /** @returns the passages, best first. Throws errors of the model, or `model_response_invalid`. */
   return <Passage extends RankablePassage>(type: RerankerType, of: Query<Passage>): Promise<Passage[]> => {
     const signal = AbortSignal.any([of.signal, AbortSignal.timeout(timeoutMs[type])]);
     return type === 'llm' ? byChatModel({ ...of, signal }) : byCrossEncoder({ ...of, signal });
@@ -103,10 +102,10 @@ function readRanking(text: string): number[] {
   try {
     return rankingSchema.parse(JSON.parse(text)).ranking;
   } catch {
-    throw invalid('it is not the JSON that was asked for');
+    throw invalid('it is not the requested JSON');
   }
 }
 
 function invalid(reason: string) {
-  return appError('model_response_invalid', { detail: `The ranking of the chat model cannot be used: ${reason}.` });
+  return appError('model_response_invalid', { detail: `The chat model returned an invalid ranking: ${reason}.` });
 }

@@ -5,17 +5,17 @@ import type { PassageHit } from './retrieval.model.ts';
 import { createWordSearchRepository, type WordSearchEffort } from './word-search.repository.ts';
 
 /**
- * Somebody types and waits, and asks again with the next letter: so much less is read of frequent words than for a
- * question that is answered once. What is beyond that is in older documents.
+ * Users search while they type, so less is read for frequent words than for a question. What is skipped is in older
+ * documents.
  */
 const effort: Partial<WordSearchEffort> = { postings: 500, furthest: 1_000, candidatesPerHit: 1, documents: 100 };
 const chunks = 1_000;
-/** Of rare words: then documents that have but the frequent ones are not looked for. */
+/** With this many hits of rare words, documents with only the frequent words are not searched. */
 const enough = 50;
-/** Five hundred documents, and what else the best of them say. */
+/** Five hundred documents, and further passages of the best of them. */
 const passages = 600;
 
-/** Best first; at most five hundred documents and some. */
+/** Finds passages by words, best first, in slightly more than five hundred documents at most. */
 export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
   const { searchPassages } = createWordSearchRepository(deps.db, effort);
 

@@ -2,28 +2,28 @@ import { bigint, double, integer, json, type Row, text, timestamp, uuid } from '
 import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
-/** A chunk that one of the legs found. `score` is the leg's own and only orders that leg. */
+/** A BM25 hit. Scores are only comparable within one search. */
 export const wordHit = shape({ chunkId: uuid(), score: double() });
 export type WordHit = Row<typeof wordHit>;
 
-/** A passage that was found by its words, as a place in its document; `termCount` of the query's terms are in it. */
+/** Position of a passage that contains `termCount` of the query's terms. */
 export const passageHit = shape({
   documentId: uuid(),
   generation: integer(),
   chunkIndex: integer(),
   score: double(),
   termCount: bigint(),
-  /** When its document was changed. */
+  /** Last change of the document. */
   updatedAt: timestamp(),
 });
 export type PassageHit = Row<typeof passageHit>;
 
-/** Documents that are looked for in the same way, by vectors of the same model. */
+/** Documents with the same retrieval settings and embedding model. */
 export const documentGroup = shape({
-  /** Of the settings and the model: no two groups have the same. */
+  /** Unique per settings and model. */
   signature: text(),
   settings: json<RagConfig['retrieval']>(),
-  /** The same as the documents' column has them. */
+  /** The settings as stored in the documents' column. */
   retrievalSettings: text(),
   embeddingModel: text(),
 });
@@ -38,7 +38,7 @@ const retrievedChunk = shape({
   pageNumber: integer(),
   content: text(),
   tokenCount: integer(),
-  /** Of its vector. */
+  /** Model of its vector. */
   embeddingModel: text(),
 });
 export type RetrievedChunk = Row<typeof retrievedChunk>;
@@ -51,11 +51,11 @@ export const candidate = shape({
 });
 export type Candidate = Row<typeof candidate>;
 
-/** With the number of chunks of its document. */
+/** A chunk with the number of chunks of its document. */
 export const chunkOfRun = shape({ ...retrievedChunk.columns, chunkCount: integer() });
 export type ChunkOfRun = Row<typeof chunkOfRun>;
 
-/** Why the answer rests on less than was asked for. */
+/** Why a search used fewer sources than configured. */
 export type RetrievalDegradation = {
   reason: 'embedder_unavailable' | 'vector_store_unavailable' | 'word_search_unavailable' | 'reranker_unavailable';
 };

@@ -14,14 +14,14 @@ import {
   documentGroup,
 } from './retrieval.model.ts';
 
-/** Settings end with a brace, so that it is clear where the model begins. */
+/** Unambiguous, because settings end with a brace. */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
 
-/** More are not looked for again: while that many change, a question is answered from what it found. */
-const changesLookedAt = 1_000;
+/** Maximum of changed documents that are searched again. */
+const maxChanged = 1_000;
 
-/** Of each group: who may read some of it mostly finds one of these, in a millisecond. */
-const documentsLookedAt = 500;
+/** Documents per group that are checked first; usually one of them is readable. */
+const documentsSampled = 500;
 
 const countOfGroup = shape({ signature: text(), documents: integer() });
 const signatureOfChunk = shape({ id: uuid(), signature: text() });
@@ -45,9 +45,9 @@ export function createRetrievalRepository(db: Knex) {
 
   return {
     /**
-     * The groups in which there is anything to read. The index is followed from one signature to the next, and some
-     * documents of each are looked at, so that this costs what there are groups, and not what there are documents; only
-     * where none of those may be read, all are asked, by their group or by the caller's keys.
+     * Lists the groups with readable documents. Skips through the index from one signature to the next (loose index scan) and
+     * checks a sample of each, so that the cost depends on the number of groups and not of documents. Only if no document of the
+     * sample is readable, all documents of the group are checked.
      */
     async listGroups(readable: ReadableDocuments): Promise<DocumentGroup[]> {
       const isActive = 'org_id = :orgId and active_generation is not null and deleted_at is null';
@@ -74,14 +74,14 @@ export function createRetrievalRepository(db: Knex) {
          select retrieval_settings, retrieval_settings::jsonb as settings, active_embedding_model as embedding_model,
                 ${signatureOf('s')}
          from signatures s
-         where exists (select from (${ofGroup} limit ${documentsLookedAt}) d where ${isReadable})
-           -- Counted, because the planner would look for just one in the order of the group.
+         where exists (select from (${ofGroup} limit ${documentsSampled}) d where ${isReadable})
+           -- A count, because the planner would scan for exists in the order of the group.
            or (select count(*) from (${ofGroup}) d where ${isReadable}) > 0`,
         readableValues(readable),
       );
     },
 
-    /** How many documents of each group may be read, by its signature. Reads them all. */
+    /** Counts readable documents by group signature. Reads them all. */
     async countReadable(readable: ReadableDocuments): Promise<Map<string, number>> {
       const counts = activeDocuments(readable)
         .select(db.raw(signatureOf('d')), db.raw('count(*)::integer as documents'))
@@ -89,24 +89,24 @@ export function createRetrievalRepository(db: Knex) {
       return new Map((await rows(db, countOfGroup, counts)).map((row) => [row.signature, row.documents]));
     },
 
-    /** Those that were changed within the last seconds, latest first: they may have come to another group meanwhile. */
+    /** @returns documents changed within the last seconds, latest first, because they may have moved to another group */
     async listChanged(readable: ReadableDocuments, withinSeconds: number): Promise<string[]> {
       const changed = activeDocuments(readable)
         .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])
         .orderBy('updatedAt', 'desc')
-        .limit(changesLookedAt)
+        .limit(maxChanged)
         .select('d.id');
       return (await rows(db, someId, changed)).map(({ id }) => id);
     },
 
-    /** Of those chunks that the actor may read now and that are in their document's active generation. */
+    /** @returns group signatures of those chunks that are readable and in the active generation, by chunk id */
     async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, string>> {
       if (chunkIds.length === 0) return new Map();
       const found = readableChunks(actor, chunkIds).select('c.id', db.raw(signatureOf('d')));
       return new Map((await rows(db, signatureOfChunk, found)).map((row) => [row.id, row.signature]));
     },
 
-    /** The texts of those chunks that the actor may read now and that are in their document's active generation. */
+    /** Loads those chunks that are readable and in the active generation. */
     async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<Candidate[]> {
       if (chunkIds.length === 0) return [];
       const found = readableChunks(actor, chunkIds).select(
@@ -120,7 +120,7 @@ export function createRetrievalRepository(db: Knex) {
       return rows(db, candidate, found);
     },
 
-    /** The chunks of a document from one on, in its order, with the number of all of them; none when it has fewer. */
+    /** Loads consecutive chunks of a document, each with the number of all its chunks. */
     async loadRun(
       actor: Actor,
       documentId: string,
@@ -149,7 +149,7 @@ export function createRetrievalRepository(db: Knex) {
       return new Set((await rows(db, someId, found)).map(({ id }) => id));
     },
 
-    /** Those of the ids that name a document which the actor may read. */
+    /** @returns those of the ids that are readable documents */
     async readableDocumentIds(actor: Actor, documentIds: readonly string[]): Promise<Set<string>> {
       if (documentIds.length === 0) return new Set();
       const found = await readableBy(DocumentModel.table(db), actor, 'documents')

@@ -1,17 +1,21 @@
+import { validate as isUuid } from 'uuid';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { contextLimits, selectChunks } from '#src/domain/chat/context-window.ts';
 import { keepTopK, planReranking, type RerankingOptions } from '#src/domain/retrieval/reranking.ts';
+import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import { createGroupSearch, type GroupQuery } from './group-search.ts';
 import type { LegSearchDeps } from './leg-search.ts';
-import { createPartReader } from './part-reader.ts';
 import type { PassageRanker } from './passage-ranker.ts';
 import { createPassageSearch } from './passage-search.ts';
-import type { Candidate, Retrieval, RetrievalDegradation } from './retrieval.model.ts';
+import type { Candidate, Retrieval, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
 import { createRetrievalRepository } from './retrieval.repository.ts';
 
-/** A question is in its beginning; a text pasted behind it would drown it, and cost a search for each of its words. */
+/** Questions come first; a text pasted after one would drown it, and its words would have to be searched. */
 const queryCharacters = 4_000;
+
+/** As many as a search returns, with chunks of the usual size. */
+const chunksPerPart = 4;
 
 export type { PassageHit, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
 
@@ -19,13 +23,13 @@ export type RetrievalService = ReturnType<typeof createRetrievalService>;
 
 export type RetrieveInput = GroupQuery & {
   reranking: RerankingOptions;
-  /** Of the passages together, where that is less than the usual budget. */
+  /** Token budget of the passages together, if smaller than the default. */
   contextTokens: number | null;
 };
 
 type Ranking = { ranked: Candidate[]; degradations: RetrievalDegradation[] };
 
-/** Finds the passages that answer a question, among the documents that the actor may read, each by its own settings. */
+/** Finds passages that answer a question in the documents that the actor may read, each by its own retrieval settings. */
 export function createRetrievalService(
   deps: LegSearchDeps & { rank: PassageRanker; models: Pick<ModelsService, 'reranker'> },
 ) {
@@ -33,27 +37,27 @@ export function createRetrievalService(
   const repository = createRetrievalRepository(db);
   const search = createGroupSearch({ ...deps, repository });
 
-  /** Where the chat or a group wants it; the order stays as it is when it fails. */
+  /** Reranks if the chat or a document group asks for it. Keeps the order if reranking fails. */
   async function rerank(
     actor: Actor,
     candidates: Candidate[],
-    { query, reranking: wish, signal }: RetrieveInput,
+    { query, reranking: options, signal }: RetrieveInput,
   ): Promise<Ranking> {
     const unchanged = { ranked: candidates, degradations: [] };
-    const type = planReranking(candidates, wish);
+    const type = planReranking(candidates, options);
     if (type === null) return unchanged;
-    // A deployment that lost its reranker has documents that still name one. A chat that asks for it is told.
-    if (type === 'cross_encoder' && wish.isEnabled !== true && (await models.reranker('cross_encoder')) === null)
+    // Documents may still be configured for a reranker that the deployment no longer has. Only a chat's own option fails visibly.
+    if (type === 'cross_encoder' && options.isEnabled !== true && (await models.reranker('cross_encoder')) === null)
       return unchanged;
     let { ranked, degradations }: Ranking = unchanged;
     try {
-      ranked = keepTopK(await rank(type, { query, passages: candidates, signal }), wish);
+      ranked = keepTopK(await rank(type, { query, passages: candidates, signal }), options);
     } catch (error) {
       signal.throwIfAborted();
-      logger.warn({ err: error }, 'passages keep the order in which they were found');
+      logger.warn({ err: error }, 'reranking failed, passages keep their order');
       degradations = [{ reason: 'reranker_unavailable' }];
     }
-    // That may have taken half a minute, in which a document changed hands, whether it went well or not.
+    // Reranking may take half a minute, in which permissions may have changed.
     const readable = await repository.readableChunkIds(
       actor,
       ranked.map(({ chunkId }) => chunkId),
@@ -62,8 +66,8 @@ export function createRetrievalService(
   }
 
   /**
-   * What `retrieve` chooses from: all that was found, best first. A word leg (BM25) and a vector leg for each group of
-   * documents, fused by reciprocal rank, merged, and reranked where wanted.
+   * Ranks all hits, best first: a BM25 leg and a vector leg per document group, fused by reciprocal rank, merged, and reranked if
+   * asked for.
    */
   async function rankChunks(actor: Actor, input: RetrieveInput): Promise<Ranking> {
     const query = input.query.slice(0, queryCharacters).toWellFormed();
@@ -74,7 +78,7 @@ export function createRetrievalService(
   }
 
   return {
-    /** The best of `rankChunks`, as many as a prompt should hold. Throws `service_unavailable` when no leg can answer. */
+    /** Selects the best chunks for a prompt. Throws `service_unavailable` if no leg can answer. */
     async retrieve(actor: Actor, input: RetrieveInput): Promise<Retrieval> {
       const { ranked, degradations } = await rankChunks(actor, input);
       const tokens = Math.min(contextLimits.tokens, input.contextTokens ?? contextLimits.tokens);
@@ -83,17 +87,33 @@ export function createRetrievalService(
 
     rankChunks,
 
-    /** The documents whose texts have words of the query, by their best passages; the words only, without its meaning. */
+    /** Finds the best passages by words alone (BM25), grouped by document. */
     searchPassages: createPassageSearch(deps),
 
-    readPart: createPartReader(repository),
+    /**
+     * Reads a document in parts. A part beyond the end has no chunks.
+     * @param part counts from 1
+     * @throws `document_not_found`, also for a document without searchable text
+     */
+    async readPart(
+      actor: Actor,
+      documentId: string,
+      part: number,
+    ): Promise<{ chunks: RetrievedChunk[]; parts: number }> {
+      const load = (first: number, limit: number) =>
+        isUuid(documentId) ? repository.loadRun(actor, documentId, { first, limit }) : Promise.resolve([]);
+      const run = await load((part - 1) * chunksPerPart, chunksPerPart);
+      const [any] = run.length > 0 ? run : await load(0, 1);
+      if (any === undefined) throw appError('document_not_found');
+      return { chunks: run.map(({ chunkCount, ...chunk }) => chunk), parts: Math.ceil(any.chunkCount / chunksPerPart) };
+    },
 
-    /** Those of the chunks that the actor may still read, in a generation that is still the active one. */
+    /** @returns those of the chunks that the actor may still read and that are still in the active generation */
     stillReadable(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {
       return repository.readableChunkIds(actor, chunkIds);
     },
 
-    /** Those of the documents that the actor may not read, in the given order. */
+    /** @returns those of the documents that the actor may not read, in the given order */
     async unreadableDocuments(actor: Actor, documentIds: readonly string[]): Promise<string[]> {
       const readable = await repository.readableDocumentIds(actor, documentIds);
       return documentIds.filter((id) => !readable.has(id));

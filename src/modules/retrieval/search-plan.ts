@@ -2,23 +2,23 @@ import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-conf
 import type { DocumentGroup } from './retrieval.model.ts';
 
 /**
- * Groups that are searched together, since what their settings differ in (`rrf_k`) changes no search: one by words and
- * one by vectors, as the mode wants it. The limits and the minimum similarity hold for all of them together.
+ * Groups that are searched together, because their settings only differ in `rrf_k`, which does not affect searching. Limits and
+ * minimum similarity apply to all of them together.
  */
 export type Search = {
-  /** No two searches of a query have the same. */
+  /** Unique within a query. */
   key: string;
   groups: readonly DocumentGroup[];
   settings: Omit<RagConfig['retrieval'], 'rrfK'>;
   embeddingModel: string;
 };
 
-/** More would make everybody wait for one question. Who sets documents up by hand has three ways, or four. */
+/** Bounds the cost of one question. Documents that are configured by hand have three or four configurations. */
 export const maxOwnSearches = 16;
 
 /**
- * Those of the groups' searches that may have their own settings; the largest ones, where there are too many.
- * @param count how many documents of each group may be read, by its signature
+ * Chooses the searches that use their own settings: all, or the largest if there are too many.
+ * @param count returns the number of readable documents by group signature
  */
 export async function chooseOwnSearches(
   groups: readonly DocumentGroup[],
@@ -30,12 +30,12 @@ export async function chooseOwnSearches(
   const sizes = Array.from(alike, ([key, members]) => {
     return { key, size: members.reduce((sum, { signature }) => sum + (counts.get(signature) ?? 0), 0) };
   });
-  // By key when they are equally large, so that a question asked again is answered in the same way.
+  // Ties by key, so that a repeated question gets the same answer.
   const largest = sizes.sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1)).slice(0, maxOwnSearches);
   return new Set(largest.map(({ key }) => key));
 }
 
-/** Groups without a search of their own are searched together as new documents are, those of each model by themselves. */
+/** Groups without a search of their own are searched with the default settings, together per embedding model. */
 export function planSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): Search[] {
   const planned = groups.map((group) => {
     const key = keyOf(group);

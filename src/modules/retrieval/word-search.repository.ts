@@ -22,23 +22,23 @@ const readableTerm = shape({ term: text(), postings: bigint() });
 type WeightedTerm = { term: string; chunkCount: number; weight: number };
 
 /**
- * How much a search reads at most, of what its caller may read; what more would cost, and bring, is in
- * docs/benchmarks.md.
+ * Limits of what a search reads, counting only what its caller may read. docs/benchmarks.md shows cost and benefit of larger
+ * limits.
  */
 export type WordSearchEffort = {
-  /** The first ones of a query. */
+  /** Terms of a query; further ones are ignored. */
   terms: number;
-  /** Of the rare terms together. */
+  /** Postings of the rare terms together. */
   postings: number;
-  /** Of one term alone; and in how many postings everything that is readable is scored. */
+  /** Postings of a single term; and the number of postings up to which everything readable is scored. */
   furthest: number;
-  /** Hits that are scored on the common terms too, for each that is asked for. */
+  /** Candidates that are also scored on common terms, per requested hit. */
   candidatesPerHit: number;
-  /** So many readable documents are searched by themselves. */
+  /** Up to this many readable documents, only these are searched. */
   documents: number;
 };
 
-const usualEffort: WordSearchEffort = {
+const defaultEffort: WordSearchEffort = {
   terms: 64,
   postings: 5_000,
   furthest: 100_000,
@@ -51,37 +51,37 @@ type WordQuery = {
   model?: string;
   terms: readonly string[];
   limit: number;
-  /** Terms that are rare are enough once they give so many hits; `limit` when not given. */
+  /** Rare terms suffice once they give this many hits; default `limit`. */
   enough?: number;
-  /** How long the search may take before it ends with `service_unavailable`. */
+  /** Throws `service_unavailable` after this time. */
   timeoutMs?: number;
 };
 
-/** `endsAtMs` by the clock of `performance`. A narrow one passes by what others may read without looking it up. */
+/** `endsAtMs` by `performance.now()`. A narrow search filters by document id instead of checking each document. */
 type Search = WordQuery & { endsAtMs: number; isNarrow: boolean };
 
-/** `select` takes from `ranked`: chunks with their `total` of a score and the count of terms that they have. */
-type Wanted<S extends Shape> = { hit: S; select: string };
+/** `select` reads from `ranked`: chunks with their `total` score and number of matched terms. */
+type Output<S extends Shape> = { hit: S; select: string };
 
 type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
 
-/** What a posting adds to its chunk's score, as `bm25TermScore` has it; `p` is a row of postings taken apart. */
+/** Score of a posting, as in `bm25TermScore`; `p` is an unpacked posting. */
 const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
   / (p.frequency + :k1::float8 * (1 - :b::float8 + :b::float8 * p.length / :averageLength::float8))`;
 
-/** src/domain/retrieval/bm25.ts packs them. */
+/** Unpacks postings; src/domain/retrieval/bm25.ts packs them. */
 const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
 
 const isSearchable = `${isReadable} and d.active_generation is not null
   and (:model::text is null or d.active_embedding_model = :model)`;
 
-/** Looks the document of each posting up. */
+/** Checks the document of each posting. */
 const searchableDocument = `
   cross join lateral (
     select from documents d where d.id = t.document_id and d.active_generation = t.generation and ${isSearchable} limit 1
   ) searchable`;
 
-/** The postings of a term, one a row, in what may be read: nothing else takes a place in a limit. */
+/** Readable postings of a term, one per row. Unreadable ones do not count for limits. */
 const readablePostings = (term: string, { isNarrow, readable, model }: Search) => `
   select t.document_id, t.generation, t.block, unnest(t.postings) as posting
   from document_terms t
@@ -91,8 +91,8 @@ const readablePostings = (term: string, { isNarrow, readable, model }: Search) =
     ${isNarrow ? `and ((t.document_id, t.generation) in (${openedDocuments})) is true` : ''}`;
 
 /**
- * The likely hits, scored on the common terms too; those of one block are looked up together. Neither a join nor an
- * order of joins is left to the planner, which knows nothing of how many there are.
+ * Scores the likely hits on the common terms, too, looked up per block. Lateral joins fix the plan, because the planner cannot
+ * estimate the number of hits.
  */
 const scoredOnAllTerms = `
   select document_id, generation, block, place, sum(score) as total, sum(term_count) as term_count
@@ -116,7 +116,7 @@ const scoredOnAllTerms = `
   group by document_id, generation, block, place
   having bool_or(is_likely)`;
 
-/** Whoever has let a document through until here, its row decides. */
+/** Final access check against the row of the document. */
 const ofReadable = (hits: string) =>
   `join documents d on d.id = ${hits}.document_id and d.active_generation = ${hits}.generation and ${isSearchable}`;
 
@@ -148,7 +148,7 @@ function isByKeysAlone({ includeDocumentIds, excludeDocumentIds, retrievalSettin
 }
 
 export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSearchEffort> = {}) {
-  const effort = { ...usualEffort, ...otherEffort };
+  const effort = { ...defaultEffort, ...otherEffort };
 
   function ask<S extends Shape>(search: Search, source: S, sql: string, values: Record<string, unknown>) {
     const { readable, model = null, endsAtMs } = search;
@@ -180,7 +180,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     };
   }
 
-  /** The readable documents and how many chunks they have; null when they are more than are searched by themselves. */
+  /** @returns the readable documents and the number of their chunks; null if there are more than `effort.documents` */
   async function listFewReadable(query: Search): Promise<{ documentIds: string[]; chunkCount: number } | null> {
     const rows = await ask(
       query,
@@ -198,8 +198,8 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
   }
 
   /**
-   * The terms that are rare in what may be read, as far as their postings may be read; more when these could give fewer
-   * hits than are asked for. Of the terms that are frequent beyond that, the organization's rarest comes first.
+   * Selects the terms that are rare in the readable documents, up to the limit of postings; further terms if these give too few
+   * hits. Ties by the organization's term frequency.
    */
   async function takeRare(query: Search, weighted: readonly WeightedTerm[]): Promise<WeightedTerm[]> {
     const counts = await ask(
@@ -214,18 +214,18 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     const rare: WeightedTerm[] = [];
     let read = 0;
     let hits = 0;
-    // Equal counts stay in the order in which they came.
+    // Stable: equal counts keep the order by the organization's frequency.
     for (const { term, postings } of counted.toSorted((a, b) => a.postings - b.postings)) {
       if (hits >= (query.enough ?? query.limit) && read + postings > effort.postings) break;
       rare.push(term);
       read += postings;
-      // A term is once in a chunk.
+      // Each chunk has at most one posting per term.
       hits = postings;
     }
     return rare;
   }
 
-  function find<S extends Shape>(query: Search, { rare, common, averageLength }: Plan, { hit, select }: Wanted<S>) {
+  function find<S extends Shape>(query: Search, { rare, common, averageLength }: Plan, { hit, select }: Output<S>) {
     const { limit } = query;
     return ask(
       query,
@@ -237,7 +237,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
            from unnest(:rareTerms::text[], :rareWeights::float8[]) as q (term, weight)
            cross join lateral (
              ${readablePostings('q.term', query)}
-             -- The newest ones, by their ids.
+             -- Newest documents first, by id.
              order by t.document_id desc, t.generation desc, t.block desc
              limit :furthest
            ) r
@@ -266,7 +266,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
         rareWeights: rare.map(({ weight }) => weight),
         commonTerms: common.map(({ term }) => term),
         commonWeights: common.map(({ weight }) => weight),
-        // However often a term is repeated, it adds less than this.
+        // Upper bound of what the common terms can add to a score.
         reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
         furthest: effort.furthest,
         candidates: common.length === 0 ? limit : limit * effort.candidatesPerHit,
@@ -280,7 +280,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
 
   async function search<S extends Shape>(
     { timeoutMs = 10_000, ...asked }: WordQuery,
-    wanted: Wanted<S>,
+    output: Output<S>,
   ): Promise<Row<S>[]> {
     if (asked.terms.length === 0) return [];
     const terms = [...new Set(asked.terms)].slice(0, effort.terms);
@@ -289,36 +289,36 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     if (weighted.length === 0) return [];
     const all = { rare: weighted, common: [], averageLength };
     if (weighted.reduce((sum, { chunkCount }) => sum + chunkCount, 0) <= effort.postings) {
-      return find(query, all, wanted);
+      return find(query, all, output);
     }
     const few = await listFewReadable(query);
     const own: Search =
       few === null
         ? { ...query, isNarrow: isNarrow(counts) }
         : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
-    // Of the question's terms, for which of them somebody has must not tell how it is searched.
-    if (few !== null && few.chunkCount * terms.length <= effort.furthest) return find(own, all, wanted);
+    // Uses the terms of the question, because the choice must not reveal which of them occur in unreadable documents.
+    if (few !== null && few.chunkCount * terms.length <= effort.furthest) return find(own, all, output);
     const rare = weighted.length === 1 ? weighted : await takeRare(own, weighted);
-    return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) }, wanted);
+    return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) }, output);
   }
 
   return {
     /**
-     * BM25 (Robertson and Zaragoza 2009) over active chunks, best first, ties by chunk id. The statistics are the
-     * organization's, so that a score does not depend on who asks. That is all by which a document that may not be read
-     * changes anything: what is read, and counted, and limited, is what `readable` opens.
+     * BM25 (Robertson and Zaragoza 2009) over active chunks, best first, ties by chunk id. Statistics are those of the
+     * organization, so that scores do not depend on the caller. That is the only effect of unreadable documents: reading, counting
+     * and limits only cover readable ones.
      *
-     * Where the query's terms have few postings, or the readable documents few chunks, everything is scored. Else
-     * candidates are the chunks that have one of the rarest terms, and of them only those are scored on the common terms
-     * too which could still come among the best, would they have these terms as often as can be.
-     * @param query.terms repeated ones count once
+     * If the query's terms have few postings, or the readable documents few chunks, everything is scored. Otherwise candidates
+     * are the chunks with one of the rarest terms; of these, only those are scored on the common terms that could still reach the
+     * best hits with the maximum score of these terms.
+     * @param query.terms duplicates count once
      */
     searchWords: (query: WordQuery): Promise<WordHit[]> => search(query, { hit: wordHit, select: bestChunks }),
 
     /**
-     * The same by documents: of each its best passages, at most three, the first ones before all second ones.
-     * @param query.limit how many chunks are looked at
-     * @param hits how many passages are given
+     * Like `searchWords`, grouped by document: at most three passages of each, all first passages before the second ones.
+     * @param query.limit number of ranked chunks
+     * @param hits number of returned passages
      */
     searchPassages: (query: WordQuery, hits: number): Promise<PassageHit[]> =>
       search(query, { hit: passageHit, select: bestPassages(hits) }),

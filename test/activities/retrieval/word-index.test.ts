@@ -23,7 +23,7 @@ const untilOneWaits = (db: Knex) =>
 
 const vocabulary = Array.from({ length: 60 }, (_, index) => `word${index}`);
 
-describe('the statistics of words', () => {
+describe('word statistics', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
   let db: Knex;
   let owner: Awaited<ReturnType<typeof addOrganization>>;
@@ -68,7 +68,7 @@ describe('the statistics of words', () => {
       trx('documentGenerations').where({ orgId, documentId }).delete(),
     );
 
-  it('are exact after many came and went at the same time, none of which waited for another in a circle', async () => {
+  it('are exact after concurrent inserts and deletions, without deadlocks', async () => {
     const texts = (seed: number) => Array.from({ length: 1 + (seed % 7) * 40 }, (_, index) => text(seed * 31 + index));
     const early = await Promise.all([1, 2, 3, 4, 5, 6].map((seed) => addIndexedDocument(db, owner, texts(seed))));
     await Promise.all([
@@ -81,14 +81,14 @@ describe('the statistics of words', () => {
     expect(await statistics()).deep.equal(await recount());
   });
 
-  it('keep no word that no chunk has any more', async () => {
+  it('drop words that no chunk contains any more', async () => {
     const document = await addIndexedDocument(db, owner, [text(1), text(2)]);
     await remove(document);
     expect(await statistics()).deep.equal({ chunks: { chunkCount: 0, termCount: 0 }, terms: {} });
     expect(await db('documentTerms').where({ orgId: owner.orgId })).deep.equal([]);
   });
 
-  it('are exact between the parts of a deletion', async () => {
+  it('are exact between the batches of a deletion', async () => {
     const document = await addIndexedDocument(
       db,
       owner,
@@ -102,7 +102,7 @@ describe('the statistics of words', () => {
     }
   });
 
-  it('are exact when a document is removed twice at the same time', async () => {
+  it('are exact when a document is deleted twice concurrently', async () => {
     const document = await addIndexedDocument(
       db,
       owner,
@@ -121,7 +121,7 @@ describe('the statistics of words', () => {
     expect(await statistics()).deep.equal({ chunks: { chunkCount: 0, termCount: 0 }, terms: {} });
   });
 
-  it('are exact when a step that was cut off stores its chunks while its generation is deleted', async () => {
+  it('are exact when an interrupted activity stores chunks of a generation that is being deleted', async () => {
     const document = await addIndexedDocument(db, owner, []);
     let removed: Promise<void> | undefined;
     await db.transaction(async (late) => {
@@ -134,20 +134,20 @@ describe('the statistics of words', () => {
     expect(await statistics()).deep.equal(await recount());
   });
 
-  it('tell organizations apart', async () => {
+  it('are separate for each organization', async () => {
     await addIndexedDocument(db, owner, [text(1)]);
     const before = await statistics();
     await addIndexedDocument(db, await addOrganization(db), [text(1), text(2)]);
     expect(await statistics()).deep.equal(before);
   });
 
-  it('take a word of ten thousand letters in parts', async () => {
+  it('split a word of ten thousand letters', async () => {
     const { chunkIds } = await addIndexedDocument(db, owner, ['x'.repeat(10_000)]);
     expect(chunkIds.length).equal(1);
     expect((await statistics()).chunks?.termCount).equal(157);
   });
 
-  it('and the index are what they were after the migration was taken back and made again', async () => {
+  it('are unchanged after the migration was rolled back and run again', async () => {
     await addIndexedDocument(
       db,
       owner,

@@ -40,7 +40,7 @@ function scoreAll(texts: ReadonlyMap<string, readonly string[]>, terms: readonly
   return hits.sort((a, b) => b.score - a.score || (a.chunkId < b.chunkId ? -1 : 1));
 }
 
-describe('the search by words over many chunks', () => {
+describe('word search over many chunks', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
   let db: Knex;
   let plans: Awaited<ReturnType<typeof openQueryPlans>>;
@@ -86,7 +86,7 @@ describe('the search by words over many chunks', () => {
     return Array.from({ length: count }, text);
   }
 
-  it('gives what scoring everything gives, also where it looks at the rare words first', async () => {
+  it('returns the same as scoring everything, also when it starts with the rare words', async () => {
     const texts = await add(zipfTexts(600), 150);
     const random = seededRandom(5);
     for (let round = 0; round < 25; round += 1) {
@@ -101,7 +101,7 @@ describe('the search by words over many chunks', () => {
     }
   });
 
-  it('orders equal scores by chunk id, and cuts them there', async () => {
+  it('orders equal scores by chunk id, also at the limit', async () => {
     const texts = await add(
       Array.from({ length: 40 }, () => 'these blue words'),
       8,
@@ -112,7 +112,7 @@ describe('the search by words over many chunks', () => {
     expect(hits.map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
   });
 
-  it('counts a repeated term once, and those that nobody has not at all', async () => {
+  it('counts a repeated term once and ignores unknown terms', async () => {
     const texts = await add(zipfTexts(50));
     expectSame(await search(['w3', 'w3', 'nobody', 'w40', 'w3']), scoreAll(texts, ['w3', 'w40']).slice(0, 10));
     expect(await search(['nobody', 'none'])).deep.equal([]);
@@ -128,7 +128,7 @@ describe('the search by words over many chunks', () => {
     expectSame(await search(terms, 50), scoreAll(texts, terms.slice(0, 64)).slice(0, 50));
   });
 
-  it('finds only what is readable, active, of the model and the settings, and in the documents asked for', async () => {
+  it('returns only readable, active chunks of the model, the settings and the included documents', async () => {
     const { searchWords } = createWordSearchRepository(db, { postings: 1, candidatesPerHit: 1, documents: 0 });
     const own = await addIndexedDocument(db, owner, ['apple pie']);
     const other = await addIndexedDocument(db, owner, ['apple pie']);
@@ -156,7 +156,7 @@ describe('the search by words over many chunks', () => {
     expect(await found({ acl: ['user:eve'] })).deep.equal([]);
   });
 
-  it('gives a reader of few documents all that is in them, however much of the rare words others have', async () => {
+  it('returns all matches to a reader of few documents, however often rare words occur elsewhere', async () => {
     const mine = await addIndexedDocument(db, owner, ['a blue apple', 'a red apple']);
     const apples = Array.from({ length: 30 }, () => 'some apple and apple');
     await addIndexedDocument(db, owner, [...apples, 'blue paint', 'blue sky'], { acl: ['user:bob'] });
@@ -166,7 +166,7 @@ describe('the search by words over many chunks', () => {
     }
   });
 
-  it('looks beyond the rare words where too little that may be read has them, and no further than it has to', async () => {
+  it('uses further words when too few readable chunks contain the rare ones, and no more than needed', async () => {
     const texts = Array.from({ length: 40 }, (_, index) => `blue ${index < 20 ? 'paint' : 'sky'}`);
     const mine = await addIndexedDocument(db, owner, [...texts, 'red apple']);
     for (let others = 0; others < 5; others += 1) {
@@ -184,7 +184,7 @@ describe('the search by words over many chunks', () => {
     expect(await search(['blue'], 50, { ...effort, postings: 1 })).length(20);
   });
 
-  it('finds the same where what may be read is a small part, and passes by the rest without looking it up', async () => {
+  it('returns the same for a reader of a small part, without checking each unreadable document', async () => {
     await add(zipfTexts(150));
     const { orgId } = owner;
     await add(zipfTexts(200), 100, ['user:bob']);
@@ -224,7 +224,7 @@ describe('the search by words over many chunks', () => {
     expect(await lookups()).below(10);
   });
 
-  it('reads of documents that may not be read only how often words are in all', async () => {
+  it('uses only word frequencies of unreadable documents', async () => {
     const word = fc.constantFrom('loan', 'fee', 'bank', 'hous', 'rate', 'year');
     const texts = fc.array(
       fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => words.join(' ')),
@@ -258,7 +258,7 @@ describe('the search by words over many chunks', () => {
     );
   });
 
-  it('ends when it takes longer than its caller waits', async () => {
+  it('throws at the timeout of its caller', async () => {
     await add(zipfTexts(50));
     const { searchWords } = createWordSearchRepository(db);
     const query = { readable: { orgId: owner.orgId, acl }, terms: ['w1'], limit: 5, timeoutMs: 100 };
@@ -269,7 +269,7 @@ describe('the search by words over many chunks', () => {
     expect(await searchWords({ ...query, timeoutMs: 60_000 })).length(5);
   });
 
-  it('gives on Cranfield what scoring everything gives', async function () {
+  it('returns the same as scoring everything on Cranfield', async function () {
     if (!existsSync(join(datasets, 'cranfield'))) skip(this, 'no data sets');
     const { documents, queries } = readCranfield();
     const texts = await add(

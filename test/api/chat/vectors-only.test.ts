@@ -53,7 +53,7 @@ describe('a chat over documents with vector search only', () => {
   it('ends the stream with the error', async () => {
     const events = await collect(await openChatStream(ada, { agent_id: agentId, message }));
     expect(events.map(({ event }) => event)).deep.equal(['error']);
-    expect(events[0]?.data).property('detail').include('by their vectors only');
+    expect(events[0]?.data).property('detail').include('configured for vector search only');
     expect((await roundsOf(await newestChat()))[0]).include({ status: 'error', errorCode: 'service_unavailable' });
   });
 

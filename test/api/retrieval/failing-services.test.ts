@@ -12,7 +12,7 @@ import {
   wordEmbedders,
 } from '#test/support/retrieval-fixture.ts';
 
-describe('a question while a service is down', () => {
+describe('retrieval while a service is unavailable', () => {
   const { fixture, organization, add } = useRetrievalFixture();
 
   const storeDown: Pick<VectorStore, 'search'> = {
@@ -40,7 +40,7 @@ describe('a question while a service is down', () => {
     };
   }
 
-  it('is answered by words, and says once what is missing', async () => {
+  it('answers by words, and reports each degradation once', async () => {
     await add({ texts: ['Loan of one model.'] });
     await add({ texts: ['Loan of another.'], model: 'model-b' });
     await add({ texts: ['Loan of other settings.'], model: 'model-b', retrieval: { rrfK: 1 } });
@@ -54,7 +54,7 @@ describe('a question while a service is down', () => {
     });
   });
 
-  it('is answered by the groups whose model is there', async () => {
+  it('answers from the groups whose embedding model is available', async () => {
     await add({ texts: ['Loan of one model.'], retrieval: { mode: 'vector' } });
     await add({ texts: ['Loan of another.'], model: 'model-b', retrieval: { mode: 'vector' } });
     expect(await found({ embedders: embeddersDown('model-a') })).deep.equal({
@@ -63,14 +63,14 @@ describe('a question while a service is down', () => {
     });
   });
 
-  it('is answered by words where there are any, though some documents are found by vectors only', async () => {
+  it('answers from documents with word search, although others are configured for vectors only', async () => {
     await add({ texts: ['Loan by meaning.'], retrieval: { mode: 'vector' } });
     await add({ texts: ['Loan by words.'], retrieval: { mode: 'word_match' } });
     const reasons = ['vector_store_unavailable'];
     expect(await found({ vectors: storeDown })).deep.equal({ texts: ['Loan by words.'], reasons });
   });
 
-  it('is refused when all documents are found by vectors only', async () => {
+  it('throws service_unavailable when all documents are configured for vectors only', async () => {
     await add({ texts: ['Loan of one model.'], retrieval: { mode: 'vector' } });
     await add({ texts: ['Loan of another.'], model: 'model-b', retrieval: { mode: 'vector' } });
     expect(await appErrorCode(ask({ vectors: storeDown }))).equal('service_unavailable');
@@ -80,7 +80,7 @@ describe('a question while a service is down', () => {
     );
   });
 
-  it('waits for a slow one as long as a person would, and no longer', async () => {
+  it('stops waiting for a slow service at the timeout', async () => {
     await add({ texts: ['Loan.'] });
     let timeout = new AbortController();
     const timeouts = mock.method(AbortSignal, 'timeout', () => timeout.signal);
@@ -112,7 +112,7 @@ describe('a question while a service is down', () => {
     timeouts.mock.restore();
   });
 
-  it('goes on by vectors when the words take longer, and is refused when there are only words', async () => {
+  it('answers by vectors when the word search times out, and throws when there is no other search', async () => {
     await add({ texts: ['Loan.'] });
     await fixture().db.transaction(async (trx) => {
       await trx.raw('lock table document_terms in access exclusive mode');
@@ -131,13 +131,13 @@ describe('a question while a service is down', () => {
     });
   });
 
-  it('hears nothing of documents that it may not find', async () => {
+  it('reports no degradation for documents that the caller cannot read', async () => {
     await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
     await add({ texts: ['Loan.'], acl: ['user:eve'] });
     expect(await found({ vectors: storeDown })).deep.equal({ texts: ['Loan.'], reasons: [] });
   });
 
-  it('ends with what stopped it, and not with less of an answer', async () => {
+  it('rejects with the abort reason instead of returning a partial answer', async () => {
     await add({ texts: ['Loan.'] });
     const stopped = new AbortController();
     const vectors: Pick<VectorStore, 'search'> = {

@@ -6,7 +6,7 @@ import { adaOf, question, useRetrievalFixture, wordEmbedders } from '#test/suppo
 
 type VectorSearch = Parameters<VectorStore['search']>[0];
 
-describe('a question over documents of different configurations', () => {
+describe('retrieval from documents with different configurations', () => {
   const { fixture, organization, add } = useRetrievalFixture();
 
   /** Asks, and notes what that costs. */
@@ -50,7 +50,7 @@ describe('a question over documents of different configurations', () => {
     }
   }
 
-  it('costs one search by vectors and one by words where all are the same', async () => {
+  it('makes one vector search and one word search when all configurations are equal', async () => {
     for (let index = 0; index < 5; index += 1) await add({ texts: [`A loan of kind ${index}.`, 'The fee of a loan.'] });
     const { vectorSearches, wordSearches, embedded, texts } = await ask('loan fee');
     expect(vectorSearches).length(1);
@@ -59,12 +59,12 @@ describe('a question over documents of different configurations', () => {
     expect(texts).length(10);
   });
 
-  it('costs nothing where there is nothing to read', async () => {
+  it('makes no search when no document is readable', async () => {
     await add({ texts: ['The fee of a loan.'], acl: ['user:eve'] });
     expect(await ask('loan fee')).deep.include({ vectorSearches: [], wordSearches: 0, embedded: [], texts: [] });
   });
 
-  it('costs one search of a leg for all that are searched alike, and one embedding for each model', async () => {
+  it('makes one search per leg for configurations that search alike, and one embedding per model', async () => {
     for (let rrfK = 1; rrfK <= 12; rrfK += 1) {
       for (const model of ['model-a', 'model-b']) {
         await add({ texts: [`Loan ${rrfK} of ${model}.`], model, retrieval: { rrfK } });
@@ -80,7 +80,7 @@ describe('a question over documents of different configurations', () => {
     expect(texts).length(26);
   });
 
-  it('costs no more than sixteen ways to search and one for each model, however many the documents have', async () => {
+  it('makes at most sixteen different searches and one more per model', async () => {
     const common = await add({ texts: ['A loan of two.', 'Another loan of two.'], retrieval: { vectorLimit: 1 } });
     await add({ texts: ['A third loan.'], retrieval: { vectorLimit: 1, rrfK: 1 } });
     for (let wordMatchLimit = 101; wordMatchLimit <= 120; wordMatchLimit += 1) {
@@ -98,7 +98,7 @@ describe('a question over documents of different configurations', () => {
     expect(few).length(2);
   });
 
-  it('is answered by each document in its own way', async () => {
+  it('applies the settings of each document', async () => {
     await add({ texts: ['By both: mortgage.'] });
     await add({ texts: ['By words: mortgage.'], retrieval: { mode: 'word_match' } });
     await add({ texts: ['Only similar: mortgage.'], retrieval: { mode: 'vector', minVectorSimilarity: 0.9 } });
@@ -113,7 +113,7 @@ describe('a question over documents of different configurations', () => {
     expect(texts.filter((text) => text.endsWith('of two mortgage.'))).length(1);
   });
 
-  it('is answered by new settings at once, and by a new model only when its vectors are there', async () => {
+  it('applies new settings at once, and a new model only after its vectors are stored', async () => {
     const { documentId } = await add({ texts: ['The fee of a loan.'] });
     const set = (path: string, value: string) =>
       fixture()
@@ -129,7 +129,7 @@ describe('a question over documents of different configurations', () => {
     expect(await ask('charge')).deep.include({ embedded: [], texts: [] });
   });
 
-  it('asks only the groups of the documents that are named, or not excluded', async () => {
+  it('searches only the groups of included documents, or of those that are not excluded', async () => {
     const first = await add({ texts: ['Loan one.'] });
     const second = await add({ texts: ['Loan two.'], model: 'model-b' });
     const others = Array.from({ length: 998 }, () => crypto.randomUUID());
@@ -141,14 +141,14 @@ describe('a question over documents of different configurations', () => {
     expect(none).deep.include({ embedded: [], vectorSearches: [], wordSearches: 0, texts: [] });
   });
 
-  it('may have no words that mean anything, or none at all', async () => {
+  it('answers a query of stop words, and an empty query', async () => {
     await add({ texts: ['The fee of a loan.'] });
     await add({ texts: ['By words only.'], retrieval: { mode: 'word_match' } });
     expect(await ask('the of and')).deep.include({ wordSearches: 0, embedded: ['model-a: model-a asks the of and'] });
     expect(await ask(' \n ')).deep.include({ wordSearches: 0, vectorSearches: [], embedded: [], texts: [] });
   });
 
-  it('may be very long, and is then what it begins with', async () => {
+  it('truncates a very long query', async () => {
     await add({ texts: ['The fee of a loan.'] });
     const words = Array.from({ length: 20_000 }, (_, index) => `w${index}`).join(' ');
     const { embedded, texts } = await ask(`What is the loan fee? ${words}`.slice(0, 100_000));
@@ -159,7 +159,7 @@ describe('a question over documents of different configurations', () => {
     expect(cut[0]?.isWellFormed()).equal(true);
   });
 
-  it('is reranked when a group wants that, in the way of most groups, and each group keeps as many as it says', async () => {
+  it('reranks when one group asks for it, by the type of most groups, and keeps topK of each group', async () => {
     const texts = ['Loan one.', 'Loan two.', 'Loan three.'];
     await add({ texts, reranking: { enabled: true, rerankerType: 'cross_encoder', topK: 2 } });
     await add({ texts: ['Loan four.'], reranking: { enabled: true, rerankerType: 'llm', topK: 1 } });
@@ -186,7 +186,7 @@ describe('a question over documents of different configurations', () => {
     expect(asked).length(1);
   });
 
-  it('gets passages of 3,000 tokens at most, and fewer for a model that can use fewer', async () => {
+  it('returns passages of at most 3,000 tokens, or fewer for a model with a smaller budget', async () => {
     const texts = ['Loan one.', 'Loan two.', 'Loan three.', 'Loan four.'];
     const { documentId } = await add({ texts });
     await fixture().db('chunks').where({ documentId }).update({ tokenCount: 1_000 });
@@ -200,7 +200,7 @@ describe('a question over documents of different configurations', () => {
   });
 
   for (const fails of [false, true]) {
-    it(`gets no text of a document that was taken away while ${fails ? 'reranking failed' : 'passages were reranked'}`, async () => {
+    it(`returns no text of a document whose access was revoked while ${fails ? 'reranking failed' : 'passages were reranked'}`, async () => {
       const { documentId } = await add({ texts: ['Loan one.'], reranking: { enabled: true } });
       await add({ texts: ['Loan two.'] });
       const retrieval = fixture().createRetrieval({

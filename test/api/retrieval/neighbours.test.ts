@@ -27,7 +27,7 @@ const document: fc.Arbitrary<NewDocument> = fc.record({
 const library = fc.array(document, { minLength: 1, maxLength: 5 });
 const runs = { numRuns: propertyRuns(100) };
 
-describe('documents that a caller may not read', () => {
+describe('unreadable documents', () => {
   let fixture: RetrievalFixture;
   before(async () => {
     fixture = await createRetrievalFixture();
@@ -60,7 +60,7 @@ describe('documents that a caller may not read', () => {
     ];
   }
 
-  it('change no answer and no score when they are of another organization', async () => {
+  it('of another organization change neither hits nor scores', async () => {
     await fc.assert(
       fc.asyncProperty(library, sentence, document, async (documents, query, foreign) => {
         const organization = await open(documents);
@@ -73,7 +73,7 @@ describe('documents that a caller may not read', () => {
     );
   });
 
-  it('add, remove and reveal no chunk when they are of her own', async () => {
+  it('of the same organization neither add nor remove hits', async () => {
     await fc.assert(
       fc.asyncProperty(library, sentence, document, async (documents, query, secret) => {
         const organization = await open(documents);

@@ -11,7 +11,7 @@ import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
-describe('a question that is asked while a document comes to another generation', () => {
+describe('retrieval while a document gets a new generation', () => {
   let shared: Stack;
   let ada: Member;
   before(async () => {
@@ -19,7 +19,7 @@ describe('a question that is asked while a document comes to another generation'
     ada = await shared.signUp();
   });
 
-  it('is answered from the new one', async () => {
+  it('returns the new generation', async () => {
     const text = 'The loan fee is one percent of the loan.';
     const documentId = await ingestText(ada, 'Loans', text);
     const { config, db } = shared.container;
@@ -64,7 +64,7 @@ describe('a question that is asked while a document comes to another generation'
     expect(searches).equal(2);
   });
 
-  it('finds a change that took its transaction long', async () => {
+  it('finds a document whose change was committed late', async () => {
     const documentId = await ingestText(ada, 'Fees', 'The fee is one percent.');
     const actor = {
       userId: ada.userId,

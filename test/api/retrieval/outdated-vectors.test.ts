@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { VectorHit, VectorStore } from '#src/ports/vector-store.ts';
 import { adaOf, question, useRetrievalFixture } from '#test/support/retrieval-fixture.ts';
 
-describe('a vector store that is behind', () => {
+describe('retrieval from an outdated vector store', () => {
   const { fixture, organization } = useRetrievalFixture();
 
   const vectorsOnly = { mode: 'vector', vectorLimit: 4, minVectorSimilarity: -1 } as const;
@@ -28,7 +28,7 @@ describe('a vector store that is behind', () => {
   }
   const ids = (count: number) => Array.from({ length: count }, () => crypto.randomUUID());
 
-  it('takes no place from what may be read', async () => {
+  it('lets outdated hits displace no readable ones', async () => {
     const present = await add(['one', 'two', 'three', 'four', 'five']);
     const deleted = await add(['deleted']);
     await documents().where({ id: deleted.documentId }).update({ deletedAt: new Date(), acl: [] });
@@ -46,7 +46,7 @@ describe('a vector store that is behind', () => {
     expect(asked).deep.equal([4, 32]);
   });
 
-  it('gives nothing under settings that a document has no more', async () => {
+  it('ignores hits for settings that a document no longer has', async () => {
     const { chunkIds } = await add(['found by vectors']);
     const changed = await add(['found by words now']);
     await documents()
@@ -55,7 +55,7 @@ describe('a vector store that is behind', () => {
     expect(await ask(storeOf([...changed.chunkIds, ...chunkIds]).vectors)).deep.equal(['found by vectors']);
   });
 
-  it('is asked deeper while its pages are full of the past, and then no more', async () => {
+  it('searches deeper while pages are full of outdated hits, up to a limit', async () => {
     const { chunkIds } = await add(['one', 'two']);
     const far = storeOf([...ids(100), ...chunkIds]);
     expect(await ask(far.vectors)).deep.equal(['one', 'two']);
@@ -65,7 +65,7 @@ describe('a vector store that is behind', () => {
     expect(hopeless.asked).deep.equal([4, 32, 256]);
   });
 
-  it('is asked twice when all that it has did not fill a page', async () => {
+  it('searches twice when all hits together do not fill a page', async () => {
     const { chunkIds } = await add(['one', 'two']);
     const { vectors, asked } = storeOf([...ids(1), ...chunkIds]);
     expect(await ask(vectors)).deep.equal(['one', 'two']);

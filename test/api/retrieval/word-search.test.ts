@@ -16,7 +16,7 @@ const texts = [
   'Interest is paid monthly. Interest rates change.',
 ];
 
-describe('the search by words', () => {
+describe('word search', () => {
   let own: Stack;
   let db: Knex;
   let ada: Member;
@@ -53,18 +53,18 @@ describe('the search by words', () => {
     return scores;
   }
 
-  it('scores by BM25, best first', async () => {
+  it('ranks by BM25, best first', async () => {
     const { terms, hits } = await search('What is the interest and the fee of a loan?', [`user:${ada.userId}`]);
     const byHand = [...(await scoresByHand(terms))].sort(([, a], [, b]) => b - a);
     expect(hits.map((hit) => hit.chunkId)).deep.equal(byHand.map(([chunkId]) => chunkId));
     for (const [index, hit] of hits.entries()) expect(hit.score).closeTo(byHand[index]?.[1] ?? 0, 1e-9);
   });
 
-  it('finds nothing for who may not read, though the statistics are the same', async () => {
+  it('returns nothing to users without access, although the statistics are shared', async () => {
     expect((await search('loan fee', ['user:somebody-else'])).hits).deep.equal([]);
   });
 
-  it('finds nothing for words that nobody wrote, or for none at all', async () => {
+  it('returns nothing for unknown words and for an empty query', async () => {
     expect((await search('penguins', [`user:${ada.userId}`])).hits).deep.equal([]);
     expect((await search('the of and', [`user:${ada.userId}`])).hits).deep.equal([]);
   });

@@ -5,7 +5,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 
 type Judged = { model: string | null; count: number };
 
-describe('the passage ranker', () => {
+describe('passage ranker', () => {
   const passagesUpTo = (length: number) =>
     Array.from({ length }, (_, index) => {
       return { id: index + 1, documentName: 'Doc', pageNumber: 1, content: `passage ${index + 1}` };
@@ -49,27 +49,27 @@ describe('the passage ranker', () => {
     return { order, crossEncoded, judged, asked };
   }
 
-  it('gives all passages to the cross-encoder', async () => {
+  it('sends all passages to the cross-encoder', async () => {
     const { order, crossEncoded } = create({});
     expect(await order('cross_encoder')).deep.equal([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
     expect(crossEncoded).deep.equal([{ model: 'reranker-1', count: 12 }]);
   });
 
-  it('gives the first of them to one on the own machine, whose order counts as much as theirs', async () => {
+  it('sends only the first passages to a local cross-encoder, and fuses its order with theirs', async () => {
     const { order, crossEncoded } = create({ isLocal: true });
     const ids = await order('cross_encoder', 30);
     expect([...ids.slice(0, 4), ...ids.slice(-7)]).deep.equal([1, 24, 2, 23, 13, 25, 26, 27, 28, 29, 30]);
     expect(crossEncoded).deep.equal([{ model: 'reranker-1', count: 24 }]);
   });
 
-  it('has the first ten judged one by one where the provider offers that, and leaves the others behind', async () => {
+  it('sends the first ten passages to the rerank endpoint of the chat provider', async () => {
     const { order, judged, asked } = create({ judge: 'first-token-1' });
     expect(await order('llm')).deep.equal([10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 11, 12]);
     expect(judged).deep.equal([{ model: 'first-token-1', count: 10 }]);
     expect(asked).deep.equal([]);
   });
 
-  it('lets a model with a large window order all of them', async () => {
+  it('asks a chat model with a large context window to rank all passages', async () => {
     const ranking = [12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
     for (const contextWindow of [32_000, null]) {
       const { order, asked } = create({ contextWindow, reply: JSON.stringify({ ranking }) });
@@ -78,13 +78,13 @@ describe('the passage ranker', () => {
     }
   });
 
-  it('lets a model with a small window order the first ten', async () => {
+  it('asks a chat model with a small context window to rank the first ten', async () => {
     const reply = '{"ranking": [10, 1, 2, 3, 4, 5, 6, 7, 8, 9]}';
     const { order } = create({ contextWindow: 8_192, reply });
     expect(await order('llm')).deep.equal([10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12]);
   });
 
-  it('refuses an order that is none', async () => {
+  it('rejects an invalid ranking', async () => {
     const { order } = create({ reply: '{"ranking": [1, 1]}' });
     expect(await appErrorCode(order('llm'))).equal('model_response_invalid');
   });

@@ -15,8 +15,8 @@ const noCount = async (): Promise<never> => {
 const plan = async (groups: DocumentGroup[], count: () => Promise<Map<string, number>> = noCount) =>
   planSearches(groups, await chooseOwnSearches(groups, count));
 
-describe('which searches a question costs', () => {
-  it('is one for what differs in its fusion only, and another for all else', async () => {
+describe('search plan', () => {
+  it('shares a search between groups that only differ in fusion', async () => {
     const alike = [group({}), group({ rrfK: 1 }), group({ rrfK: 2 })];
     const others = [group({ mode: 'vector' }), group({ vectorLimit: 9 }), group({}, 'model-b')];
     const searches = await plan([...alike, ...others]);
@@ -24,7 +24,7 @@ describe('which searches a question costs', () => {
     expect(new Set(searches.map(({ key }) => key))).length(4);
   });
 
-  it('is never more than the limit and one for each model, and the largest groups keep their own', async () => {
+  it('plans at most the limit and one more per model, and keeps those of the largest groups', async () => {
     const groups = Array.from({ length: maxOwnSearches + 10 }, (_, index) => {
       return group({ mode: 'word_match', wordMatchLimit: index + 1, rrfK: 9 }, index % 2 ? 'model-a' : 'model-b');
     });
@@ -43,7 +43,7 @@ describe('which searches a question costs', () => {
     }
   });
 
-  it('stays the same when it is asked again', async () => {
+  it('is deterministic', async () => {
     const groups = Array.from({ length: maxOwnSearches + 3 }, (_, index) => group({ vectorLimit: index + 1 }));
     const [first, again] = [groups, groups.toReversed()].map((each) => chooseOwnSearches(each, async () => new Map()));
     expect(await first).deep.equal(await again);
