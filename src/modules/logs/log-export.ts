@@ -1,13 +1,12 @@
 import { describeChat, isPending, type LoggedChat, type LoggedRound, streakOf, typeOf } from './logs.model.ts';
 
-/** Formats in which logs can be taken away. */
 export const logFormats = ['csv', 'jsonl'] as const;
 
 export type LogFormat = (typeof logFormats)[number];
 
 type Cell = string | number | boolean | null;
 
-/** What a line says of a round and its chat, in order. Clients count on it: a new column comes at the end. */
+/** Columns in order. Append new ones at the end, because clients depend on the order. */
 const columns: readonly (readonly [name: string, cell: (chat: LoggedChat, round: LoggedRound) => Cell])[] = [
   ['chat_id', (chat) => chat.id],
   ['title', (chat) => chat.title],
@@ -37,10 +36,9 @@ const mediaTypes = { csv: 'text/csv; charset=utf-8; header=present', jsonl: 'app
 
 export const mediaTypeOf = (format: LogFormat): string => mediaTypes[format];
 
-/** What stands before all lines. */
 export const headOf = (format: LogFormat): string => (format === 'csv' ? csvLine(columns.map(([name]) => name)) : '');
 
-/** A round as a line, with its end. */
+/** Formats a round as a line, including the line end. */
 export function lineOf(format: LogFormat, chat: LoggedChat, round: LoggedRound): string {
   const cells = columns.map(([name, cell]) => [name, cell(chat, round)] as const);
   return format === 'csv' ? csvLine(cells.map(([, cell]) => cell)) : `${JSON.stringify(Object.fromEntries(cells))}\n`;
@@ -50,8 +48,7 @@ export function lineOf(format: LogFormat, chat: LoggedChat, round: LoggedRound):
 const csvLine = (cells: readonly Cell[]): string => `${cells.map(csvCell).join(',')}\r\n`;
 
 /**
- * Texts that a spreadsheet would take for a formula get an apostrophe before them, as OWASP has it ("CSV injection"):
- * who opens the file must not run what somebody has written into a chat.
+ * Puts an apostrophe before texts that a spreadsheet would evaluate as a formula (OWASP, "CSV injection").
  */
 function csvCell(cell: Cell): string {
   if (cell === null) return '';

@@ -2,6 +2,7 @@ import { model } from '#src/adapters/postgres/base-model.ts';
 import {
   bigint,
   date,
+  double,
   integer,
   json,
   numeric,
@@ -17,8 +18,8 @@ import type { Period } from '#src/domain/alignment/chat-logs.ts';
 import type { EchoState } from '#src/domain/alignment/fold.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
-/** Of the rounds of a chat, and of those of many. */
-const sums = {
+/** Totals over the rounds of one or many chats. */
+const totals = {
   rounds: bigint(),
   completedRounds: bigint(),
   stableRounds: bigint(),
@@ -43,7 +44,7 @@ export class ChatLogModel extends model(
     startedAt: timestamp(),
     updatedAt: timestamp(),
     state: text<EchoState>(),
-    ...sums,
+    ...totals,
   },
   'chatId',
 ) {}
@@ -74,7 +75,7 @@ export class LogTotalModel extends model('log_totals', {
   driftAgentChats: bigint(),
   driftRecoveringChats: bigint(),
   refusalChats: bigint(),
-  ...sums,
+  ...totals,
   chats: bigint(),
 }) {}
 
@@ -87,17 +88,17 @@ export const echoStates = [
   'refusal',
 ] as const satisfies readonly EchoState[];
 
-/** Which chats sums are made of; a period is about when a chat began. */
-export type SumsFilter = { agentId: string | undefined; period: Period };
+/** Chats that statistics cover; the period is that of their start. */
+export type StatsFilter = { agentId: string | undefined; period: Period };
 
-/** Which chats are listed: `state` is that of a chat now, `words` stand together in its title or in one of its rounds. */
-export type LogFilter = SumsFilter & { state: EchoState | undefined; words: string | undefined };
+/** `state` is the current state of a chat; `words` all occur in its title or in one of its rounds. */
+export type LogFilter = StatsFilter & { state: EchoState | undefined; words: string | undefined };
 
 /**
- * What rounds come to; each scored round counts in one of the three classes, and latencies are those of complete rounds.
- * `chats` counts the chats in each state.
+ * Aggregates over rounds. Each scored round counts in exactly one of the three classes; latencies are those of complete rounds.
+ * `chats` counts the chats by state.
  */
-export const logSums = shape({
+export const logStats = shape({
   chats: json<{ [state in EchoState]: number }>(),
   rounds: numeric(),
   completedRounds: numeric(),
@@ -110,9 +111,9 @@ export const logSums = shape({
   costUsd: numeric(),
   latencyMs: numeric(),
 });
-export type LogSums = Row<typeof logSums>;
+export type LogStats = Row<typeof logStats>;
 
-/** A chat as a session of its agent; `model` is that of its newest round, `firstWords` begin its first message. */
+/** A chat in the logs. `model` is that of its newest round, `firstWords` the beginning of its first message. */
 export const session = shape({
   id: uuid(),
   title: text(),
@@ -126,7 +127,6 @@ export const session = shape({
 });
 export type Session = Row<typeof session>;
 
-/** A chat as logs list it. */
 export type LoggedChat = Omit<Session, 'model'>;
 
 export const recentChat = pick(ChatModel, 'id', 'title', 'updatedAt');
@@ -135,7 +135,7 @@ export type RecentChat = Row<typeof recentChat>;
 export const loggedAgent = shape({ id: uuid(), name: text() });
 export type LoggedAgent = Row<typeof loggedAgent>;
 
-/** What a model said and what became of it; scores are null until there are any. */
+/** A round in the logs; scores are null until it is scored. */
 export const loggedRound = shape({
   ...pick(RoundModel, 'round', 'status', 'errorCode', 'model', 'userContent', 'assistantReply', 'startedAt').columns,
   ...pick(RoundModel, 'latencyMs', 'inputTokens', 'completionTokens', 'costUsd', 'scoredAt', 'echoState').columns,
@@ -143,7 +143,11 @@ export const loggedRound = shape({
 });
 export type LoggedRound = Row<typeof loggedRound>;
 
-/** `last` is the round after which more follow, null where none do. */
+/** A scored round in the trend chart. */
+export const trendPoint = shape({ round: integer(), ewma: double(), state: text<EchoState>() });
+export type TrendPoint = Row<typeof trendPoint>;
+
+/** `last` is the last round of the page; null if no rounds follow. */
 export type RoundPage = { items: LoggedRound[]; last: number | null };
 
 export type RoundType = 'exchange' | 'refusal' | 'error';
@@ -153,24 +157,23 @@ export function typeOf({ status, echoState }: Pick<LoggedRound, 'status' | 'echo
   return echoState === 'refusal' ? 'refusal' : 'exchange';
 }
 
-/** Complete, and not scored yet. */
 export const isPending = ({ status, scoredAt }: Pick<LoggedRound, 'status' | 'scoredAt'>): boolean =>
   status === 'complete' && scoredAt === null;
 
-/** How many messages in a row, up to this round, were on the topic, or off it; neutral ones do not count. */
+/** @returns the number of consecutive on- or off-topic messages up to this round; neutral ones do not count */
 export function streakOf({ foldState }: Pick<LoggedRound, 'foldState'>): number | null {
   if (foldState === null) return null;
   return foldState.userLabel === 'off' ? foldState.offStreak : foldState.onStreak;
 }
 
-/** Null where there is nothing to take it of. */
+/** Null if the count is 0. */
 export const meanOf = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
-/** Each scored round is in one class. */
-export const scoredRounds = (sums: Pick<LogSums, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
-  sums.stableRounds + sums.driftRounds + sums.refusalRounds;
+/** Each scored round is in exactly one class. */
+export const scoredRounds = (stats: Pick<LogStats, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
+  stats.stableRounds + stats.driftRounds + stats.refusalRounds;
 
-/** One line of what the first message says. */
+/** The beginning of the first message, on one line. */
 export function describeChat({ firstWords }: Pick<LoggedChat, 'firstWords'>): string {
   const characters = Array.from(firstWords.replaceAll(/\s+/g, ' ').trim());
   if (characters.length <= maxDescription) return characters.join('');

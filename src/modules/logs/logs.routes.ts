@@ -17,15 +17,15 @@ import {
   roundSchema,
   roundsQuery,
   sessionSchema,
+  statsQuery,
   statsSchema,
-  sumsQuery,
   toConversationDto,
   toLogFilter,
   toRecentDto,
   toRoundDto,
   toSessionDto,
   toStatsDto,
-  toSumsFilter,
+  toStatsFilter,
 } from './logs.schema.ts';
 import type { LogsService } from './logs.service.ts';
 
@@ -44,12 +44,12 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       path: '/logs/conversations',
       operationId: 'listConversations',
       tag: 'logs',
-      summary: 'The conversations that you may read, those that began last first',
+      summary: 'List the conversations that you may read, newest first',
       access: 'user',
       query: z.strictObject({
         ...keysetQuery,
         ...logQuery,
-        include_total: textSwitchField.default(false).describe('Count all that match.'),
+        include_total: textSwitchField.default(false).describe('Count all matches.'),
       }),
       responses: { 200: { description: 'A page of conversations', schema: conversationListSchema } },
       handle: async ({ actor, query }) => {
@@ -69,18 +69,18 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       path: '/logs/stats',
       operationId: 'getLogStats',
       tag: 'logs',
-      summary: 'Sums and means over the conversations that you may read',
+      summary: 'Statistics over the conversations that you may read',
       access: 'user',
-      query: z.strictObject(sumsQuery),
-      responses: { 200: { description: 'Of all of them together', schema: statsSchema } },
-      handle: async ({ actor, query }) => ok(toStatsDto(await logs.stats(actor, toSumsFilter(query)))),
+      query: z.strictObject(statsQuery),
+      responses: { 200: { description: 'The statistics', schema: statsSchema } },
+      handle: async ({ actor, query }) => ok(toStatsDto(await logs.stats(actor, toStatsFilter(query)))),
     }),
     route({
       method: 'get',
       path: '/logs/export',
       operationId: 'exportLogs',
       tag: 'logs',
-      summary: 'The rounds of the conversations that you may read as a file, a line each, with the filters of the list',
+      summary: 'Export the rounds of the conversations that you may read, one line each, with the filters of the list',
       access: 'user',
       query: z.strictObject({
         ...logQuery,
@@ -105,7 +105,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       path: '/logs/recent',
       operationId: 'listRecentConversations',
       tag: 'logs',
-      summary: 'The conversations that changed last',
+      summary: 'List the conversations that changed last',
       access: 'user',
       query: z.strictObject(recentQuery),
       responses: { 200: { description: 'Newest change first', schema: recentSchema } },
@@ -116,9 +116,9 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       path: '/logs/agents',
       operationId: 'listLoggedAgents',
       tag: 'logs',
-      summary: 'The agents of the conversations that you may read',
+      summary: 'List the agents of the conversations that you may read',
       access: 'user',
-      responses: { 200: { description: 'By name; deleted ones, too', schema: agentsSchema } },
+      responses: { 200: { description: 'By name, including deleted ones', schema: agentsSchema } },
       handle: async ({ actor }) => ok(await logs.agents(actor)),
     }),
     route({
@@ -126,7 +126,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       path: '/logs/conversations/:chat_id',
       operationId: 'getConversation',
       tag: 'logs',
-      summary: 'A conversation with its rounds, in order',
+      summary: 'Get a conversation with its rounds, in order',
       access: 'chat:read',
       params,
       query: z.strictObject(roundsQuery),
@@ -145,7 +145,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       path: '/logs/conversations/:chat_id/rounds/:round_index',
       operationId: 'getRound',
       tag: 'logs',
-      summary: 'A round of a conversation, with what happened in it',
+      summary: 'Get a round of a conversation, with its events',
       access: 'chat:read',
       params: roundParams,
       responses: { 200: { description: 'The round', schema: roundSchema } },
@@ -160,12 +160,12 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       path: '/logs/conversations/:chat_id/trend.svg',
       operationId: 'drawTrend',
       tag: 'logs',
-      summary: 'The trend of a conversation as a picture',
+      summary: 'Get the trend of a conversation as a chart',
       access: 'chat:read',
       params,
       responses: {
         200: { description: 'The newest thousand scored rounds', contentType: 'image/svg+xml' },
-        206: { description: 'The part that was asked for', contentType: 'image/svg+xml' },
+        206: { description: 'The requested range', contentType: 'image/svg+xml' },
       },
       errors: ['chat_not_found', 'range_not_satisfiable'],
       handle: async ({ actor, params: { chat_id } }) => picture(await logs.trend(actor, chat_id)),
@@ -173,7 +173,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
   ];
 }
 
-/** What a cursor holds for: all that was asked for but the page. */
+/** The part of the query that a cursor is valid for: everything but the page. */
 function filterOf({ limit, cursor, include_total, ...filter }: Record<string, unknown>): object {
   return filter;
 }

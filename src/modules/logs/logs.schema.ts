@@ -8,11 +8,11 @@ import {
   type LogFilter,
   type LoggedChat,
   type LoggedRound,
-  type LogSums,
+  type LogStats,
   meanOf,
   type RecentChat,
   type Session,
-  type SumsFilter,
+  type StatsFilter,
   scoredRounds,
   streakOf,
   typeOf,
@@ -21,27 +21,31 @@ import {
 const moment = z
   .union([z.iso.date(), z.iso.datetime({ offset: true, local: true })])
   .refine(
-    // What Postgres and Date have in common.
+    // The range that Postgres and Date have in common.
     (text) => Number(text.slice(0, 4)) >= 1 && Number.isFinite(momentOf(text).getTime()),
     'must be a date or a time of the years 1 to 9999',
   )
   .meta({ pattern: '^(?!0000)' });
 
 const dateQuery = {
-  date_from: moment.optional().describe('Chats that began then or later; a date is its beginning, in UTC.'),
-  date_to: moment.optional().describe('Chats that began then or earlier; a date is all of that day, in UTC.'),
+  date_from: moment
+    .optional()
+    .describe('Chats that started at this time or later. A date means its beginning, in UTC.'),
+  date_to: moment
+    .optional()
+    .describe('Chats that started at this time or earlier. A date includes the whole day, in UTC.'),
 };
 
-export const sumsQuery = { agent_id: idField.optional(), ...dateQuery };
+export const statsQuery = { agent_id: idField.optional(), ...dateQuery };
 
 export const logQuery = {
-  ...sumsQuery,
-  state: z.enum(echoStates).optional().describe('The state that the chat is in now.'),
+  ...statsQuery,
+  state: z.enum(echoStates).optional().describe('Current state of the chat.'),
   q: z
     .string()
     .max(200)
     .optional()
-    .describe('Its words stand in the title, or in one round: its message and its reply. The last may be a beginning.'),
+    .describe('All words occur in the title, or in the message and reply of one round. The last word may be a prefix.'),
 };
 
 export const roundsQuery = {
@@ -51,7 +55,7 @@ export const roundsQuery = {
 
 export const recentQuery = {
   limit: integerField({ min: 1, max: 31 }).default(31),
-  mine: textSwitchField.default(false).describe('Only those that you started.'),
+  mine: textSwitchField.default(false).describe('Only chats that you started.'),
 };
 
 const mean = z.number().nullable();
@@ -60,11 +64,11 @@ export const conversationSchema = z
   .strictObject({
     id: idField,
     title: z.string(),
-    description: z.string().describe('The beginning of its first message, on one line.'),
+    description: z.string().describe('The beginning of the first message, on one line.'),
     agent_id: idField,
     agent: z.string(),
     total_rounds: z.int(),
-    avg_ewma: mean.describe('Over its scored rounds; null before any.'),
+    avg_ewma: mean.describe('Over its scored rounds; null without any.'),
     started_at: z.iso.datetime(),
   })
   .meta({ id: 'LoggedConversation' });
@@ -88,14 +92,14 @@ export const statsSchema = z
     drift_rounds: z.int(),
     stable_rounds: z.int(),
     refusal_rounds: z.int(),
-    drift_rate: mean.describe('Of all scored rounds those in drift; null without any.'),
+    drift_rate: mean.describe('Share of scored rounds in drift; null without any.'),
   })
   .meta({ id: 'LogStats' });
 
 const session = z.strictObject({
-  run_id: z.string().describe('The run that scores the chat; also its id under `/jobs`.'),
+  run_id: z.string().describe('The workflow that scores the chat; also its id under `/jobs`.'),
   agent: z.string(),
-  model: z.string().describe('Of the newest round.'),
+  model: z.string().describe('Model of the newest round.'),
   started_at: z.iso.datetime(),
   summary: z.strictObject({
     total_rounds: z.int(),
@@ -143,10 +147,7 @@ export const roundSchema = z
       input_tokens: z.int(),
       completion_tokens: z.int(),
       latency_ms: z.int().nullable(),
-      user_on_or_off_topic_streak: z
-        .int()
-        .nullable()
-        .describe('How many messages in a row were on the topic, or off it, up to this one.'),
+      user_on_or_off_topic_streak: z.int().nullable().describe('Consecutive on- or off-topic messages up to this one.'),
       events: z.array(
         z.strictObject({
           type: z.string(),
@@ -164,26 +165,26 @@ export const recentSchema = z.array(z.strictObject({ id: idField, title: z.strin
 
 export const agentsSchema = z.array(z.strictObject({ id: idField, name: z.string() }));
 
-type SumsQuery = z.output<z.ZodObject<typeof sumsQuery>>;
+type StatsQuery = z.output<z.ZodObject<typeof statsQuery>>;
 type LogQuery = z.output<z.ZodObject<typeof logQuery>>;
 
-export function toSumsFilter({ agent_id, date_from, date_to }: SumsQuery): SumsFilter {
+export function toStatsFilter({ agent_id, date_from, date_to }: StatsQuery): StatsFilter {
   const from = date_from === undefined ? null : momentOf(date_from);
   return { agentId: agent_id, period: { from, until: date_to === undefined ? null : endOf(date_to) } };
 }
 
-/** An empty `q` is none: so a form sends it. */
+/** An empty `q` counts as missing, because forms send empty fields. */
 export function toLogFilter(query: LogQuery): LogFilter {
-  return { ...toSumsFilter(query), state: query.state, words: query.q || undefined };
+  return { ...toStatsFilter(query), state: query.state, words: query.q || undefined };
 }
 
-/** Without an offset it is UTC. */
+/** Times without an offset are UTC. */
 function momentOf(text: string): Date {
   const isWhole = /^\d{4}-\d\d-\d\d$|(Z|[+-]\d\d:?\d\d)$/i.test(text);
   return new Date(isWhole ? text : `${text}Z`);
 }
 
-/** The moment after a day, or after a millisecond: both ends of a period belong to it. */
+/** The end of a day or millisecond, exclusive, because `date_to` is inclusive. */
 function endOf(text: string): Date {
   const end = momentOf(text).getTime() + (text.length === '2026-01-01'.length ? 86_400_000 : 1);
   return new Date(Math.min(end, Date.parse('9999-12-31T23:59:59Z')));
@@ -202,21 +203,21 @@ export function toConversationDto(chat: LoggedChat): z.input<typeof conversation
   };
 }
 
-export function toStatsDto(sums: LogSums): z.input<typeof statsSchema> {
-  const scored = scoredRounds(sums);
+export function toStatsDto(stats: LogStats): z.input<typeof statsSchema> {
+  const scored = scoredRounds(stats);
   return {
-    total_chats: Object.values(sums.chats).reduce((sum, count) => sum + count),
-    total_rounds: sums.rounds,
-    avg_ewma: meanOf(sums.ewmaSum, scored),
-    total_input_tokens: sums.inputTokens,
-    total_completion_tokens: sums.completionTokens,
-    total_tokens: sums.inputTokens + sums.completionTokens,
-    total_cost_usd: sums.costUsd,
-    avg_latency_ms: meanOf(sums.latencyMs, sums.completedRounds),
-    drift_rounds: sums.driftRounds,
-    stable_rounds: sums.stableRounds,
-    refusal_rounds: sums.refusalRounds,
-    drift_rate: meanOf(sums.driftRounds, scored),
+    total_chats: Object.values(stats.chats).reduce((sum, count) => sum + count),
+    total_rounds: stats.rounds,
+    avg_ewma: meanOf(stats.ewmaSum, scored),
+    total_input_tokens: stats.inputTokens,
+    total_completion_tokens: stats.completionTokens,
+    total_tokens: stats.inputTokens + stats.completionTokens,
+    total_cost_usd: stats.costUsd,
+    avg_latency_ms: meanOf(stats.latencyMs, stats.completedRounds),
+    drift_rounds: stats.driftRounds,
+    stable_rounds: stats.stableRounds,
+    refusal_rounds: stats.refusalRounds,
+    drift_rate: meanOf(stats.driftRounds, scored),
   };
 }
 

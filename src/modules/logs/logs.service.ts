@@ -2,102 +2,104 @@ import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import { createConversationsRepository } from './conversations.repository.ts';
 import { headOf, type LogFormat, lineOf } from './log-export.ts';
-import { createLogSumsRepository } from './log-sums.repository.ts';
-import { createLoggedRoundsRepository } from './logged-rounds.repository.ts';
 import type {
   LogFilter,
   LoggedAgent,
   LoggedChat,
   LoggedRound,
-  LogSums,
+  LogStats,
   RecentChat,
   RoundPage,
   Session,
-  SumsFilter,
+  StatsFilter,
 } from './logs.model.ts';
+import { createLogsRepository } from './logs.repository.ts';
 import { drawTrend } from './trend-chart.ts';
 
-/** Of an export: few enough to be held by many at a time, since a message may be long. */
-const chatsAtOnce = 50;
-const roundsAtOnce = 20;
-/** A picture of more says nothing any more. */
+/** Page sizes of an export; small, because messages may be long and many exports may run at once. */
+const chatsPerPage = 50;
+const roundsPerPage = 20;
+/** A chart of more rounds is unreadable. */
 const drawnRounds = 1_000;
 
-const anotherExport = { detail: 'Another export of yours is under way.', retryAfterSeconds: 30 };
+const anotherExport = { detail: 'Another export of yours is running.', retryAfterSeconds: 30 };
 
 type Page = { limit: number; after: ListPosition | null };
 
 export type LogsService = ReturnType<typeof createLogsService>;
 
-/** What has been said, and how it went: of the chats that the caller may read. */
+/** Logs and statistics of the chats that the caller may read. */
 export function createLogsService({ db }: { db: Knex }) {
-  const conversations = createConversationsRepository(db);
-  const sums = createLogSumsRepository(db);
-  const rounds = createLoggedRoundsRepository(db);
-  /** Who takes an export now. */
+  const repository = createLogsRepository(db);
+  /** Users with a running export. */
   const exporting = new Set<string>();
 
   async function count(actor: Actor, filter: LogFilter): Promise<number> {
-    if (filter.words !== undefined) return conversations.countWithWords(actor, filter);
-    const { chats } = await sums.sum(actor, filter);
+    if (filter.words !== undefined) return repository.countWithWords(actor, filter);
+    const { chats } = await repository.stats(actor, filter);
     if (filter.state !== undefined) return chats[filter.state];
-    return Object.values(chats).reduce((sum, ofState) => sum + ofState);
+    return Object.values(chats).reduce((sum, count) => sum + count);
   }
 
   async function session(actor: Actor, chatId: string): Promise<Session> {
-    const found = await conversations.find(actor, chatId);
+    const found = await repository.find(actor, chatId);
     if (found === undefined) throw appError('chat_not_found');
     return found;
   }
 
   return {
-    /** `total` is null unless it is asked for. */
+    /** `total` is null unless requested. */
     async list(
       actor: Actor,
       filter: LogFilter,
       page: Page & { includeTotal: boolean },
     ): Promise<{ items: LoggedChat[]; last: ListPosition | null; total: number | null }> {
       const [{ items, last }, total] = await Promise.all([
-        conversations.list(actor, filter, page),
+        repository.list(actor, filter, page),
         page.includeTotal ? count(actor, filter) : null,
       ]);
       return { items, last, total };
     },
 
-    stats: (actor: Actor, filter: SumsFilter): Promise<LogSums> => sums.sum(actor, filter),
+    stats: (actor: Actor, filter: StatsFilter): Promise<LogStats> => repository.stats(actor, filter),
     recent: (actor: Actor, of: { limit: number; mine: boolean }): Promise<RecentChat[]> =>
-      conversations.listRecent(actor, of),
-    agents: (actor: Actor): Promise<LoggedAgent[]> => conversations.listAgents(actor),
+      repository.listRecent(actor, of),
+    agents: (actor: Actor): Promise<LoggedAgent[]> => repository.listAgents(actor),
 
-    /** A chat with a page of its rounds in order, fewer than `limit` where they are long. Throws `chat_not_found`. */
+    /** A chat with a page of its rounds; fewer than `limit` if they are long. Throws `chat_not_found`. */
     async session(
       actor: Actor,
       chatId: string,
       { limit, after }: { limit: number; after: number },
     ): Promise<{ session: Session; rounds: RoundPage }> {
-      const [found, page] = await Promise.all([session(actor, chatId), rounds.list(actor, chatId, { after, limit })]);
+      const [found, page] = await Promise.all([
+        session(actor, chatId),
+        repository.listRounds(actor, chatId, { after, limit }),
+      ]);
       return { session: found, rounds: page };
     },
 
     /** Throws `chat_not_found`, `round_not_found`. */
     async round(actor: Actor, chatId: string, index: number): Promise<{ session: Session; round: LoggedRound }> {
-      const [found, round] = await Promise.all([session(actor, chatId), rounds.find(chatId, index)]);
+      const [found, round] = await Promise.all([session(actor, chatId), repository.findRound(chatId, index)]);
       if (round === undefined) throw appError('round_not_found');
       return { session: found, round };
     },
 
-    /** The trend of a chat as SVG. Throws `chat_not_found`. */
+    /** Draws the trend of a chat as SVG. Throws `chat_not_found`. */
     async trend(actor: Actor, chatId: string): Promise<string> {
-      const [{ title }, points] = await Promise.all([session(actor, chatId), rounds.listTrend(chatId, drawnRounds)]);
+      const [{ title }, points] = await Promise.all([
+        session(actor, chatId),
+        repository.listTrend(chatId, drawnRounds),
+      ]);
       return drawTrend({ title, points });
     },
 
     /**
-     * Every round of the chats of a list, line by line, as it is read. Each page asks anew who the reader is and what he
-     * may read: what is taken from him meanwhile is not in it, and once `actorNow` throws it breaks off. Throws
-     * `rate_limited` while this process makes another one for him.
+     * Exports every round of the listed chats, line by line. Each page reads the user's current rights: chats whose access was
+     * revoked meanwhile are missing, and the export stops once `actorNow` throws. Throws `rate_limited` while another export of
+     * the user runs in this process.
      */
     async *export(
       actorNow: () => Promise<Actor>,
@@ -110,8 +112,8 @@ export function createLogsService({ db }: { db: Knex }) {
       try {
         let head = headOf(format);
         for (let after: ListPosition | null | undefined; after !== null; ) {
-          const page = { limit: chatsAtOnce, after: after ?? null };
-          const { items, last } = await conversations.list(await actorNow(), filter, page);
+          const page = { limit: chatsPerPage, after: after ?? null };
+          const { items, last } = await repository.list(await actorNow(), filter, page);
           if (head !== '') yield head;
           head = '';
           for (const chat of items) yield* linesOf(actorNow, chat, format);
@@ -126,7 +128,7 @@ export function createLogsService({ db }: { db: Knex }) {
   async function* linesOf(actorNow: () => Promise<Actor>, chat: LoggedChat, format: LogFormat): AsyncGenerator<string> {
     for (let after: number | null = 0; after !== null; ) {
       const reader = await actorNow();
-      const page: RoundPage = await rounds.list(reader, chat.id, { after, limit: roundsAtOnce });
+      const page: RoundPage = await repository.listRounds(reader, chat.id, { after, limit: roundsPerPage });
       for (const round of page.items) yield lineOf(format, chat, round);
       after = page.last;
     }

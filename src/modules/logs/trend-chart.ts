@@ -1,11 +1,11 @@
 import { escapeHtml } from '#src/domain/text/plain-text.ts';
-import type { TrendPoint } from './logged-rounds.repository.ts';
+import type { TrendPoint } from './logs.model.ts';
 
 const width = 720;
 const height = 284;
 const plot = { left: 44, top: 36, right: width - 16, bottom: height - 60 };
 
-/** Below the first a chat is watched, below the second it drifts, as the fold has it. */
+/** Limits of `watch` and of drift, see domain/alignment/fold.ts. */
 const limits = [65, 45];
 
 const bandNames = ['stable', 'watch', 'drift', 'refusal'];
@@ -27,15 +27,14 @@ const styles = `
   }`;
 
 /**
- * The trend of a chat's rounds as a picture: its curve from 0 to 100 with the limits under which a chat is watched and
- * drifts, its states as bands, and a ring at each refusal. It says in words what it shows, is light or dark as its
- * reader's system is, and draws a title as text, whatever stands in it.
+ * Draws the trend of a chat as SVG: the curve from 0 to 100 with both limits, its states as bands, and a ring for each refusal.
+ * Has a text description, follows the light or dark mode of the reader, and escapes the title.
  */
 export function drawTrend({ title, points }: { title: string; points: readonly TrendPoint[] }): string {
   const first = points[0]?.round ?? 1;
   const last = points.at(-1)?.round ?? 1;
   const step = (plot.right - plot.left) / (last - first + 1);
-  /** The middle of a round's place. */
+  /** The middle of a round's column. */
   const x = (round: number) => rounded(plot.left + (round - first + 0.5) * step);
   const y = (ewma: number) => rounded(plot.bottom - (ewma / 100) * (plot.bottom - plot.top));
 
@@ -45,10 +44,10 @@ export function drawTrend({ title, points }: { title: string; points: readonly T
   });
   const grid = [0, 100].flatMap((ewma) => line('grid', ewma));
   const drawnLimits = limits.flatMap((ewma) => line('limit', ewma));
-  const path = points.map(({ round, ewma }, place) => `${place === 0 ? 'M' : 'L'}${x(round)} ${y(ewma)}`).join('');
+  const path = points.map(({ round, ewma }, index) => `${index === 0 ? 'M' : 'L'}${x(round)} ${y(ewma)}`).join('');
   const refusals = points.filter(({ state }) => state === 'refusal');
   const marks = [
-    // A curve of one point is not seen.
+    // A curve of one point is invisible.
     ...(points.length === 1 ? points.map(({ round, ewma }) => circle('point', round, ewma)) : []),
     ...refusals.map(({ round, ewma }) => circle('refused', round, ewma)),
   ];
@@ -80,21 +79,21 @@ export function drawTrend({ title, points }: { title: string; points: readonly T
       : [first, ...(last > first ? [last] : [])].map(
           (round) => `<text x="${x(round)}" y="${plot.bottom + 18}" text-anchor="middle">${round}</text>`,
         )),
-    ...bandNames.flatMap(key),
+    ...bandNames.flatMap(legend),
     '</svg>\n',
   ].join('\n');
 }
 
-/** What a colour means: below all else, in a row. */
-function key(band: string, place: number): string[] {
-  const left = plot.left + place * 90;
+/** An entry of the legend. */
+function legend(band: string, index: number): string[] {
+  const left = plot.left + index * 90;
   return [
     `<rect class="${band}" x="${left}" y="${height - 22}" width="12" height="12"/>`,
     `<text x="${left + 18}" y="${height - 12}">${band}</text>`,
   ];
 }
 
-/** Neighbours of the same kind as one; a round that waits for its scores belongs to the band before it. */
+/** Joins neighbours of the same band; rounds without scores belong to the band before them. */
 function joinBands(points: readonly TrendPoint[]): { band: string; from: number; to: number }[] {
   const bands: { band: string; from: number; to: number }[] = [];
   for (const { round, state } of points) {
@@ -121,7 +120,7 @@ function describe(points: readonly TrendPoint[]): string {
   );
 }
 
-/** Text of users; what XML cannot hold is left out. */
+/** Escapes user text and removes characters that XML cannot contain. */
 function escapeXml(text: string): string {
   return escapeHtml(text.toWellFormed().replaceAll(/[\p{Cc}\uFFFE\uFFFF]+/gu, ' '));
 }

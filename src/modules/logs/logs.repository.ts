@@ -1,0 +1,313 @@
+import type { Knex } from 'knex';
+import { bigint, integer, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { toPage } from '#src/adapters/postgres/keyset.ts';
+import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
+import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { type Period, type PeriodPart, periodParts, roundTotals } from '#src/domain/alignment/chat-logs.ts';
+import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
+import {
+  echoStates,
+  type LogFilter,
+  type LoggedAgent,
+  type LoggedChat,
+  type LoggedRound,
+  type LogStats,
+  loggedAgent,
+  loggedRound,
+  logStats,
+  type RecentChat,
+  type RoundPage,
+  recentChat,
+  type Session,
+  type StatsFilter,
+  session,
+  type TrendPoint,
+  trendPoint,
+} from './logs.model.ts';
+
+/**
+ * Common table expressions for `with recursive`: the sets of access keys whose chats the caller may read. `reach` has a row for
+ * each set that the caller's keys open, and a row with `author` for each set of which only the caller's own chats are readable,
+ * such as those of a team that the caller has left. The hash only selects candidates; results are checked key by key.
+ */
+const reach = `
+  opened as materialized (
+    select distinct audience_hash from log_totals
+    where org_id = :orgId and span = 'ever' and audience && :acl::text[]
+  ),
+  own (audience_hash) as (
+    select min(audience_hash) from chat_logs where org_id = :orgId and created_by = :userId
+    union all
+    select (select min(l.audience_hash) from chat_logs l
+            where l.org_id = :orgId and l.created_by = :userId and l.audience_hash > own.audience_hash)
+    from own where own.audience_hash is not null
+  ),
+  reach as materialized (
+    select audience_hash, null::uuid as author from opened
+    union all
+    select audience_hash, :userId::uuid from own
+    where audience_hash is not null and audience_hash not in (select audience_hash from opened)
+  )`;
+
+/** Whether the log `l` is covered by the row `r` of `reach`. */
+const isWithin = `l.org_id = :orgId and l.audience_hash = r.audience_hash
+  and (r.author is null or l.created_by = r.author)`;
+
+const reachValues = (actor: Actor) => ({ orgId: actor.orgId, userId: actor.userId, acl: keysOf(actor) });
+
+type Page = { limit: number; after: ListPosition | null };
+type LoggedPage = { items: LoggedChat[]; last: ListPosition | null };
+
+const listedSession = shape({ ...session.columns, sortKey: text() });
+const counted = shape({ total: bigint() });
+
+/** Newest chats that are checked for words before the index of words is used. */
+const walkedChats = 200;
+/** More characters than a description shows. */
+const firstWordsRead = 1_000;
+
+const newestFirst = 'order by started_at desc, chat_id desc';
+const asked = 'wanted_words(:orgId, :words)';
+
+/** Selects the columns of the chats in `page`, and checks access again. */
+const shown = `
+  select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words,
+         c.agent_id, a.agent_name, coalesce(newest.model, a.chat_model) as model,
+         l.started_at, ${roundTotals.map((column) => `l.${column}`).join(', ')}
+  from page
+  join chat_logs l using (chat_id)
+  join chats c on c.id = l.chat_id
+  join agents a on a.org_id = c.org_id and a.id = c.agent_id
+  left join rounds first on first.chat_id = c.id and first.round = 1
+  left join rounds newest on newest.chat_id = c.id and newest.round = c.round_count
+  where c.org_id = :orgId and c.acl && :acl::text[]`;
+
+const statColumns = [...echoStates.map((state) => `${state}_chats`), ...roundTotals];
+const ofTotals = statColumns.map((column) => `t.${column}`).join(', ');
+const ofOneChat = [
+  ...echoStates.map((state) => `(l.state = '${state}')::integer as ${state}_chats`),
+  ...roundTotals.map((column) => `l.${column}`),
+].join(', ');
+const totalOf = (column: string) => `coalesce(sum(${column}), 0)`;
+const ofAll = [
+  `jsonb_build_object(${echoStates.map((state) => `'${state}', ${totalOf(`${state}_chats`)}`).join(', ')}) as chats`,
+  ...roundTotals.map((column) => `${totalOf(column)} as ${column}`),
+].join(', ');
+
+const sized = shape({ round: integer(), bytes: integer() });
+const roundColumns = Object.keys(loggedRound.columns);
+
+/** Maximum size of the texts of a page; a single round may exceed it. */
+const pageBytes = 4 * 1024 * 1024;
+
+/** @returns the last round that fits into a page */
+function endOfPage(sizes: readonly Row<typeof sized>[]): number | undefined {
+  let bytes = 0;
+  const full = sizes.find((size) => {
+    bytes += size.bytes;
+    return bytes >= pageBytes;
+  });
+  return (full ?? sizes.at(-1))?.round;
+}
+
+/**
+ * Logs of the chats that a user may read. Chats are listed by their start time, which never changes, so that no page loses
+ * or repeats a chat that goes on meanwhile. Each set of access keys is read through an index in this order.
+ */
+export function createLogsRepository(db: Knex) {
+  const roundsOf = (chatId: string) => RoundModel.table(db).where({ chatId });
+  const conditions = ({ agentId, state, period: { from, until } }: LogFilter, after: ListPosition | null = null) =>
+    [
+      agentId !== undefined && 'and l.agent_id = :agentId',
+      state !== undefined && 'and l.state = :state',
+      from !== null && 'and l.started_at >= :from',
+      until !== null && 'and l.started_at < :until',
+      after !== null && 'and (l.started_at, l.chat_id) < (:sortKey, :id)',
+    ]
+      .filter((condition) => condition !== false)
+      .join(' ');
+  const valuesOf = (actor: Actor, { agentId, state, period, words }: LogFilter) => ({
+    ...{ ...reachValues(actor), agentId, state, words },
+    ...{ from: period.from?.toISOString(), until: period.until?.toISOString() },
+  });
+
+  /** The newest chats of each set of keys, merged. */
+  const walk = (where: string, limit: string) => `
+    select newest.* from reach r cross join lateral (
+      select l.chat_id, l.started_at from chat_logs l where ${isWithin} ${where} ${newestFirst} limit ${limit}
+    ) newest ${newestFirst} limit ${limit}`;
+  /** `offset 0` prevents the planner from using the index of words, which would be searched again for each chat. */
+  const walkWithWords = (where: string) => `
+    select w.* from (${walk(where, String(walkedChats))}) w
+    cross join lateral (
+      select from (select words from log_texts t where t.chat_id = w.chat_id offset 0) t where t.words @@ ${asked} limit 1
+    ) found
+    ${newestFirst} limit :limit`;
+  /** `offset 0` forces a lookup per match instead of a scan of all logs. */
+  const allWithWords = (where: string) => `
+    select l.chat_id, l.started_at
+    from (select distinct chat_id from log_texts where org_id = :orgId and words @@ ${asked}) found
+    cross join lateral (select * from chat_logs l where l.chat_id = found.chat_id ${where} offset 0) l
+    where exists (select from reach r where ${isWithin})`;
+
+  /** Empty if `walk` has already seen all chats, so that the duration does not reveal unreadable chats. */
+  const unlessWalked = (where: string) => `
+    select * from (${allWithWords(where)}) found
+    where (select count(*) from (${walk(where, String(walkedChats))}) walked) = ${walkedChats}`;
+
+  async function read(actor: Actor, filter: LogFilter, { limit, after }: Page, page: string): Promise<LoggedPage> {
+    const listed = await rows(
+      db,
+      listedSession,
+      `with recursive ${reach}, page as (${page})
+       select shown.*, to_char(started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key
+       from (${shown}) shown order by started_at desc, id desc`,
+      { ...valuesOf(actor, filter), ...after, limit: limit + 1 },
+    );
+    return toPage(listed, limit);
+  }
+
+  return {
+    async list(actor: Actor, filter: LogFilter, page: Page): Promise<LoggedPage> {
+      const where = conditions(filter, page.after);
+      if (filter.words === undefined) return read(actor, filter, page, walk(where, ':limit'));
+      const near = await read(actor, filter, page, walkWithWords(where));
+      if (near.last !== null) return near;
+      // Rare words are not, or not often enough, among the newest chats.
+      const all = await read(actor, filter, page, `${unlessWalked(where)} ${newestFirst} limit :limit`);
+      return all.items.length > 0 ? all : near;
+    },
+
+    /** Counts the matches of a word search; other counts come from `stats`. */
+    async countWithWords(actor: Actor, filter: LogFilter): Promise<number> {
+      const { total } = await oneRow(
+        db,
+        counted,
+        `with recursive ${reach} select count(*) as total from (${allWithWords(conditions(filter))}) found`,
+        valuesOf(actor, filter),
+      );
+      return total;
+    },
+
+    async find(actor: Actor, chatId: string): Promise<Session | undefined> {
+      return firstRow(
+        db,
+        session,
+        `with page as (select chat_id from chat_logs where org_id = :orgId and chat_id = :chatId) ${shown}`,
+        { ...reachValues(actor), chatId },
+      );
+    },
+
+    async listRecent(actor: Actor, { limit, mine }: { limit: number; mine: boolean }): Promise<RecentChat[]> {
+      const order = 'order by updated_at desc, chat_id desc limit :limit';
+      const columns = 'l.chat_id, l.updated_at';
+      const page = mine
+        ? `select ${columns} from chat_logs l where l.org_id = :orgId and l.created_by = :userId ${order}`
+        : `select newest.* from reach r
+           cross join lateral (select ${columns} from chat_logs l where ${isWithin} ${order}) newest ${order}`;
+      return rows(
+        db,
+        recentChat,
+        `with recursive ${reach}, page as (${page})
+         select c.id, c.title, c.updated_at from page join chats c on c.id = page.chat_id
+         where c.org_id = :orgId and c.acl && :acl::text[] order by c.updated_at desc, c.id desc`,
+        { ...reachValues(actor), limit },
+      );
+    },
+
+    /** Agents with readable chats, including deleted ones, by name. */
+    async listAgents(actor: Actor): Promise<LoggedAgent[]> {
+      return rows(
+        db,
+        loggedAgent,
+        `with recursive ${reach}
+         select a.id, a.agent_name as name from agents a
+         where a.org_id = :orgId and a.id in (
+           select t.agent_id from reach r
+           join log_totals t on t.org_id = :orgId and t.audience_hash = r.audience_hash and t.audience && :acl::text[]
+           where r.author is null and t.span = 'ever' group by t.agent_id having sum(t.chats) > 0
+           union all
+           select one.* from (select * from reach where author is not null) r
+           cross join lateral (select l.agent_id from chat_logs l where ${isWithin} offset 0) one
+         )
+         order by lower(a.agent_name), a.id`,
+        reachValues(actor),
+      );
+    },
+
+    /**
+     * Aggregates over the readable chats. Exact in every snapshot: triggers keep totals per month and day, and only chats of the
+     * first and last day of the period are read individually.
+     */
+    async stats(actor: Actor, { agentId, period }: StatsFilter): Promise<LogStats> {
+      const values: Record<string, unknown> = { ...reachValues(actor), ...(agentId !== undefined && { agentId }) };
+      const ofAgent = (table: string) => (agentId === undefined ? '' : `and ${table}.agent_id = :agentId`);
+      const name = (at: Date): string => {
+        const known = `at${at.getTime()}`.replace('-', 'before');
+        values[known] = at.toISOString();
+        return `:${known}::timestamptz`;
+      };
+      const chats = (whose: string, { from, until }: Period) =>
+        [
+          // `offset 0` forces an index lookup for each row of `reach`, which may be empty.
+          `select one.* from (select * from reach where ${whose}) r cross join lateral (
+             select ${ofOneChat} from chat_logs l where ${isWithin} ${ofAgent('l')}`,
+          from && `and l.started_at >= ${name(from)}`,
+          until && `and l.started_at < ${name(until)}`,
+          'offset 0) one',
+        ].join(' ');
+      const totals = ({ span, from, until }: PeriodPart) =>
+        [
+          `select ${ofTotals} from reach r
+           join log_totals t on t.org_id = :orgId and t.audience_hash = r.audience_hash and t.audience && :acl::text[]
+           where r.author is null and t.span = '${span}' ${ofAgent('t')}`,
+          from && `and t.starts_on >= (${name(from)} at time zone 'utc')::date`,
+          until && `and t.starts_on < (${name(until)} at time zone 'utc')::date`,
+        ].join(' ');
+      const parts = periodParts(period).map((part) =>
+        part.span === 'moment' ? chats('author is null', part) : totals(part),
+      );
+      return oneRow(
+        db,
+        logStats,
+        `with recursive ${reach}
+         select ${ofAll} from (${[...parts, chats('author is not null', period)].join(' union all ')}) part`,
+        values,
+      );
+    },
+
+    /** Lists rounds after `after`: at most `limit`, fewer if their texts are long; none if the chat is not readable. */
+    async listRounds(
+      actor: Actor,
+      chatId: string,
+      { after, limit }: { after: number; limit: number },
+    ): Promise<RoundPage> {
+      const chat = ChatModel.table(db)
+        .where({ orgId: actor.orgId, id: chatId })
+        .whereRaw('acl && ?::text[]', [keysOf(actor)]);
+      const following = roundsOf(chatId).whereExists(chat).where('round', '>', after).orderBy('round');
+      const bytes = db.raw('octet_length(user_content) + coalesce(octet_length(assistant_reply), 0) as bytes');
+      const first = following.clone().limit(limit + 1);
+      const sizes = await rows(db, sized, first.select('round', bytes));
+      const last = endOfPage(sizes.slice(0, limit));
+      if (last === undefined) return { items: [], last: null };
+      const items = await rows(db, loggedRound, following.where('round', '<=', last).select(roundColumns));
+      return { items, last: last === sizes.at(-1)?.round ? null : last };
+    },
+
+    async findRound(chatId: string, round: number): Promise<LoggedRound | undefined> {
+      return firstRow(db, loggedRound, roundsOf(chatId).where({ round }).select(roundColumns));
+    },
+
+    /** @returns the newest `limit` scored rounds, in order */
+    async listTrend(chatId: string, limit: number): Promise<TrendPoint[]> {
+      const newest = roundsOf(chatId)
+        .whereNotNull('scoredAt')
+        .orderBy('round', 'desc')
+        .limit(limit)
+        .select('round', 'ewma', 'echoState as state');
+      return (await rows(db, trendPoint, newest)).reverse();
+    },
+  };
+}
