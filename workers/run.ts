@@ -90,7 +90,7 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'bring schedules in line', run: aside(connectionSyncs.applyOutdated) },
       { name: 'renew schedules', run: daily(connectionSyncs.renewAll) },
       { name: 'forget old imports', run: dailyInParts(importSteps.forgetOld) },
-      { name: 'forget evaluations without a draft', run: daily(evaluations.forgetAdhoc) },
+      { name: 'forget evaluations without a draft', run: daily(evaluations.deleteOldAdhocRuns) },
       { name: 'delete expired exports', run: aside(everyMinute(exports.deleteExpired)) },
       { name: 'erase what came late', run: daily(erasure.eraseLate) },
       { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },

@@ -8,8 +8,6 @@ import { createCandidateFinder } from '../modules/anchor-words/candidate-finder.
 import { createWordProposer } from '../modules/anchor-words/word-proposer.ts';
 import { createDraftVersionsService } from '../modules/drafts/draft-versions.service.ts';
 import { createDraftsService } from '../modules/drafts/drafts.service.ts';
-import { createAnswerer } from '../modules/evaluations/answerer.ts';
-import { createEvaluationOpener } from '../modules/evaluations/evaluation-opener.ts';
 import { createEvaluationStepsService } from '../modules/evaluations/evaluation-steps.service.ts';
 import { createEvaluationsService } from '../modules/evaluations/evaluations.service.ts';
 import { createJudge } from '../modules/evaluations/judge.ts';
@@ -44,8 +42,8 @@ export function createAgentServices(services: SharedServices & AccountServices &
     limits,
     models,
     jobs,
-    openRun: createEvaluationOpener({ jobs, logger }),
-    waiter: services.jobWatch,
+    logger,
+    jobWatch: services.jobWatch,
   };
   const nonceKey = derivedKey(config.urlSigningKey, 'judged-texts');
 
@@ -61,9 +59,9 @@ export function createAgentServices(services: SharedServices & AccountServices &
       db,
       chatModel,
       limiter: createPgCallLimiter(db),
-      createAnswerer: (paced) => createAnswerer({ chatModel: paced, models, tokens }),
-      createJudge: (paced) => createJudge({ chatModel: paced, models, counter: tokens, nonceKey }),
+      createJudge: (limited) => createJudge({ chatModel: limited, models, counter: tokens, nonceKey }),
       models,
+      tokens,
       jobs,
     }),
   };

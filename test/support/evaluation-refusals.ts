@@ -6,12 +6,16 @@ import { isForJudge, judgeWell } from './scripted-judge.ts';
 import type { ScriptedStack } from './scripted-stack.ts';
 import { untilJob } from './until-job.ts';
 
-type Asked = { path: string; body: object };
+type TestRequest = { path: string; body: object };
 
-const nobody = '00000000-0000-4000-8000-000000000000';
+const unknownId = '00000000-0000-4000-8000-000000000000';
 
-/** Of a version of the owner's: only he may have it evaluated, and only what is there. */
-export async function refusesOthers(stack: ScriptedStack, owner: Member, { path, body }: Asked): Promise<void> {
+/** Only the owner of a draft may evaluate its versions; unknown drafts and versions give 404. */
+export async function rejectsOtherCallers(
+  stack: ScriptedStack,
+  owner: Member,
+  { path, body }: TestRequest,
+): Promise<void> {
   const of = body as { draft_id: string; version_id: string };
   await stack.anonymous.post(path, body, 401);
   const colleague = await signUpColleague(stack, owner);
@@ -19,12 +23,16 @@ export async function refusesOthers(stack: ScriptedStack, owner: Member, { path,
   await owner.patch(`/agent-drafts/${of.draft_id}/scope`, { visibility: 'org_level' }, 200);
   await colleague.post(path, body, 403);
   await (await stack.signUp()).post(path, body, 404);
-  await owner.post(path, { ...body, draft_id: nobody }, 404);
-  await owner.post(path, { ...body, version_id: nobody }, 404);
+  await owner.post(path, { ...body, draft_id: unknownId }, 404);
+  await owner.post(path, { ...body, version_id: unknownId }, 404);
 }
 
-/** @param body one that was not asked for before */
-export async function refusesOverTheLimit(stack: ScriptedStack, owner: Member, { path, body }: Asked): Promise<void> {
+/** @param body a request without stored results */
+export async function rejectsOverDailyLimit(
+  stack: ScriptedStack,
+  owner: Member,
+  { path, body }: TestRequest,
+): Promise<void> {
   const { db } = stack.container;
   const today = db.raw(`(now() at time zone 'utc')::date`);
   await db('evaluationDays')
@@ -36,8 +44,12 @@ export async function refusesOverTheLimit(stack: ScriptedStack, owner: Member, {
   expect(stack.model.requests).deep.equal([]);
 }
 
-/** A judge that gives no verdict is an error and no score; once it gives some, only those are asked for. */
-export async function tellsWhatIsMissing(stack: ScriptedStack, owner: Member, { path, body }: Asked): Promise<void> {
+/** An unusable answer of the judge gives 502 and no score; the next request asks only for the missing verdicts. */
+export async function namesMissingVerdicts(
+  stack: ScriptedStack,
+  owner: Member,
+  { path, body }: TestRequest,
+): Promise<void> {
   const { model } = stack;
   model.behave((request) => {
     const behaviour = judgeWell()(request);
@@ -52,8 +64,12 @@ export async function tellsWhatIsMissing(stack: ScriptedStack, owner: Member, { 
   expect(again).equal(0);
 }
 
-/** Who does not want to wait gets the id of the job, which goes on. */
-export async function tellsOfTheJob({ model }: ScriptedStack, client: ApiClient, { path, body }: Asked): Promise<void> {
+/** With `wait=0` the client gets the id of the job, which continues. */
+export async function namesJobOnTimeout(
+  { model }: ScriptedStack,
+  client: ApiClient,
+  { path, body }: TestRequest,
+): Promise<void> {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   model.behave(judgeWell(undefined, released));
   const reply = await client.post(path, body, 504, { prefer: 'wait=0' }).finally(release);

@@ -6,7 +6,6 @@ import { commitVersion, newDraft, readDraft } from './drafts.ts';
 
 export type EvaluationDto = z.infer<typeof evaluationResultSchema>;
 
-/** What a request names. */
 export type Evaluable = { draft_id: string; version_id: string };
 
 export const persona = 'You are Lena. You help with loans, in one sentence.';

@@ -37,7 +37,7 @@ export function versionEvaluationsRoutes(evaluations: VersionEvaluationsService)
       ],
       handle: async ({ actor, params: { draft_id, version_id }, body, waitSeconds, signal }) => {
         const input = { draftId: draft_id, versionId: version_id, ...toStartEvaluationFields(body) };
-        const wait = { seconds: waitSeconds ?? defaultWaitSeconds, left: signal };
+        const wait = { seconds: waitSeconds ?? defaultWaitSeconds, signal };
         return ok(toVersionDto(await evaluations.start(actor, input, wait)));
       },
     }),

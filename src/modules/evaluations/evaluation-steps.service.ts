@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { AttemptOfJob } from '#src/contracts/attempts.ts';
 import type {
@@ -11,83 +12,100 @@ import type {
   StepsResult,
 } from '#src/contracts/evaluation.ts';
 import { costUsd } from '#src/domain/agents/models.ts';
+import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
+import { planWindow } from '#src/domain/chat/context-window.ts';
 import { isReference } from '#src/domain/judging/axes.ts';
-import { nothingSpent, type Spending } from '#src/domain/judging/judgement.ts';
+import {
+  type CaseText,
+  type JudgeTask,
+  nothingSpent,
+  type PromptText,
+  pairMaterial,
+  type Spending,
+} from '#src/domain/judging/judgement.ts';
 import { outcomeOf } from '#src/domain/judging/outcome.ts';
 import { namesOfFailed } from '#src/domain/judging/results.ts';
 import { rubricVersion } from '#src/domain/judging/rubric.ts';
-import { answerName, unitName } from '#src/domain/judging/units.ts';
+import { answerName, type Side, type TextRef, type Unit, unitName } from '#src/domain/judging/units.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { CallLimiter, ChatModel, ModelUsage } from '#src/ports/models.ts';
-import { type Answerer, answerKey } from './answerer.ts';
-import { evalScoresOfRun } from './eval-scores-of-run.ts';
-import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
-import type { EvaluationRun, RunTerms } from './evaluations.model.ts';
-import type { Judge } from './judge.ts';
-import { judgementKey } from './judgement-key.ts';
-import { createRunTexts, questionOf, taskOf } from './run-texts.ts';
+import type { CallLimiter, ChatModel, ModelMessage, ModelReply, ModelUsage } from '#src/ports/models.ts';
+import { type EvaluatedText, type EvaluationRun, evalScoresOfRun, type RunTerms } from './evaluations.model.ts';
+import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
+import { type Judge, judgementKey } from './judge.ts';
 
-/** A model that has failed so often on a unit is not asked for it again; a pause that it asks for is no failure. */
+/** After so many failures a unit counts as failed. A pause that the model's service requests is not a failure. */
 const MAX_FAILURES = 5;
-/** Unless it asks for one after the other. */
+/** Longest time from the first requested pause of a unit until it counts as failed. */
 const MAX_PAUSED_SECONDS = 3_600;
 
-/** A model on our own machine answers one after the other; chats come between. */
+/** A local model answers one call at a time, and chats need it too. */
 const LOCAL_CALLS_AT_ONCE = 1;
 
-const foundBefore: Spending = { ...nothingSpent, calls: 1, cached: 1 };
+/** Upper bound for what a provider's chat template adds to a message. */
+const MESSAGE_OVERHEAD_TOKENS = 8;
 
-type EvaluationUnitsRepository = ReturnType<typeof createEvaluationUnitsRepository>;
+const cachedCall: Spending = { ...nothingSpent, calls: 1, cached: 1 };
+
+/** A case as a version is asked; `draw` differs between answers that must be generated separately. */
+type CaseQuestion = {
+  persona: string;
+  input: string;
+  model: string;
+  temperature: number;
+  maxTokens: number;
+  draw: string | null;
+};
 
 export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsService>;
 
-/** The work of runs, one method a step. Each finds what was done before, and asks no model for it again. */
+/** The steps of a run, one method per activity. A step reuses stored results instead of calling a model again. */
 export function createEvaluationStepsService(deps: {
   db: Knex;
   chatModel: Pick<ChatModel, 'complete'>;
   limiter: CallLimiter;
-  createAnswerer: (chatModel: Pick<ChatModel, 'complete'>) => Answerer;
   createJudge: (chatModel: Pick<ChatModel, 'complete'>) => Judge;
-  models: Pick<ModelsService, 'find' | 'priceOf'>;
+  models: Pick<ModelsService, 'find' | 'priceOf' | 'contextWindow' | 'answerTimeoutMs'>;
+  tokens: TokenCounter;
   jobs: Pick<JobsService, 'advance' | 'advanceWithin'>;
 }) {
-  const { db, limiter, models, jobs } = deps;
-  const repository = createEvaluationUnitsRepository(db);
+  const { db, limiter, models, tokens, jobs } = deps;
+  const repository = createEvaluationsRepository(db);
 
   async function requireRun(of: EvaluationInput): Promise<EvaluationRun> {
     const run = await repository.findRun(of);
-    if (run === undefined) throw gone();
+    if (run === undefined) throw runDeleted();
     refuseOlderRubric(run.specification);
     return run;
   }
 
   async function requireTerms(of: EvaluationInput): Promise<RunTerms> {
     const terms = await repository.findTerms(of);
-    if (terms === undefined) throw gone();
+    if (terms === undefined) throw runDeleted();
     refuseOlderRubric(terms);
     return terms;
   }
 
   /**
-   * The calls of an organization wait for each other, in whatever process they are made.
-   * @param taken what they take is added to it, whatever comes of them
+   * Limits concurrent calls per organization and model across all processes.
+   * @param usage the tokens of every call are added to it, even if a later call fails
    */
-  const modelOf = (orgId: string, taken: ModelUsage): Pick<ChatModel, 'complete'> => ({
+  const limitedModel = (orgId: string, usage: ModelUsage): Pick<ChatModel, 'complete'> => ({
     complete: async (request) => {
       const { model, signal } = request;
       const isLocal = (await models.find(model))?.isLocal ?? false;
       const of = { orgId, model, ...(isLocal && { atOnce: LOCAL_CALLS_AT_ONCE }) };
       const reply = await limiter.run(of, () => deps.chatModel.complete(request), signal);
-      taken.inputTokens += reply.usage.inputTokens;
-      taken.cachedInputTokens += reply.usage.cachedInputTokens;
-      taken.completionTokens += reply.usage.completionTokens;
+      usage.inputTokens += reply.usage.inputTokens;
+      usage.cachedInputTokens += reply.usage.cachedInputTokens;
+      usage.completionTokens += reply.usage.completionTokens;
       return reply;
     },
   });
 
-  async function spent(model: string, usage: ModelUsage): Promise<Spending> {
+  async function spendingOf(model: string, usage: ModelUsage): Promise<Spending> {
     const { inputTokens, completionTokens } = usage;
     const price = await models.priceOf(model);
     const cost = price === null ? 0 : costUsd(price, usage);
@@ -95,52 +113,71 @@ export function createEvaluationStepsService(deps: {
   }
 
   /**
-   * Says where the run finds what a unit came to.
-   * @param hold sees to it that this is there and stays
-   * @returns false when it is not there
+   * Links a unit to its stored result, in one transaction with the lock on that result.
+   * @param lockResult stores or finds the result and keeps it from being deleted
+   * @returns false if there is no result
    */
-  async function settle(
+  async function linkResult(
     of: EvaluationInput,
     unit: string,
     cacheKey: Buffer,
-    hold: (units: EvaluationUnitsRepository) => Promise<boolean>,
+    lockResult: (repository: EvaluationsRepository) => Promise<boolean>,
   ): Promise<boolean> {
     return db.transaction(async (trx) => {
-      const units = createEvaluationUnitsRepository(trx);
-      const run = await units.lockRun(of);
-      if (run === undefined) throw gone();
-      if (!(await hold(units))) return false;
-      const done = await units.settle(of, unit, cacheKey);
+      const repository = createEvaluationsRepository(trx);
+      const run = await repository.lockRun(of);
+      if (run === undefined) throw runDeleted();
+      if (!(await lockResult(repository))) return false;
+      const done = await repository.linkResult(of, unit, cacheKey);
       const total = run.estimatedCalls;
       await jobs.advanceWithin(trx, of.runId, { progress: { done, total, unit: 'answers' } });
       return true;
     });
   }
 
-  /** What a model failed with for good ends its unit and not the run; what may pass is thrown, to be tried again. */
-  async function orFailed(
+  /** A permanent error fails only the unit. A transient error is thrown, so that Temporal retries the activity. */
+  async function runUnit(
     { unit, model, ...of }: EvaluationInput & { unit: string; model: string },
     signal: AbortSignal,
     work: (chatModel: Pick<ChatModel, 'complete'>) => Promise<'found' | 'made'>,
   ): Promise<StepsResult> {
-    const taken: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
+    const usage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
     try {
-      const isFound = (await work(modelOf(of.orgId, taken))) === 'found';
-      return { spent: isFound ? foundBefore : await spent(model, taken), failed: [] };
+      const isFound = (await work(limitedModel(of.orgId, usage))) === 'found';
+      return { spent: isFound ? cachedCall : await spendingOf(model, usage), failed: [] };
     } catch (error) {
       if (signal.aborted || !(error instanceof AppError) || error.code === 'version_not_found') throw error;
-      if (error.errorClass === 'transient' && !(await isEnough(of, unit, error))) throw error;
-      return { spent: { ...(await spent(model, taken)), calls: 0 }, failed: [{ unit, code: error.code }] };
+      if (error.errorClass === 'transient' && !(await hasFailedTooOften(of, unit, error))) throw error;
+      return { spent: { ...(await spendingOf(model, usage)), calls: 0 }, failed: [{ unit, code: error.code }] };
     }
   }
 
-  async function isEnough(of: EvaluationInput, unit: string, error: AppError): Promise<boolean> {
+  async function hasFailedTooOften(of: EvaluationInput, unit: string, error: AppError): Promise<boolean> {
     if (error.retryAfterSeconds === undefined) return ((await repository.countFailure(of, unit)) ?? 0) >= MAX_FAILURES;
     return ((await repository.countPause(of, unit)) ?? 0) >= MAX_PAUSED_SECONDS;
   }
 
+  /** Answers like a published agent on the first message of a chat, but without documents and tools. */
+  async function askModel(
+    chatModel: Pick<ChatModel, 'complete'>,
+    { persona, input, model, temperature, maxTokens }: CaseQuestion,
+    signal: AbortSignal,
+  ): Promise<ModelReply> {
+    const messages: ModelMessage[] = [
+      ...(persona.trim() === '' ? [] : [{ role: 'system' as const, content: persona }]),
+      { role: 'user', content: withoutRoleTokens(input) },
+    ];
+    const fixed = messages.reduce((sum, { content }) => sum + tokens.count(content) + MESSAGE_OVERHEAD_TOKENS, 0);
+    const plan = planWindow({ window: await models.contextWindow(model), maxTokens, fixed });
+    if (plan === null) {
+      throw appError('context_too_long', { detail: 'The prompt and the case are longer than the model can read.' });
+    }
+    const timeoutMs = await models.answerTimeoutMs(model);
+    return chatModel.complete({ model, messages, temperature, maxTokens: plan.maxTokens, timeoutMs, signal });
+  }
+
   return {
-    /** Begins an attempt. Throws `version_not_found` when what it is about is gone, as every step does. */
+    /** Begins an attempt. Like every step, throws `version_not_found` if the run or its version was deleted. */
     async plan(of: EvaluationInput): Promise<EvaluationPlan> {
       const { specification, estimatedCalls } = await requireRun(of);
       await jobs.advance(of.runId, {
@@ -148,7 +185,7 @@ export function createEvaluationStepsService(deps: {
         stage: 'plan',
         progress: { done: 0, total: estimatedCalls, unit: 'answers' },
       });
-      await repository.forgetFailures(of);
+      await repository.resetFailures(of);
       await jobs.advance(of.runId, { stage: 'judge' });
       return {
         rubric: specification.kind === 'evaluate' ? specification.rubric : 'plain',
@@ -158,41 +195,39 @@ export function createEvaluationStepsService(deps: {
       };
     },
 
-    /** Has a case answered by a version, unless it was before. */
     async answer({ caseIndex, side, ...of }: AnswerCaseInput, signal: AbortSignal): Promise<StepsResult> {
       const { orgId } = of;
       const terms = await requireTerms(of);
-      const question = await questionOf(terms, createRunTexts(repository, of, terms), { caseIndex, side });
+      const question = await questionOf(terms, runTexts(repository, of, terms), { caseIndex, side });
       const { model } = question;
       const unit = answerName(caseIndex, side);
-      return orFailed({ ...of, unit, model }, signal, async (chatModel) => {
+      return runUnit({ ...of, unit, model }, signal, async (chatModel) => {
         const cacheKey = answerKey(question);
-        if (await settle(of, unit, cacheKey, (units) => units.holdAnswer(orgId, cacheKey))) return 'found';
-        const { text, usage } = await deps.createAnswerer(chatModel)(question, signal);
+        if (await linkResult(of, unit, cacheKey, (stored) => stored.lockAnswer(orgId, cacheKey))) return 'found';
+        const { text, usage } = await askModel(chatModel, question, signal);
         const answer = { cacheKey, model, answer: text, ...usage };
-        await settle(of, unit, cacheKey, (units) => units.insertAnswer(orgId, answer).then(() => true));
+        await linkResult(of, unit, cacheKey, (stored) => stored.insertAnswer(orgId, answer).then(() => true));
         return 'made';
       });
     },
 
-    /** Has a unit judged, unless it was before. */
     async judge({ unit, ...of }: JudgeUnitInput, signal: AbortSignal): Promise<StepsResult> {
       const { orgId } = of;
       const terms = await requireTerms(of);
       const name = unitName(unit);
       const model = terms.evaluatorModel;
-      return orFailed({ ...of, unit: name, model }, signal, async (chatModel) => {
-        const task = await taskOf(createRunTexts(repository, of, terms), unit);
+      return runUnit({ ...of, unit: name, model }, signal, async (chatModel) => {
+        const task = await taskOf(runTexts(repository, of, terms), unit);
         const cacheKey = judgementKey(task, model);
-        if (await settle(of, name, cacheKey, (units) => units.holdJudgement(orgId, cacheKey))) return 'found';
+        if (await linkResult(of, name, cacheKey, (stored) => stored.lockJudgement(orgId, cacheKey))) return 'found';
         const { judgement, usage } = await deps.createJudge(chatModel)(task, { model, signal });
-        const stored = { cacheKey, model, verdict: judgement, ...usage };
-        await settle(of, name, cacheKey, (units) => units.insertJudgement(orgId, stored).then(() => true));
+        const verdict = { cacheKey, model, verdict: judgement, ...usage };
+        await linkResult(of, name, cacheKey, (stored) => stored.insertJudgement(orgId, verdict).then(() => true));
         return 'made';
       });
     },
 
-    /** Adds up what was judged. Throws `eval_incomplete` after that when something is missing. */
+    /** Stores the averages. Throws `eval_incomplete` after the commit if verdicts or answers are missing. */
     async score({ failed, attempt, startId, ...of }: ScoreEvaluationInput): Promise<void> {
       await jobs.advance(of.runId, { status: 'running', stage: 'score' });
       const run = await requireRun(of);
@@ -201,16 +236,16 @@ export function createEvaluationStepsService(deps: {
       const outcome = outcomeOf(run.specification, { verdicts, answers, failed });
       const { status, failedUnits } = outcome;
       await db.transaction(async (trx) => {
-        const units = createEvaluationUnitsRepository(trx);
-        if (run.draftId !== null) await units.holdDraft(of.orgId, run.draftId);
-        if ((await units.lockRun(of)) === undefined) throw gone();
-        const scored = await units.storeResults(of, outcome);
+        const stored = createEvaluationsRepository(trx);
+        if (run.draftId !== null) await stored.lockDraft(of.orgId, run.draftId);
+        if ((await stored.lockRun(of)) === undefined) throw runDeleted();
+        const scored = await stored.storeResults(of, outcome);
         if (status === 'completed') {
           await jobs.advanceWithin(trx, of.runId, { status: 'succeeded' }, { attempt, startId });
         }
         if (run.versionId === null) return;
-        const parent = await units.findParentScores(of.orgId, run.versionId);
-        await units.showEnd(of, status, status === 'failed' ? null : evalScoresOfRun(scored, parent));
+        const parent = await stored.findParentScores(of.orgId, run.versionId);
+        await stored.setVersionOutcome(of, status, status === 'failed' ? null : evalScoresOfRun(scored, parent));
       });
       if (status === 'completed') return;
       const detail = `Of ${run.estimatedCalls} answers of models some are missing: ${namesOfFailed(failedUnits)}.`;
@@ -227,16 +262,95 @@ export function createEvaluationStepsService(deps: {
   };
 }
 
+/** Reads the texts of a run: the present ones of its versions, and the stored answers. */
+type RunTexts = {
+  caseText(caseIndex: number): Promise<CaseText>;
+  prompt(side: Side): Promise<EvaluatedText>;
+  reply(caseIndex: number, side: Side): Promise<string>;
+};
+
+function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specification: RunTerms): RunTexts {
+  return {
+    async caseText(caseIndex) {
+      const found = await repository.findCase(of, caseIndex);
+      if (found === undefined) throw appError('version_not_found', { detail: `The run has no case ${caseIndex + 1}.` });
+      return found;
+    },
+
+    async prompt(side) {
+      const { subject } = specification;
+      // A prompt without a draft is judged but never asked, so its sampling settings are placeholders.
+      if (subject.kind === 'prompt') return { ...subject, tags: [...subject.tags], temperature: 0, maxTokens: 1 };
+      const versionId =
+        side === 'baseline' && specification.kind === 'compare' ? specification.baselineVersionId : subject.versionId;
+      const text = await repository.findText(of.orgId, versionId);
+      if (text === undefined) throw appError('version_not_found');
+      return text;
+    },
+
+    async reply(caseIndex, side) {
+      const reply = await repository.findAnswerOf(of, answerName(caseIndex, side));
+      // Possible only after the database was restored from an older backup.
+      if (reply === undefined) throw appError('eval_incomplete', { detail: 'The answer to judge is gone.' });
+      return reply;
+    },
+  };
+}
+
+async function questionOf(
+  specification: RunTerms,
+  texts: RunTexts,
+  { caseIndex, side }: { caseIndex: number; side: Side },
+): Promise<CaseQuestion> {
+  const { agentPrompt, temperature, maxTokens } = await texts.prompt(side);
+  const { input } = await texts.caseText(caseIndex);
+  const model =
+    side === 'baseline' && specification.kind === 'compare'
+      ? specification.baselineGenerationModel
+      : specification.generationModel;
+  return { persona: agentPrompt, input, model, temperature, maxTokens, draw: specification.draw };
+}
+
+async function taskOf(texts: RunTexts, unit: Unit): Promise<JudgeTask> {
+  const replyText = async (caseIndex: number, side: Side) => ({
+    persona: (await texts.prompt(side)).agentPrompt,
+    reply: await texts.reply(caseIndex, side),
+  });
+  const materialOf = async (text: TextRef) => {
+    if (text.kind === 'prompt') return { kind: 'prompt' as const, ...promptText(await texts.prompt(text.side)) };
+    const { caseIndex } = text;
+    return { kind: 'reply' as const, ...(await texts.caseText(caseIndex)), ...(await replyText(caseIndex, 'version')) };
+  };
+
+  if (unit.mode === 'plain') return { mode: 'plain', material: await materialOf(unit.text) };
+  if (unit.mode === 'anchored') {
+    const { mode, axis, sample } = unit;
+    return { mode, axis, sample, material: await materialOf(unit.text) };
+  }
+  const { mode, axis, order, caseIndex } = unit;
+  const version = await replyText(caseIndex, 'version');
+  const baseline = await replyText(caseIndex, 'baseline');
+  return { mode, axis, material: pairMaterial(order, { ...(await texts.caseText(caseIndex)), version, baseline }) };
+}
+
+const promptText = ({ agentName, agentPrompt, tags }: PromptText): PromptText => ({ agentName, agentPrompt, tags });
+
+/** Identifies a stored answer by everything that it depends on; 32 bytes. */
+function answerKey({ persona, input, model, temperature, maxTokens, draw }: CaseQuestion): Buffer {
+  const question = JSON.stringify([persona, input, model, temperature, maxTokens, draw]);
+  return createHash('sha256').update(`answer ${question}`).digest();
+}
+
 const attemptOf = ({ attempt, startId }: AttemptOfJob): AttemptOfJob => ({ attempt, startId });
 
-/** A run that was begun before a release is not judged half by one rubric and half by another. */
-function refuseOlderRubric({ rubricVersion: begun }: RunTerms): void {
-  if (begun === rubricVersion) return;
+/** After a release with another rubric, an older run must not mix verdicts of both. */
+function refuseOlderRubric({ rubricVersion: versionOfRun }: RunTerms): void {
+  if (versionOfRun === rubricVersion) return;
   throw appError('eval_incomplete', {
-    detail: `It was begun by the rubric ${begun}; now it is ${rubricVersion}. Ask anew.`,
+    detail: `It was begun by the rubric ${versionOfRun}; now it is ${rubricVersion}. Ask anew.`,
   });
 }
 
-function gone(): AppError {
+function runDeleted(): AppError {
   return appError('version_not_found', { detail: 'What is evaluated was deleted meanwhile.' });
 }

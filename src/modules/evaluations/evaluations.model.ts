@@ -10,6 +10,7 @@ import {
   timestamp,
   uuid,
 } from '#src/adapters/postgres/columns.ts';
+import { type AnsweredCase, type EvalScores, evalScores } from '#src/domain/judging/eval-scores.ts';
 import type {
   ComparedSpecification,
   EvaluatedSpecification,
@@ -89,18 +90,30 @@ export class JudgementModel extends model(
   ['orgId', 'cacheKey'],
 ) {}
 
-/** A run of its specification; its id is that of its job. Complete once it has ended without failed units. */
+/** The id is also the id of its job. */
 export type EvaluationRun = Row<typeof EvaluationRunModel>;
 
-/** All that a run was asked for, but for the texts of its cases. */
+/** A specification without its cases, whose texts may be megabytes. */
 export type RunTerms = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
 
 export type StoredJudgement = Omit<Row<typeof JudgementModel>, 'orgId' | 'createdAt'>;
 export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | 'createdAt'>;
 
-/** What is judged and answered of a version. */
 export type EvaluatedText = PromptText & { temperature: number; maxTokens: number };
 
+/** Whether the run has ended without failed units. */
 export function isComplete(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
   return run.finishedAt !== null && run.failedUnits.length === 0;
+}
+
+/** The scores to store with the version. Returns null for a comparison and for a run without results. */
+export function evalScoresOfRun(
+  run: Pick<EvaluationRun, 'specification' | 'results' | 'failedUnits' | 'finishedAt'>,
+  parent: { cases: readonly AnsweredCase[] } | null,
+): EvalScores | null {
+  const { specification, results, failedUnits, finishedAt } = run;
+  if (specification.kind !== 'evaluate' || results?.kind !== 'evaluate' || finishedAt === null) return null;
+  const { rubric, rubricVersion, evaluatorModel, generationModel } = specification;
+  const judging = { rubric, rubricVersion, evaluatorModel, generationModel };
+  return evalScores({ result: results, ...judging, failedUnits, finishedAt, parent });
 }

@@ -1,25 +1,58 @@
 import type { Knex } from 'knex';
+import { double, json, text } from '#src/adapters/postgres/columns.ts';
+import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { GoldenCase } from '#src/domain/agents/drafts.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
+import type { CaseText, Judgement } from '#src/domain/judging/judgement.ts';
 import type { EvalStatus } from '#src/domain/judging/outcome.ts';
 import { DraftModel, VersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
-import { EvaluationDayModel, type EvaluationRun, EvaluationRunModel } from './evaluations.model.ts';
+import {
+  type EvaluatedText,
+  EvaluationDayModel,
+  type EvaluationRun,
+  EvaluationRunModel,
+  EvaluationUnitModel,
+  type GeneratedAnswer,
+  GeneratedAnswerModel,
+  JudgementModel,
+  type RunTerms,
+  type StoredJudgement,
+} from './evaluations.model.ts';
+import { type ReportedScores, readScores } from './report.ts';
 
 type NewRun = Omit<EvaluationRun, 'createdAt' | 'finishedAt' | 'results' | 'failedUnits'>;
+type RunKey = { orgId: string; runId: string };
 type VersionKey = { orgId: string; draftId: string; id: string };
 
+const runTerms = shape({ terms: json<RunTerms>() });
+const runCase = shape({ case: json<CaseText>().nullable() });
+const failureCount = pick(EvaluationUnitModel, 'failures');
+const pauseLength = shape({ seconds: double() });
+const unitAnswer = shape({ unit: text(), answer: text() });
+const unitVerdict = shape({ unit: text(), verdict: json<Judgement>() });
+const storedScores = pick(VersionModel, 'evalScores');
+
+export type EvaluationsRepository = ReturnType<typeof createEvaluationsRepository>;
+
 export function createEvaluationsRepository(db: Knex) {
+  const runs = ({ orgId, runId }: RunKey) => EvaluationRunModel.table(db).where({ orgId, id: runId });
+  const answers = ({ orgId, runId }: RunKey) =>
+    db('evaluationUnits as u')
+      .join('generatedAnswers as a', { 'a.orgId': 'u.orgId', 'a.cacheKey': 'u.cacheKey' })
+      .where({ 'u.orgId': orgId, runId })
+      .select('unit', 'answer');
+
   return {
     async insertRun(run: NewRun): Promise<EvaluationRun> {
       return EvaluationRunModel.query(db).insert(run).returning('*');
     },
 
-    async findRun(orgId: string, id: string): Promise<EvaluationRun | undefined> {
-      return EvaluationRunModel.query(db).findOne({ orgId, id });
+    async findRun({ orgId, runId }: RunKey): Promise<EvaluationRun | undefined> {
+      return EvaluationRunModel.query(db).findOne({ orgId, id: runId });
     },
 
-    /** Cases of today. To be called with the organization locked, so that nobody counts the same. */
+    /** The caller holds the organization's lock, so that concurrent requests cannot exceed the limit together. */
     async countCasesOfToday(orgId: string): Promise<number> {
       const row = await EvaluationDayModel.table(db)
         .where({ orgId })
@@ -28,7 +61,7 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.cases ?? 0;
     },
 
-    /** Yesterday's count is nobody's business any more. */
+    /** Also deletes the counts of earlier days. */
     async addCasesOfToday(orgId: string, cases: number): Promise<void> {
       await db.raw(
         `insert into evaluation_days as d (org_id, day, cases) values (:orgId, (now() at time zone 'utc')::date, :cases)
@@ -38,20 +71,7 @@ export function createEvaluationsRepository(db: Knex) {
       await EvaluationDayModel.query(db).where({ orgId }).whereRaw(`day < (now() at time zone 'utc')::date`).delete();
     },
 
-    async setGoldenCases({ orgId, id }: VersionKey, goldenCases: GoldenCase[]): Promise<void> {
-      await VersionModel.query(db).where({ orgId, id }).patch({ goldenCases });
-    },
-
-    /** On request of a client, for whom it is a change of the draft. */
-    async showRun(
-      { orgId, draftId, id }: VersionKey,
-      run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: EvalScores },
-    ): Promise<void> {
-      await VersionModel.query(db).where({ orgId, id }).patch(run);
-      await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);
-    },
-
-    /** Of prompts that belong to no draft and that nobody waits for again, some at a time. @returns how many there were */
+    /** Deletes at most `limit` runs that have neither a draft nor an open job. @returns the number of deleted runs */
     async deleteAdhocOlderThan(days: number, limit: number): Promise<number> {
       return EvaluationRunModel.query(db)
         .whereIn(
@@ -67,6 +87,164 @@ export function createEvaluationsRepository(db: Knex) {
             .select('id'),
         )
         .delete();
+    },
+
+    async setGoldenCases({ orgId, id }: VersionKey, goldenCases: GoldenCase[]): Promise<void> {
+      await VersionModel.query(db).where({ orgId, id }).patch({ goldenCases });
+    },
+
+    /** Increments the version of the draft too, since a client asked for this change. */
+    async setVersionRun(
+      { orgId, draftId, id }: VersionKey,
+      run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: EvalScores },
+    ): Promise<void> {
+      await VersionModel.query(db).where({ orgId, id }).patch(run);
+      await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);
+    },
+
+    /** While the lock is held, neither the run nor its version or draft can be deleted. */
+    async lockRun(of: RunKey): Promise<Pick<EvaluationRun, 'estimatedCalls'> | undefined> {
+      return runs(of).forNoKeyUpdate().first('estimatedCalls');
+    },
+
+    async findTerms(of: RunKey): Promise<RunTerms | undefined> {
+      const terms = db.raw(`specification - 'cases' as terms`);
+      return (await firstRow(db, runTerms, runs(of).select(terms)))?.terms;
+    },
+
+    async findCase(of: RunKey, caseIndex: number): Promise<CaseText | undefined> {
+      const found = db.raw(`specification #> array['cases', ?] as "case"`, [`${caseIndex}`]);
+      return (await firstRow(db, runCase, runs(of).select(found)))?.case ?? undefined;
+    },
+
+    /** Must be the first lock of a transaction that stores scores. Waits for a change or deletion of the draft. */
+    async lockDraft(orgId: string, draftId: string): Promise<void> {
+      await DraftModel.table(db).where({ orgId, id: draftId }).forShare().first('id');
+    },
+
+    async findText(orgId: string, versionId: string): Promise<EvaluatedText | undefined> {
+      return VersionModel.table(db)
+        .where({ orgId, id: versionId })
+        .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');
+    },
+
+    /** Failures and pauses count per attempt of the run. */
+    async resetFailures({ orgId, runId }: RunKey): Promise<void> {
+      await EvaluationUnitModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
+    },
+
+    /** @returns the failures so far; undefined if the run was deleted */
+    async countFailure({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
+      const row = await firstRow(
+        db,
+        failureCount,
+        `insert into evaluation_units as u (org_id, run_id, unit, failures)
+         select org_id, id, :unit, 1 from evaluation_runs where org_id = :orgId and id = :runId
+         on conflict (org_id, run_id, unit) do update set failures = u.failures + 1
+         returning failures`,
+        { orgId, runId, unit },
+      );
+      return row?.failures;
+    },
+
+    /** @returns seconds since the first pause; undefined if the run was deleted */
+    async countPause({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
+      const row = await firstRow(
+        db,
+        pauseLength,
+        `insert into evaluation_units as u (org_id, run_id, unit, paused_since)
+         select org_id, id, :unit, now() from evaluation_runs where org_id = :orgId and id = :runId
+         on conflict (org_id, run_id, unit) do update set paused_since = coalesce(u.paused_since, now())
+         returning extract(epoch from now() - paused_since)::float as seconds`,
+        { orgId, runId, unit },
+      );
+      return row?.seconds;
+    },
+
+    /** Links a unit to its stored result. The caller holds the run's lock. @returns the number of finished units */
+    async linkResult({ orgId, runId }: RunKey, unit: string, cacheKey: Buffer): Promise<number> {
+      await EvaluationUnitModel.query(db)
+        .insert({ orgId, runId, unit, cacheKey })
+        .onConflict(['orgId', 'runId', 'unit'])
+        .merge(['cacheKey']);
+      return EvaluationUnitModel.query(db).where({ orgId, runId }).whereNotNull('cacheKey').resultSize();
+    },
+
+    /** Keeps the row until the transaction ends. @returns false if there is none or it is being deleted */
+    async lockJudgement(orgId: string, cacheKey: Buffer): Promise<boolean> {
+      const stored = JudgementModel.table(db).where({ orgId, cacheKey });
+      return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;
+    },
+
+    /** An existing row wins; the update locks it until the transaction ends. */
+    async insertJudgement(orgId: string, judgement: StoredJudgement): Promise<void> {
+      await JudgementModel.query(db)
+        .insert({ ...judgement, orgId })
+        .onConflict(['orgId', 'cacheKey'])
+        .merge(['model']);
+    },
+
+    /** Like `lockJudgement`. */
+    async lockAnswer(orgId: string, cacheKey: Buffer): Promise<boolean> {
+      const stored = GeneratedAnswerModel.table(db).where({ orgId, cacheKey });
+      return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;
+    },
+
+    /** Like `insertJudgement`. */
+    async insertAnswer(orgId: string, answer: GeneratedAnswer): Promise<void> {
+      await GeneratedAnswerModel.query(db)
+        .insert({ ...answer, orgId })
+        .onConflict(['orgId', 'cacheKey'])
+        .merge(['model']);
+    },
+
+    /** Answers by unit name. */
+    async listAnswers(of: RunKey): Promise<Map<string, string>> {
+      return new Map((await rows(db, unitAnswer, answers(of))).map(({ unit, answer }) => [unit, answer]));
+    },
+
+    async findAnswerOf(of: RunKey, unit: string): Promise<string | undefined> {
+      return (await firstRow(db, unitAnswer, answers(of).where({ unit })))?.answer;
+    },
+
+    async listVerdicts({ orgId, runId }: RunKey): Promise<Map<string, Judgement>> {
+      const verdicts = db('evaluationUnits as u')
+        .join('judgements as j', { 'j.orgId': 'u.orgId', 'j.cacheKey': 'u.cacheKey' })
+        .where({ 'u.orgId': orgId, 'u.runId': runId })
+        .select('u.unit', 'j.verdict');
+      return new Map((await rows(db, unitVerdict, verdicts)).map(({ unit, verdict }) => [unit, verdict]));
+    },
+
+    async storeResults(
+      { orgId, runId }: RunKey,
+      { results, failedUnits }: Pick<EvaluationRun, 'results' | 'failedUnits'>,
+    ): Promise<EvaluationRun> {
+      const [stored] = await EvaluationRunModel.query(db)
+        .where({ orgId, id: runId })
+        .patch({ results, failedUnits, finishedAt: db.fn.now() })
+        .returning('*');
+      if (stored === undefined) throw new Error(`no run ${runId}`);
+      return stored;
+    },
+
+    /** Includes scores that a client sent with the commit. Returns null if the parent has no readable scores. */
+    async findParentScores(orgId: string, versionId: string): Promise<ReportedScores | null> {
+      const parents = db('draftVersions as v')
+        .join('draftVersions as p', { 'p.orgId': 'v.orgId', 'p.id': 'v.parentVersionId' })
+        .where({ 'v.orgId': orgId, 'v.id': versionId })
+        .select('p.evalScores');
+      return readScores((await firstRow(db, storedScores, parents))?.evalScores);
+    },
+
+    /** Updates the versions whose current run this is. */
+    async setVersionOutcome(
+      { orgId, runId }: RunKey,
+      evalStatus: 'completed' | 'partial' | 'failed',
+      evalScores: EvalScores | null,
+    ): Promise<void> {
+      await VersionModel.query(db)
+        .where({ orgId, evalRunId: runId })
+        .patch({ evalStatus, ...(evalScores !== null && { evalScores }) });
     },
   };
 }

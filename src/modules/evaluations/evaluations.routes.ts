@@ -14,7 +14,7 @@ import {
   toComparisonResultDto,
   toEvaluationResultDto,
 } from './evaluations.schema.ts';
-import type { EvaluationsService, JudgingWishes } from './evaluations.service.ts';
+import type { EvaluationsService, JudgingOptions } from './evaluations.service.ts';
 
 const waitErrors = [
   'unknown_model',
@@ -26,22 +26,22 @@ const waitErrors = [
 ] as const;
 const versionErrors = ['forbidden', 'draft_not_found', 'version_not_found', ...waitErrors] as const;
 
-/** Twenty cases with references. */
+/** Fits the maximum of 20 cases with references. */
 const bodyLimitBytes = 10_000_000;
 
 export function evaluationsRoutes(
   evaluations: EvaluationsService,
   { evalWaitSeconds }: { evalWaitSeconds: number },
 ): Route[] {
-  type Wishes = Pick<RouteContext<'user', never, never, never>, 'waitSeconds' | 'wantsFresh' | 'signal'>;
-  const wishesOf = (
-    { waitSeconds, wantsFresh, signal }: Wishes,
+  type Context = Pick<RouteContext<'user', never, never, never>, 'waitSeconds' | 'wantsFresh' | 'signal'>;
+  const optionsOf = (
+    { waitSeconds, wantsFresh, signal }: Context,
     { evaluator_model }: { evaluator_model?: string | undefined },
-  ): JudgingWishes => ({
+  ): JudgingOptions => ({
     evaluatorModel: evaluator_model,
     isFresh: wantsFresh,
     waitSeconds: waitSeconds ?? evalWaitSeconds,
-    left: signal,
+    signal,
   });
 
   return [
@@ -59,7 +59,7 @@ export function evaluationsRoutes(
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, rubric } = body;
         const of = { draftId, versionId, rubric, judgesPrompt: true, cases: body.cases.map(toCaseText) };
-        return ok(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, wishesOf(context, body))));
+        return ok(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, optionsOf(context, body))));
       },
     }),
     route({
@@ -75,7 +75,7 @@ export function evaluationsRoutes(
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, rubric } = body;
         const of = { draftId, versionId, rubric, judgesPrompt: true, cases: [] };
-        return ok(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, wishesOf(context, body))));
+        return ok(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, optionsOf(context, body))));
       },
     }),
     route({
@@ -91,7 +91,7 @@ export function evaluationsRoutes(
       handle: async ({ actor, body, ...context }) => {
         const { agent_prompt: agentPrompt, agent_name: agentName, tags, rubric } = body;
         const prompt = { agentName, agentPrompt, tags, rubric };
-        return ok(toEvaluationResultDto(await evaluations.evaluatePrompt(actor, prompt, wishesOf(context, body))));
+        return ok(toEvaluationResultDto(await evaluations.evaluatePrompt(actor, prompt, optionsOf(context, body))));
       },
     }),
     route({
@@ -107,8 +107,8 @@ export function evaluationsRoutes(
       errors: versionErrors,
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, rubric } = body;
-        const of = { draftId, versionId, rubric, evaluated: toCaseText(body.case) };
-        return ok(toCaseResultDto(await evaluations.evaluateCase(actor, of, wishesOf(context, body))));
+        const of = { draftId, versionId, rubric, caseText: toCaseText(body.case) };
+        return ok(toCaseResultDto(await evaluations.evaluateCase(actor, of, optionsOf(context, body))));
       },
     }),
     route({
@@ -125,7 +125,7 @@ export function evaluationsRoutes(
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, baseline_version_id: baselineVersionId } = body;
         const of = { draftId, versionId, baselineVersionId, cases: body.cases.map(toCaseText) };
-        return ok(toComparisonResultDto(await evaluations.compare(actor, of, wishesOf(context, body))));
+        return ok(toComparisonResultDto(await evaluations.compare(actor, of, optionsOf(context, body))));
       },
     }),
   ];

@@ -6,7 +6,7 @@ import { maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
 import type { Compared, Evaluated } from './evaluations.service.ts';
 
-/** Models and judges read less of a text than that. */
+/** More than models and judges can read. */
 const maxCaseCharacters = 200_000;
 
 const evaluationCase = z.strictObject({
@@ -42,7 +42,7 @@ export const compareBody = z.strictObject({
   cases,
 });
 
-/** Blank is none, so that equal cases are equal. */
+/** A blank reference becomes null, so that both give the same run. */
 export function toCaseText({ input, expected }: z.output<typeof evaluationCase>): CaseText {
   return { input, expected: isReference(expected) ? expected : null };
 }

@@ -1,5 +1,10 @@
+import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import { comparisonWorkflowId, evaluationWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { canonicalJson } from '#src/domain/access/idempotency.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
+import { isReference } from '#src/domain/judging/axes.ts';
 import type {
   CaseText,
   ComparedSpecification,
@@ -9,113 +14,113 @@ import type {
 import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
 import type { CaseResult } from '#src/domain/judging/results.ts';
 import { type Rubric, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
+import { callsOfComparison, callsOfEvaluation } from '#src/domain/judging/units.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { OpenRun } from './evaluation-opener.ts';
-import type { EvaluationRun } from './evaluations.model.ts';
+import type { Places, TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import { type EvaluationRun, isComplete } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
-/** As long as somebody may want to look at it again, or ask for more of it. */
-const ADHOC_DAYS = 30;
-/** Each with its units, and what nobody else has asked for. */
-const RUNS_AT_ONCE = 100;
+/** How long a repeated request finds the results of a prompt without a draft. */
+const ADHOC_RETENTION_DAYS = 30;
+/** Limits the transaction: a run is deleted with its units and with results that no other run uses. */
+const DELETION_BATCH_SIZE = 100;
 
-/** How a client wants to be judged, and how long it wants to wait for that. */
-export type JudgingWishes = {
+export type JudgingOptions = {
   evaluatorModel?: string | undefined;
-  /** Answers to cases are drawn anew. */
+  /** Generates the answers to the cases again instead of reusing stored ones. */
   isFresh: boolean;
   waitSeconds: number;
-  /** Aborts when nobody waits any more. */
-  left: AbortSignal;
+  /** Aborts when the client disconnects. */
+  signal: AbortSignal;
 };
 
-export type OfVersion = { draftId: string; versionId: string };
+export type VersionRef = { draftId: string; versionId: string };
 
-/** What a run came to, and by whom. */
 export type Evaluated = { run: EvaluationRun; results: EvaluationResults };
 export type Compared = { specification: ComparedSpecification; results: ComparisonResults };
 
 export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
 /**
- * Evaluations that somebody waits for. All throw `unknown_model`, `evaluation_case_limit_reached`, `eval_timeout` when
- * the wait ends first, and `eval_incomplete` when something could not be judged; those of a version `draft_not_found`,
- * `version_not_found` and `forbidden`.
+ * Evaluations whose client waits for the results. The methods throw `unknown_model`, `evaluation_case_limit_reached`,
+ * `eval_timeout` if the run does not end in time, and `eval_incomplete` if a verdict is missing. Those about a version
+ * also throw `draft_not_found`, `version_not_found` and `forbidden`.
  */
 export function createEvaluationsService(deps: {
   db: Knex;
   versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'evaluator' | 'chatModels'>;
-  jobs: Pick<JobsService, 'dispatch'>;
-  openRun: OpenRun;
-  waiter: Pick<JobWatch, 'untilOver'>;
+  jobs: Pick<JobsService, 'dispatch' | 'enqueue' | 'isOpen'>;
+  logger: Pick<Logger, 'info'>;
+  jobWatch: Pick<JobWatch, 'untilOver'>;
 }) {
-  const { db, versions, limits, models, jobs, openRun, waiter } = deps;
+  const { db, versions, limits, models, jobs, logger, jobWatch } = deps;
   const runs = createEvaluationsRepository(db);
-
-  async function evaluatorFor({ evaluatorModel: id }: Pick<JudgingWishes, 'evaluatorModel'>): Promise<string> {
-    return models.evaluator(id === undefined ? undefined : { id, path: 'evaluator_model' });
-  }
 
   async function run(
     actor: RequestActor,
-    wishes: JudgingWishes,
+    options: JudgingOptions,
     specify: (
       trx: Knex,
       judging: Pick<EvaluationSpecification, 'evaluatorModel' | 'rubricVersion' | 'draw'> & { defaultModel: string },
     ) => Promise<EvaluationSpecification>,
   ): Promise<EvaluationRun> {
-    const evaluatorModel = await evaluatorFor(wishes);
+    const requested = options.evaluatorModel;
+    const evaluatorModel = await models.evaluator(
+      requested === undefined ? undefined : { id: requested, path: 'evaluator_model' },
+    );
     const defaultModel = (await models.chatModels()).default;
-    const draw = wishes.isFresh ? actor.requestId : null;
+    const draw = options.isFresh ? actor.requestId : null;
     const opened = await limits.transaction(actor.orgId, async (trx) => {
       const places = await limits.lock(trx, actor.orgId);
-      const wished = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
-      // Without answers nothing is drawn, and it is the same run.
-      const specification = wished.cases.length === 0 ? { ...wished, draw: null } : wished;
-      return openRun(trx, actor, places, specification);
+      const specified = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
+      // Without cases there are no answers to generate again: the request joins the existing run.
+      const specification = specified.cases.length === 0 ? { ...specified, draw: null } : specified;
+      return openRun({ jobs, logger }, trx, actor, places, specification);
     });
     if (opened.state === 'complete') return opened.run;
     await jobs.dispatch(opened.run.id);
-    return ended(opened.run, wishes);
+    return finishedRun(opened.run, options);
   }
 
-  async function ended({ orgId, id }: EvaluationRun, { waitSeconds, left }: JudgingWishes): Promise<EvaluationRun> {
-    const job = await waiter.untilOver(id, waitSeconds, left);
-    const last = job.errorMessage === null ? '' : ` ${job.errorMessage}`;
+  async function finishedRun(
+    { orgId, id }: EvaluationRun,
+    { waitSeconds, signal }: JudgingOptions,
+  ): Promise<EvaluationRun> {
+    const job = await jobWatch.untilOver(id, waitSeconds, signal);
+    const lastError = job.errorMessage === null ? '' : ` ${job.errorMessage}`;
     switch (job.status) {
       case 'succeeded': {
-        const found = await runs.findRun(orgId, id);
+        const found = await runs.findRun({ orgId, runId: id });
         if (found === undefined) throw appError('eval_incomplete', { detail: `${id} was deleted meanwhile.` });
         return found;
       }
       case 'failed':
         if (job.errorCode === 'version_not_found') throw appError('version_not_found');
-        throw appError('eval_incomplete', { detail: `${id}:${last}` });
+        throw appError('eval_incomplete', { detail: `${id}:${lastError}` });
       case 'cancelled':
         throw appError('eval_incomplete', { detail: `${id} was cancelled. What was judged is kept.` });
       default: {
-        const standing = job.status === 'queued' ? 'has yet to begin' : 'goes on';
-        const detail = `${id} ${standing}; see GET /jobs/${id}. Ask again: what is judged is not judged twice.${last}`;
-        throw appError('eval_timeout', { detail });
+        const progress = job.status === 'queued' ? 'has yet to begin' : 'goes on';
+        const advice = `see GET /jobs/${id}. Ask again: what is judged is not judged twice.`;
+        throw appError('eval_timeout', { detail: `${id} ${progress}; ${advice}${lastError}` });
       }
     }
   }
 
   async function evaluateVersion(
     actor: RequestActor,
-    of: OfVersion & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
-    wishes: JudgingWishes,
+    of: VersionRef & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
+    options: JudgingOptions,
   ): Promise<Evaluated> {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
     return evaluated(
-      await run(actor, wishes, async (trx, { defaultModel, ...judging }) => {
+      await run(actor, options, async (trx, { defaultModel, ...judging }) => {
         const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
         const hasParent = version.parentVersionId !== null;
         return {
@@ -134,31 +139,33 @@ export function createEvaluationsService(deps: {
   return {
     evaluateVersion,
 
-    /** A step of the sweeper: forgets what was judged of prompts that nobody has saved. */
-    async forgetAdhoc(): Promise<void> {
-      while ((await runs.deleteAdhocOlderThan(ADHOC_DAYS, RUNS_AT_ONCE)) === RUNS_AT_ONCE);
+    /** Run daily by the worker: deletes old runs of prompts that belong to no draft. */
+    async deleteOldAdhocRuns(): Promise<void> {
+      let deleted: number;
+      do deleted = await runs.deleteAdhocOlderThan(ADHOC_RETENTION_DAYS, DELETION_BATCH_SIZE);
+      while (deleted === DELETION_BATCH_SIZE);
     },
 
-    /** What a version answers to one case, without its prompt. */
+    /** Judges the answer to one case, and not the prompt. */
     async evaluateCase(
       actor: RequestActor,
-      { evaluated: each, ...of }: OfVersion & { rubric?: Rubric | undefined; evaluated: CaseText },
-      wishes: JudgingWishes,
+      { caseText, ...of }: VersionRef & { rubric?: Rubric | undefined; caseText: CaseText },
+      options: JudgingOptions,
     ): Promise<CaseResult> {
-      const { results, run } = await evaluateVersion(actor, { ...of, judgesPrompt: false, cases: [each] }, wishes);
+      const { results, run } = await evaluateVersion(actor, { ...of, judgesPrompt: false, cases: [caseText] }, options);
       const [result] = results.cases;
       if (result === undefined) throw appError('eval_incomplete', { detail: run.id });
       return result;
     },
 
-    /** A prompt that nobody has saved, for the caller alone. */
+    /** Judges a prompt that belongs to no draft; only the caller sees the job. */
     async evaluatePrompt(
       actor: RequestActor,
       { rubric, ...text }: PromptText & { rubric?: Rubric | undefined },
-      wishes: JudgingWishes,
+      options: JudgingOptions,
     ): Promise<Evaluated> {
       return evaluated(
-        await run(actor, wishes, async (_trx, { defaultModel, ...judging }) => ({
+        await run(actor, options, async (_trx, { defaultModel, ...judging }) => ({
           kind: 'evaluate',
           ...judging,
           generationModel: defaultModel,
@@ -170,14 +177,14 @@ export function createEvaluationsService(deps: {
       );
     },
 
-    /** A version against another of its draft, or against its parent; throws `no_baseline` where there is none. */
+    /** Compares with the parent unless a baseline is given; throws `no_baseline` for a version without a parent. */
     async compare(
       actor: RequestActor,
-      of: OfVersion & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
-      wishes: JudgingWishes,
+      of: VersionRef & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
+      options: JudgingOptions,
     ): Promise<Compared> {
       const { draftId, versionId, cases } = of;
-      const found = await run(actor, wishes, async (trx, { defaultModel, ...judging }) => {
+      const found = await run(actor, options, async (trx, { defaultModel, ...judging }) => {
         const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
         const baselineVersionId = of.baselineVersionId ?? version.parentVersionId;
         if (baselineVersionId === null) {
@@ -206,4 +213,93 @@ export function createEvaluationsService(deps: {
 function evaluated(run: EvaluationRun): Evaluated {
   if (run.results?.kind !== 'evaluate') throw appError('eval_incomplete', { detail: run.id });
   return { run, results: run.results };
+}
+
+/**
+ * Finds or creates the run of a specification. Must be called in a transaction that holds the organization's lock. A
+ * complete run is returned as it is, an open one is joined, and a failed one gets another attempt. Cases count for the
+ * day of the first request. After the commit the caller dispatches the job of an open run. Throws
+ * `evaluation_case_limit_reached`.
+ */
+export async function openRun(
+  { jobs, logger }: { jobs: Pick<JobsService, 'enqueue' | 'isOpen'>; logger: Pick<Logger, 'info'> },
+  trx: Knex,
+  actor: RequestActor,
+  places: Places,
+  specification: EvaluationSpecification,
+): Promise<{ run: EvaluationRun; state: 'complete' | 'open' }> {
+  const runs = createEvaluationsRepository(trx);
+  const { orgId, userId } = actor;
+  const id = runIdOf(orgId, specification);
+  const existing = await runs.findRun({ orgId, runId: id });
+  if (existing !== undefined && isComplete(existing)) return { run: existing, state: 'complete' };
+  const run = existing ?? (await insert());
+  if (await jobs.isOpen(trx, id)) return { run, state: 'open' };
+  await jobs.enqueue(trx, {
+    id,
+    kind: specification.kind,
+    orgId,
+    createdBy: userId,
+    acl: [`user:${userId}`],
+    start: {
+      workflow: specification.kind === 'compare' ? 'compareVersions' : 'evaluateVersion',
+      input: { orgId, runId: id },
+      summary: summaryOf(run),
+    },
+    requestId: actor.requestId,
+  });
+  const { evaluatorModel, cases } = specification;
+  const maxCalls = run.estimatedCalls;
+  logger.info(
+    { requestId: actor.requestId, jobId: id, evaluatorModel, cases: cases.length, calls: maxCalls },
+    'evaluation queued',
+  );
+  return { run, state: 'open' };
+
+  async function insert(): Promise<EvaluationRun> {
+    // A run without cases costs about as much as one case.
+    const countedCases = Math.max(1, specification.cases.length);
+    places.take('evaluationCasesPerDay', await runs.countCasesOfToday(orgId), countedCases);
+    await runs.addCasesOfToday(orgId, countedCases);
+    return runs.insertRun({
+      id,
+      orgId,
+      ...subjectOf(specification),
+      specification,
+      estimatedCalls: callsOf(specification),
+      acl: [`user:${userId}`],
+      createdBy: userId,
+    });
+  }
+}
+
+/** Equal requests of an organization have the same id, and so share one run. */
+function runIdOf(orgId: string, specification: EvaluationSpecification): string {
+  const request = canonicalJson([orgId, specification]);
+  const hash = createHash('sha256').update(request).digest('hex').slice(0, 40);
+  return specification.kind === 'compare' ? comparisonWorkflowId(hash) : evaluationWorkflowId(hash);
+}
+
+function callsOf(specification: EvaluationSpecification): number {
+  const cases = specification.cases.map(({ expected }) => isReference(expected));
+  if (specification.kind === 'compare') return callsOfComparison(cases);
+  return callsOfEvaluation(specification.rubric, cases, { withPrompt: specification.judgesPrompt });
+}
+
+function subjectOf(specification: EvaluationSpecification) {
+  const { subject } = specification;
+  if (subject.kind === 'prompt') return { draftId: null, versionId: null, baselineVersionId: null };
+  const baselineVersionId = specification.kind === 'compare' ? specification.baselineVersionId : null;
+  return { draftId: subject.draftId, versionId: subject.versionId, baselineVersionId };
+}
+
+function summaryOf({ specification, estimatedCalls }: Pick<EvaluationRun, 'specification' | 'estimatedCalls'>): string {
+  const { subject, cases, evaluatorModel } = specification;
+  const judged = subject.kind === 'version' ? `version ${subject.versionId}` : 'a prompt without a draft';
+  const action =
+    specification.kind === 'compare'
+      ? `Compare ${judged} with ${specification.baselineVersionId}`
+      : `Evaluate ${judged}`;
+  const rubric = specification.kind === 'compare' ? 'in both orders' : `by the ${specification.rubric} rubric`;
+  return `${action}: ${cases.length} cases, ${rubric}, judged by ${evaluatorModel}, ${estimatedCalls} calls at most`;
 }

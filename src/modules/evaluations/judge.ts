@@ -1,5 +1,5 @@
-import { createHmac, randomBytes } from 'node:crypto';
-import type { Judgement, JudgeTask } from '#src/domain/judging/judgement.ts';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { cacheKeyText, type Judgement, type JudgeTask } from '#src/domain/judging/judgement.ts';
 import { type Exhibit, exhibitsOf, fitExhibits } from '#src/domain/judging/material.ts';
 import { type JudgeMessage, judgeMessages, repairMessages } from '#src/domain/judging/prompts.ts';
 import { sampling } from '#src/domain/judging/rubric.ts';
@@ -9,23 +9,23 @@ import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, ModelUsage } from '#src/ports/models.ts';
 
-/** `usage` is that of all calls, of which there are at most three, and none for what a rule settles. */
-export type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };
+/** `usage` adds up all calls: at most three, and none if a rule settles the verdict. */
+type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };
 
 /**
- * Has one unit judged. Throws `judge_response_invalid` when the judge gives no verdict, also when it is told what was
- * wrong and when it is asked anew: that is never a score. Throws `context_too_long` when the judge could not read enough
- * of the texts. Errors of the call itself are those of `ChatModel`.
+ * Judges one unit. Throws `judge_response_invalid` if the judge gives no usable verdict even after a repair request and
+ * a repeated question; an unusable answer never becomes a score. Throws `context_too_long` if too little of the texts
+ * fits into the context window. Errors of the call itself are those of `ChatModel`.
  */
 export type Judge = (task: JudgeTask, options: { model: string; signal: AbortSignal }) => Promise<JudgeAnswer>;
 
-/** Beyond what an answer needs: models that think first are stopped by the same limit. */
+/** Added to the length of an answer, since the thinking of reasoning models counts against the same limit. */
 const thinkingTokens = 2_000;
-/** What is said of an answer that cannot be used, with the beginning of that answer. */
+/** Reserved for a repair request, which quotes the beginning of the unusable answer. */
 const repairTokens = 400;
-/** The provider's tokenizer counts otherwise than ours. */
-const sureShare = 0.95;
-/** The question, the request for a repair, and the question anew: with a seed of its own, or the answer is the same. */
+/** Margin because the provider's tokenizer counts differently from ours. */
+const usableShareOfWindow = 0.95;
+/** The question, a repair request, and the question again with another seed. */
 const maxCalls = 3;
 
 type Question = { messages: JudgeMessage[]; nonce: string; maxTokens: number };
@@ -34,20 +34,17 @@ export function createJudge(deps: {
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'contextWindow' | 'contextBudget' | 'answerTimeoutMs'>;
   counter: TokenCounter;
-  /** Of this process: with it nobody outside can compute the marks around a text. */
+  /** Keeps the delimiters around a text unpredictable for the author of that text. */
   nonceKey?: Buffer;
 }): Judge {
   const { chatModel, models, counter, nonceKey = randomBytes(32) } = deps;
 
-  /** The same for the same texts, so that a provider's prompt cache serves the samples after the first. */
+  /** Deterministic, so that the provider's prompt cache serves every sample after the first. */
   function nonceOf(exhibits: readonly Exhibit[]): string {
     return createHmac('sha256', nonceKey).update(JSON.stringify(exhibits)).digest('hex').slice(0, 16);
   }
 
-  /**
-   * The question, within the window of the model. A model that reads slowly has a budget for what it is to read: it
-   * counts once for each text that is graded.
-   */
+  /** Shortens the texts to the context window. The budget of a slow model applies to each graded text. */
   async function questionFor(task: JudgeTask, model: string): Promise<Question> {
     const [window, budget] = await Promise.all([models.contextWindow(model), models.contextBudget(model)]);
     const exhibits = exhibitsOf(task);
@@ -55,7 +52,7 @@ export function createJudge(deps: {
     const tokensOf = (messages: readonly JudgeMessage[]) =>
       counter.count(messages.map(({ content }) => content).join('\n'));
     const withoutTexts = exhibits.map((exhibit) => ({ ...exhibit, text: '' }));
-    const room = window === null ? Number.POSITIVE_INFINITY : Math.floor(window * sureShare) - repairTokens;
+    const room = window === null ? Number.POSITIVE_INFINITY : Math.floor(window * usableShareOfWindow) - repairTokens;
     const readable = Math.min(
       room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - answerTokens(task),
       budget === null ? Number.POSITIVE_INFINITY : budget * (task.mode === 'pairwise' ? 2 : 1),
@@ -76,7 +73,7 @@ export function createJudge(deps: {
     const { nonce, maxTokens, messages: question } = await questionFor(task, model);
     const timeoutMs = await models.answerTimeoutMs(model);
 
-    /** What the judge says; null for an answer that cannot even be read. */
+    /** Returns null if the provider's reply could not be read. */
     async function ask(messages: JudgeMessage[], seed: number): Promise<string | null> {
       try {
         const reply = await chatModel.complete({
@@ -113,7 +110,12 @@ export function createJudge(deps: {
   };
 }
 
-/** Samples differ by it. */
+/** Spaced so that no two samples share a seed over their calls. */
 function firstSeed(task: JudgeTask): number {
   return task.mode === 'anchored' ? task.sample * 10 : 0;
+}
+
+/** Identifies a stored verdict; 32 bytes. */
+export function judgementKey(task: JudgeTask, evaluatorModel: string): Buffer {
+  return createHash('sha256').update(cacheKeyText(task, evaluatorModel)).digest();
 }

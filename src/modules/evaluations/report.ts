@@ -1,10 +1,63 @@
+import { z } from 'zod';
 import { type CasePair, pairCases } from '#src/domain/judging/eval-scores.ts';
 import type { EvalStatus } from '#src/domain/judging/outcome.ts';
+import { maxScore, rubrics, severities } from '#src/domain/judging/rubric.ts';
 import { meanInterval, meanScore, signTest } from '#src/domain/judging/statistics.ts';
-import { type ReportedAxis, type ReportedCase, type ReportedScores, readScores } from './reported-scores.ts';
 
-/** A version of a draft as a report names it; `evalScores` as they are stored. */
-export type ReportedVersion = {
+const score = z.number().min(0).max(maxScore);
+const optionalText = z.string().catch('');
+const nullableText = z.string().nullable().catch(null);
+
+const axisScore = z.object({
+  axis: z.string(),
+  label: optionalText,
+  score,
+  rationale: optionalText,
+  weakness: optionalText,
+  severity: z.enum(severities).optional().catch(undefined),
+  sd: z.number().optional().catch(undefined),
+});
+
+const scoredCase = z.object({
+  input: z.string(),
+  generated_response: optionalText,
+  has_reference: z.boolean().catch(false),
+  response_scores: z.array(axisScore),
+  response_average: score,
+});
+
+/**
+ * The scores of a version as far as a report needs them. Scores of our runs have every field. A client that commits a
+ * version may send its own scores, for example those of a preview, so missing fields get defaults.
+ */
+const reportedScores = z.object({
+  prompt_scores: z.array(axisScore),
+  prompt_average: score,
+  cases: z.array(scoredCase).default([]),
+  response_average: score.default(0),
+  overall_average: score,
+  ci95: z.tuple([z.number(), z.number()]).nullable().catch(null),
+  rubric: z.enum(rubrics).nullable().catch(null),
+  evaluator_model: nullableText,
+  generation_model: nullableText,
+  rubric_version: nullableText,
+  samples: z.number().nullable().catch(null),
+  same_family: z.boolean().catch(false),
+  length_confounded: z.boolean().catch(false),
+  failed_units: z.array(z.object({ unit: z.string(), code: z.string() })).catch([]),
+  finished_at: nullableText,
+});
+
+export type ReportedScores = z.output<typeof reportedScores>;
+type ReportedAxis = z.output<typeof axisScore>;
+type ReportedCase = z.output<typeof scoredCase>;
+
+/** Returns null if the stored value is not a set of evaluation scores. */
+export function readScores(stored: unknown): ReportedScores | null {
+  return reportedScores.safeParse(stored).data ?? null;
+}
+
+type ReportedVersion = {
   versionNumber: number;
   title: string;
   agentName: string;
@@ -17,18 +70,18 @@ type VersionName = { number: number; title: string };
 /** `parent` and `change` are null where the parent has no such score. */
 type Change = { score: number; parent: number | null; change: number | null };
 
-export type ReportedAxisChange = Change & {
+type ReportedAxisChange = Change & {
   subject: 'prompt' | 'response';
   axis: string;
   label: string;
-  /** Of the prompt; those of replies stand with their cases. */
+  /** Empty for replies, whose rationales are in `cases`. */
   rationale: string;
   weakness: string;
 };
 
 export type ReportedCaseChange = Change & { number: number } & Omit<ReportedCase, 'response_average'>;
 
-/** What a report says, in the form of its JSON. */
+/** Serialized as it is for the JSON format. */
 export type EvaluationReport = {
   agent_name: string;
   version: VersionName;
@@ -40,16 +93,16 @@ export type EvaluationReport = {
   averages: Record<'prompt' | 'response' | 'overall', Change>;
   ci95: ReportedScores['ci95'];
   axes: ReportedAxisChange[];
-  /** The weakest first. `number` is the place of the case in the run. */
+  /** Weakest first. `number` is the position of the case in the run, from 1. */
   cases: ReportedCaseChange[];
-  /** Over the cases that both versions have answered; null without any. */
+  /** Computed over the cases that both versions answered; null if there are none. */
   paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
-  /** What a reader should know before he believes the figures. */
+  /** Reasons to read the scores with care. */
   notes: string[];
   failed_units: ReportedScores['failed_units'];
 };
 
-/** Null for a version without scores that could be read. */
+/** Returns null for a version without readable scores. */
 export function evaluationReport(version: ReportedVersion, parent: ReportedVersion | null): EvaluationReport | null {
   const scores = readScores(version.evalScores);
   if (scores === null) return null;
@@ -98,7 +151,7 @@ function promptAxis(axis: ReportedAxis, parents: readonly ReportedAxis[]): Repor
   return { subject: 'prompt', axis: axis.axis, label: axis.label, ...change(axis.score, parent), rationale, weakness };
 }
 
-/** The mean of each axis over the cases that have it. */
+/** Each axis has the mean of its scores over the cases that were judged by it. */
 function responseAxes(cases: readonly ReportedCase[], parents: readonly ReportedCase[]): ReportedAxisChange[] {
   const labels = new Map(cases.flatMap((each) => each.response_scores.map(({ axis, label }) => [axis, label])));
   const meanOf = (all: readonly ReportedCase[], axis: string) =>
@@ -150,12 +203,12 @@ function notesOn(status: EvalStatus | null, scores: ReportedScores, before: Repo
   if (scores.length_confounded) {
     notes.push('The longer replies are the better ones, and much longer: length alone could explain the change.');
   }
-  if (before !== null && isJudgedOtherwise(scores, before)) {
+  if (before !== null && isJudgedDifferently(scores, before)) {
     notes.push('The parent was judged by another rubric or another model: do not read the changes as better or worse.');
   }
   return notes;
 }
 
-function isJudgedOtherwise(one: ReportedScores, other: ReportedScores): boolean {
+function isJudgedDifferently(one: ReportedScores, other: ReportedScores): boolean {
   return (['rubric', 'rubric_version', 'evaluator_model'] as const).some((name) => one[name] !== other[name]);
 }

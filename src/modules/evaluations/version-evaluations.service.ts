@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { Logger } from 'pino';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { GoldenCase } from '#src/domain/agents/drafts.ts';
 import type { CaseText, EvaluationSpecification } from '#src/domain/judging/judgement.ts';
@@ -10,47 +11,48 @@ import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import { evalScoresOfRun } from './eval-scores-of-run.ts';
-import type { OpenRun } from './evaluation-opener.ts';
-import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
+import { evalScoresOfRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
-import type { OfVersion } from './evaluations.service.ts';
+import { openRun, type VersionRef } from './evaluations.service.ts';
 import { evaluationReport } from './report.ts';
-import { type ReportFile, reportFile, reportFormats } from './report-file.ts';
+import { type ReportFile, reportFile, reportFormats } from './report-formats.ts';
 
 type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
 
-export type StartEvaluationInput = OfVersion & {
-  /** Where it is not said, naming cases means that they are wanted. */
+export type StartEvaluationInput = VersionRef & {
+  /** Defaults to true if `goldenCaseIds` is given, else to false. */
   runGolden?: boolean | undefined;
-  /** Become those of the version. */
+  /** Replace the golden cases of the version. */
   goldenCases?: GoldenCase[] | undefined;
-  /** All when not given. */
+  /** All golden cases if not given. */
   goldenCaseIds?: string[] | undefined;
 };
 
 export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluationsService>;
 
-/** Evaluations whose scores stay with a version. All throw `draft_not_found`, `version_not_found` and `forbidden`. */
+/** Evaluations whose scores are stored with a version. All throw `draft_not_found`, `version_not_found`, `forbidden`. */
 export function createVersionEvaluationsService(deps: {
   drafts: Pick<DraftsService, 'get'>;
   versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'chatModels' | 'evaluator'>;
-  jobs: Pick<JobsService, 'dispatch' | 'isOpen'>;
-  openRun: OpenRun;
-  waiter: Pick<JobWatch, 'untilOver'>;
+  jobs: Pick<JobsService, 'dispatch' | 'enqueue' | 'isOpen'>;
+  logger: Pick<Logger, 'info'>;
+  jobWatch: Pick<JobWatch, 'untilOver'>;
 }) {
-  const { drafts, versions, limits, models, jobs, openRun, waiter } = deps;
+  const { drafts, versions, limits, models, jobs, logger, jobWatch } = deps;
 
-  async function read(actor: Actor, { draftId, versionId }: OfVersion): Promise<DraftVersion> {
+  async function readVersion(
+    actor: Actor,
+    { draftId, versionId }: VersionRef,
+  ): Promise<{ version: DraftVersion; parent: DraftVersion | null }> {
     const { versions: all } = await drafts.get(actor, draftId);
     const version = all.find(({ id }) => id === versionId);
     if (version === undefined) throw appError('version_not_found');
-    return version;
+    return { version, parent: all.find(({ id }) => id === version.parentVersionId) ?? null };
   }
 
-  /** @returns the id of the job that is to be waited for; null when the scores are there */
+  /** @returns the id of the job to wait for; null if the scores are already there */
   async function open(
     trx: Knex,
     actor: RequestActor,
@@ -60,7 +62,7 @@ export function createVersionEvaluationsService(deps: {
     const { draftId, versionId } = input;
     const places = await limits.lock(trx, actor.orgId);
     const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
-    // Whatever was asked for differently: one evaluation of a version at a time.
+    // One evaluation of a version at a time, even if this request asks for something else.
     if (version.evalRunId !== null && (await jobs.isOpen(trx, version.evalRunId))) return version.evalRunId;
 
     const repository = createEvaluationsRepository(trx);
@@ -78,28 +80,28 @@ export function createVersionEvaluationsService(deps: {
       judgesPrompt: true,
       cases,
     };
-    const { run, state } = await openRun(trx, actor, places, specification);
+    const { run, state } = await openRun({ jobs, logger }, trx, actor, places, specification);
     const evalRunId = run.id;
     if (state === 'open') {
-      await repository.showRun(version, { evalRunId, evalStatus: 'queued' });
+      await repository.setVersionRun(version, { evalRunId, evalStatus: 'queued' });
       return evalRunId;
     }
-    const parent = await createEvaluationUnitsRepository(trx).findParentScores(actor.orgId, versionId);
+    const parent = await repository.findParentScores(actor.orgId, versionId);
     const evalScores = evalScoresOfRun(run, parent);
-    await repository.showRun(version, { evalRunId, evalStatus: 'completed', ...(evalScores && { evalScores }) });
+    await repository.setVersionRun(version, { evalRunId, evalStatus: 'completed', ...(evalScores && { evalScores }) });
     return null;
   }
 
   return {
     /**
-     * Evaluates a version, with or without its golden cases, and waits for the scores; after that time, or while
-     * another request's evaluation of it is under way, the version is as it is. Throws `unknown_golden_case`,
-     * `validation_failed` for too many cases, `evaluation_case_limit_reached`, and `evaluator_unavailable`.
+     * Evaluates a version, with or without golden cases, and waits for the scores. Joins an open evaluation of the
+     * version. Returns the version in its current state if the wait ends first. Throws `unknown_golden_case`,
+     * `validation_failed` for too many cases, `evaluation_case_limit_reached` and `evaluator_unavailable`.
      */
     async start(
       actor: RequestActor,
       input: StartEvaluationInput,
-      wait: { seconds: number; left: AbortSignal },
+      wait: { seconds: number; signal: AbortSignal },
     ): Promise<DraftVersion> {
       const judging = {
         evaluatorModel: await models.evaluator(),
@@ -108,22 +110,19 @@ export function createVersionEvaluationsService(deps: {
       const jobId = await limits.transaction(actor.orgId, (trx) => open(trx, actor, input, judging));
       if (jobId !== null) {
         await jobs.dispatch(jobId);
-        await waiter.untilOver(jobId, wait.seconds, wait.left);
+        await jobWatch.untilOver(jobId, wait.seconds, wait.signal);
       }
-      return read(actor, input);
+      return (await readVersion(actor, input)).version;
     },
 
     /**
-     * The scores of a version beside those of its parent, as a file, for whoever may read the draft. Throws
-     * `evaluation_not_found` for a version without scores that can be read, and `unsupported_report_format`.
+     * A file with the scores of a version and of its parent, for all readers of the draft. Throws
+     * `evaluation_not_found` for a version without readable scores, and `unsupported_report_format`.
      */
-    async report(actor: Actor, of: OfVersion, wanted: string): Promise<ReportFile> {
-      const format = reportFormats.find((known) => known === wanted);
+    async report(actor: Actor, of: VersionRef, requestedFormat: string): Promise<ReportFile> {
+      const format = reportFormats.find((known) => known === requestedFormat);
       if (format === undefined) throw appError('unsupported_report_format');
-      const { versions: all } = await drafts.get(actor, of.draftId);
-      const version = all.find(({ id }) => id === of.versionId);
-      if (version === undefined) throw appError('version_not_found');
-      const parent = all.find(({ id }) => id === version.parentVersionId) ?? null;
+      const { version, parent } = await readVersion(actor, of);
       const report = evaluationReport(version, parent);
       if (report === null) throw appError('evaluation_not_found');
       return reportFile(report, format);

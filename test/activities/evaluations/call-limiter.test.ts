@@ -11,7 +11,7 @@ describe('the limiter of model calls', () => {
   let shared: Stack;
   let model = '';
   let orgId = '';
-  /** As in two processes. */
+  /** Two instances act like two processes. */
   let limiters: [CallLimiter, CallLimiter];
   before(async () => {
     shared = await stack();
@@ -22,21 +22,21 @@ describe('the limiter of model calls', () => {
     limiters = [createPgCallLimiter(shared.container.db), createPgCallLimiter(shared.container.db)];
   });
 
-  /** Calls that are under way until they are let go, and how many there were at most. */
+  /** Calls that run until `release`; counts how many run at the same time. */
   function gauge() {
-    const gate = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
     const state = { running: 0, most: 0, done: 0 };
     const call = async () => {
       state.running += 1;
       state.most = Math.max(state.most, state.running);
-      await gate.promise;
+      await released.promise;
       state.running -= 1;
       state.done += 1;
     };
-    return { state, call, release: gate.resolve };
+    return { state, call, release: released.resolve };
   }
 
-  /** The organizations that have asked the database for a call of the model, from now on. */
+  /** Collects the organizations that ask the database for a call of the model from now on. */
   function askingFor(wanted: string): Set<string> {
     const asking = new Set<string>();
     shared.container.db.on('query', ({ sql, bindings = [] }: { sql: string; bindings?: unknown[] }) => {
@@ -46,7 +46,7 @@ describe('the limiter of model calls', () => {
     return asking;
   }
 
-  it('makes eight calls of an organization and model at once, whoever makes them, and others beside', async () => {
+  it('limits an organization to eight concurrent calls per model across processes, without delaying other organizations and models', async () => {
     const { state, call, release } = gauge();
     const calls = Array.from({ length: 24 }, (_, index) =>
       (index % 2 === 0 ? limiters[0] : limiters[1]).run({ orgId, model }, call, never),
@@ -62,7 +62,7 @@ describe('the limiter of model calls', () => {
     expect(await shared.container.db('modelCalls').where({ model })).deep.equal([]);
   });
 
-  it('calls nobody before the time that a service names, and then one before others', async () => {
+  it('makes no call before the Retry-After time, and then one probing call before all others', async () => {
     const calledAtMs: number[] = [];
     let refusedAtMs = 0;
     const call = async () => {
@@ -79,7 +79,7 @@ describe('the limiter of model calls', () => {
     expect(width).equal(3);
   });
 
-  it('asks a model that answers one after the other by one call, of all organizations', async () => {
+  it('limits a model with atOnce: 1 to one call over all organizations', async () => {
     const { state, call, release } = gauge();
     const orgIds = [orgId, (await shared.signUp()).orgId, (await shared.signUp()).orgId];
     const asking = askingFor(model);
@@ -91,7 +91,7 @@ describe('the limiter of model calls', () => {
     expect(state).include({ most: 1, done: 3 });
   });
 
-  it('goes on with the calls of a process that has died', async () => {
+  it('frees the slots of a dead process when they expire', async () => {
     const { db } = shared.container;
     const expiresAt = db.raw(`now() + interval '1 hour'`);
     const held = Array.from({ length: 8 }, () => ({ id: crypto.randomUUID(), orgId, model, expiresAt }));
@@ -109,7 +109,7 @@ describe('the limiter of model calls', () => {
     expect(state.done).equal(1);
   });
 
-  it('says when to come again where the pause is long, which ends though a service names years, and lets go of who is stopped', async () => {
+  it('throws with the remaining seconds on a long pause, caps the pause at ten minutes, and stops waiting on abort', async () => {
     const busy = async () => {
       throw appError('model_unavailable', { retryAfterSeconds: 10 ** 9 });
     };

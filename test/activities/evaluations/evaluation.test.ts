@@ -24,7 +24,7 @@ describe('evaluation activities', () => {
 
   before(async () => {
     model = await startScriptedModel();
-    // Without workers, so that nobody else takes the steps.
+    // Without workers, so that only the test runs activities.
     own = await startStack({ OPENAI_BASE_URL: model.baseUrl, EVAL_MODEL: 'judge' }, { workers: false });
     db = own.container.db;
     steps = createEvaluationActivities(own.container);
@@ -42,23 +42,23 @@ describe('evaluation activities', () => {
     run = { orgId: ada.orgId, runId: evalRunId };
   });
 
-  async function take<Input, Result>(step: (input: Input) => Promise<Result>, input: Input): Promise<Result> {
+  async function runStep<Input, Result>(step: (input: Input) => Promise<Result>, input: Input): Promise<Result> {
     return runActivity(step, input);
   }
   const twice = <Result>(step: () => Promise<Result>) => Promise.all([step(), step()]);
   const [unit] = unitsOfPrompt('plain');
   if (unit === undefined) throw new Error('a prompt has no unit');
   const ofCase = { mode: 'plain', text: { kind: 'reply', caseIndex: 0 } } as const;
-  const judge = (of: JudgeUnitInput['unit'] = unit) => take(steps.judgeUnit, { ...run, unit: of });
-  const answer = () => take(steps.answerCase, { ...run, caseIndex: 0, side: 'version' });
-  const score = (failed: StepsResult['failed'] = []) => take(steps.scoreEvaluation, { ...run, failed });
+  const judge = (of: JudgeUnitInput['unit'] = unit) => runStep(steps.judgeUnit, { ...run, unit: of });
+  const answer = () => runStep(steps.answerCase, { ...run, caseIndex: 0, side: 'version' });
+  const score = (failed: StepsResult['failed'] = []) => runStep(steps.scoreEvaluation, { ...run, failed });
   const jobNow = () => db('jobs').where({ id: run.runId }).first();
   const versionNow = () => db('draftVersions').where({ id: of.version_id }).first();
 
-  it('lead to the same when each of them runs twice, also at the same time', async () => {
+  it('give the same result when each activity runs twice concurrently', async () => {
     expect(await versionNow()).include({ evalStatus: 'queued' });
     const plan = { rubric: 'plain', judgesPrompt: true, cases: [false], calls: 3 };
-    expect(await twice(() => take(steps.planEvaluation, run))).deep.equal([plan, plan]);
+    expect(await twice(() => runStep(steps.planEvaluation, run))).deep.equal([plan, plan]);
     expect(await versionNow()).include({ evalStatus: 'running' });
     await twice(answer);
     await twice(() => judge());
@@ -74,7 +74,7 @@ describe('evaluation activities', () => {
     expect(await db('generatedAnswers').where({ orgId: ada.orgId })).length(1);
   });
 
-  it('ask no model for what is there, and say what they have spent', async () => {
+  it('reuse a stored verdict without calling the model, and report the spending', async () => {
     const first = await judge();
     expect(first).deep.equal({
       spent: { calls: 1, cached: 0, inputTokens: 120, completionTokens: 7, costUsd: 0 },
@@ -84,16 +84,16 @@ describe('evaluation activities', () => {
     expect(model.requests).length(1);
   });
 
-  it('try five times what may pass, and then go on without it', async () => {
+  it('fail a unit after five transient errors', async () => {
     model.behave(() => ({ kind: 'status', status: 503 }));
     for (let times = 1; times < 5; times += 1) expect(await appErrorCode(judge())).equal('model_unavailable');
     expect((await judge()).failed).deep.equal([{ unit: 'prompt', code: 'model_unavailable' }]);
-    // The next attempt begins to count anew.
-    await take(steps.planEvaluation, run);
+    // The next attempt starts counting from zero.
+    await runStep(steps.planEvaluation, run);
     expect(await appErrorCode(judge())).equal('model_unavailable');
   });
 
-  it('go on at once without what waiting does not mend', async () => {
+  it('fail a unit at once on a permanent error', async () => {
     model.behave(() => ({ kind: 'status', status: 401 }));
     expect((await answer()).failed).deep.equal([{ unit: 'case 1 answer', code: 'model_not_configured' }]);
     model.behave(() => ({ kind: 'answer', text: 'Five stars.' }));
@@ -103,46 +103,46 @@ describe('evaluation activities', () => {
     expect(model.requests).length(3);
   });
 
-  it('say what is missing, and count it as the end of the attempt', async () => {
+  it('fail with eval_incomplete and end the attempt when a verdict is missing', async () => {
     await judge();
     expect(await appErrorCode(score([{ unit: 'case 1 answer', code: 'context_too_long' }]))).equal('eval_incomplete');
     expect(await versionNow()).include({ evalStatus: 'failed', evalScores: null });
     const error = { code: 'eval_incomplete', message: 'x' };
-    await twice(() => take(steps.recordEvaluationFailure, { ...run, error }));
+    await twice(() => runStep(steps.recordEvaluationFailure, { ...run, error }));
     expect(await jobNow()).include({ status: 'failed', errorCode: 'eval_incomplete' });
     expect(await versionNow()).include({ evalStatus: 'failed' });
   });
 
-  it('end what was begun by another rubric, so that no run is judged by two', async () => {
+  it('reject a run that was started with another rubric version', async () => {
     await judge();
     await db.raw(`update evaluation_runs set specification = specification || '{"rubricVersion": "r0"}' where id = ?`, [
       run.runId,
     ]);
-    for (const step of [() => take(steps.planEvaluation, run), () => judge(ofCase), answer, score]) {
+    for (const step of [() => runStep(steps.planEvaluation, run), () => judge(ofCase), answer, score]) {
       expect(await appErrorCode(step())).equal('eval_incomplete');
     }
     expect(model.requests).length(1);
   });
 
-  it('record that somebody has stopped it', async () => {
-    await take(steps.planEvaluation, run);
-    await twice(() => take(steps.recordEvaluationCancellation, run));
+  it('record a cancellation', async () => {
+    await runStep(steps.planEvaluation, run);
+    await twice(() => runStep(steps.recordEvaluationCancellation, run));
     expect(await jobNow()).include({ status: 'cancelled' });
     expect(await versionNow()).include({ evalStatus: 'canceled' });
   });
 
-  it('store nothing of what was deleted meanwhile', async () => {
-    const gate = Promise.withResolvers<void>();
-    model.behave(judgeWell(undefined, gate.promise));
+  it('store no verdict for a draft that was deleted during the call', async () => {
+    const judgeReply = Promise.withResolvers<void>();
+    model.behave(judgeWell(undefined, judgeReply.promise));
     const judging = appErrorCode(judge());
     await ada.delete(`/agent-drafts/${of.draft_id}`, 204);
-    gate.resolve();
+    judgeReply.resolve();
     expect(await judging).equal('version_not_found');
     expect(await appErrorCode(score())).equal('version_not_found');
     expect(await db('judgements').where({ orgId: ada.orgId })).deep.equal([]);
   });
 
-  it('judge again what is deleted while they find it, and miss alone what cannot be judged for it', async () => {
+  it('judge again when the stored verdict is deleted concurrently, and fail only the unit whose answer is gone', async () => {
     await judge();
     const deletion = await db.transaction();
     const judgements = () => deletion('judgements').where({ orgId: ada.orgId });
@@ -158,7 +158,7 @@ describe('evaluation activities', () => {
     expect((await judge(ofCase)).failed).deep.equal([{ unit: 'case 1', code: 'eval_incomplete' }]);
   });
 
-  it('are verified by I7, which reports results that do not follow from judgements, and judgements without a run', async () => {
+  it('are verified by I7: it reports results that do not follow from judgements, and judgements without a run', async () => {
     await answer();
     await judge();
     await judge(ofCase);
@@ -188,7 +188,7 @@ describe('evaluation activities', () => {
     expect(await violations()).deep.equal([]);
   });
 
-  it('forget what two runs share when both are deleted, also at the same time', async () => {
+  it('delete judgements shared by two runs when both runs are deleted concurrently', async () => {
     const member = await own.signUp();
     const runId = await storeEvaluation(db, member);
     const twin = `${runId}-twin`;
@@ -217,28 +217,28 @@ describe('evaluation activities', () => {
     expect(await db('judgements').where({ orgId: member.orgId })).deep.equal([]);
   });
 
-  it('forget what was judged without a draft, after its time', async () => {
+  it('delete evaluations without a draft after 30 days, except those with an open job', async () => {
     const id = await storeEvaluation(db, await own.signUp());
-    await own.container.evaluations.forgetAdhoc();
+    await own.container.evaluations.deleteOldAdhocRuns();
     expect(await db('evaluationRuns').where({ id })).length(1);
-    // Somebody waits for this one.
+    // The job of this one is still open.
     await ada.post('/agent-eval/evaluate-prompt-adhoc', { agent_prompt: 'Help.' }, 504, { prefer: 'wait=0' });
     await db.raw(`update evaluation_runs set created_at = now() - interval '31 days'`);
-    await own.container.evaluations.forgetAdhoc();
+    await own.container.evaluations.deleteOldAdhocRuns();
     expect(await db('evaluationRuns').where({ id })).deep.equal([]);
     expect(await db('evaluationRuns').where({ id: run.runId })).length(1);
     expect(await db('evaluationRuns').where({ orgId: ada.orgId, draftId: null })).length(1);
   });
 
-  // The last: this process does not ask that model again.
-  it('count no pause as a failure, but go on without a model that asks for them for an hour', async () => {
+  // Must be the last test: this process pauses calls to the model from here on.
+  it('do not count a requested pause as a failure, but fail the unit after an hour of pauses', async () => {
     model.behave(() => ({ kind: 'status', status: 503, retryAfterSeconds: 3_600 }));
     for (let times = 0; times < 6; times += 1) expect(await appErrorCode(judge())).equal('model_unavailable');
     await db('evaluationUnits')
       .where({ runId: run.runId })
       .update({ pausedSince: db.raw(`now() - interval '61 minutes'`) });
     expect((await judge()).failed).deep.equal([{ unit: 'prompt', code: 'model_unavailable' }]);
-    await take(steps.planEvaluation, run);
+    await runStep(steps.planEvaluation, run);
     expect(await appErrorCode(judge())).equal('model_unavailable');
   });
 });

@@ -4,10 +4,10 @@ import { problemSchema } from '#src/http/response/problem.ts';
 import { comparisonResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import {
-  refusesOthers,
-  refusesOverTheLimit,
-  tellsOfTheJob,
-  tellsWhatIsMissing,
+  namesJobOnTimeout,
+  namesMissingVerdicts,
+  rejectsOtherCallers,
+  rejectsOverDailyLimit,
 } from '#test/support/evaluation-refusals.ts';
 import { newEvaluable, newPair, persona } from '#test/support/evaluations.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
@@ -16,7 +16,7 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 const path = '/agent-eval/compare';
 const cases = [{ input: 'What is the fee?', expected: 'One percent.' }, { input: 'How long?' }];
 
-/** Who is brief wins, whatever comes first. */
+/** Prefers the brief version in either order. */
 const brevityWins = judgeWell(({ messages }) => {
   const text = JSON.stringify(messages);
   const isFirstBrief = text.indexOf('Be brief.') < text.indexOf('The persona behind reply B');
@@ -57,7 +57,7 @@ describe('POST /agent-eval/compare', () => {
     expect(shared.model.requests).length(2 + 4 + 18);
   });
 
-  it('200: the other way round, it is the other way round, and nobody is asked again', async () => {
+  it('200: mirrors the stored result when version and baseline are swapped, without calling a model', async () => {
     shared.model.behave(brevityWins);
     const [version, parent] = await newPair(ada);
     await compare({ ...version, cases });
@@ -67,22 +67,22 @@ describe('POST /agent-eval/compare', () => {
     expect(shared.model.requests).length(before);
   });
 
-  it('200: a judge that always takes the first has no winner', async () => {
+  it('200: finds no winner when the judge always prefers the first reply', async () => {
     const result = await compare(await newBody());
     expect(result.summary).deep.equal({ version_wins: 0, baseline_wins: 0, ties: 9 });
     expect(result.statistics.flip_rate).equal(1);
   });
 
-  it('200: without cases it compares the prompts', async () => {
+  it('200: compares only the prompts without cases', async () => {
     const result = await compare((await newPair(ada))[0]);
     expect(result).deep.include({ cases: [], summary: { version_wins: 0, baseline_wins: 0, ties: 0 } });
   });
 
-  it('200: a version is as good as itself', async () => {
+  it('200: finds a tie when a version is compared with itself', async () => {
     const of = await newEvaluable(ada);
     const result = await compare({ ...of, baseline_version_id: of.version_id, cases });
     expect(result.summary).deep.equal({ version_wins: 0, baseline_wins: 0, ties: 9 });
-    // Equal texts are not shown to a judge beside each other.
+    // Equal texts are a tie by rule, without a call of the judge.
     const ofPairs = shared.model.requests.filter(({ response_format }) =>
       JSON.stringify(response_format)?.includes('winner'),
     );
@@ -91,23 +91,23 @@ describe('POST /agent-eval/compare', () => {
     expect(shared.model.requests.filter(isForJudge).length).within(1, 2);
   });
 
-  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
-    await refusesOthers(shared, ada, { path, body: await newBody() });
+  it('401, 403 and 404: rejects anonymous callers, readers, and unknown drafts or versions', async () => {
+    await rejectsOtherCallers(shared, ada, { path, body: await newBody() });
   });
 
-  it('409: beyond the cases of the day', async () => {
-    await refusesOverTheLimit(shared, ada, { path, body: await newBody() });
+  it('409: rejects cases over the daily limit', async () => {
+    await rejectsOverDailyLimit(shared, ada, { path, body: await newBody() });
   });
 
-  it('502: when the judge gives no verdict; then only that is asked for again', async () => {
-    await tellsWhatIsMissing(shared, ada, { path, body: await newBody() });
+  it('502: names the missing verdict, and a repeated request asks only for that', async () => {
+    await namesMissingVerdicts(shared, ada, { path, body: await newBody() });
   });
 
-  it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(shared, ada, { path, body: await newBody() });
+  it('504: names the job, which continues', async () => {
+    await namesJobOnTimeout(shared, ada, { path, body: await newBody() });
   });
 
-  it('404: for a baseline of another draft', async () => {
+  it('404: rejects a baseline of another draft', async () => {
     const { version_id: baseline_version_id } = await newEvaluable(ada);
     await ada.post(path, { ...(await newBody()), baseline_version_id }, 404);
   });

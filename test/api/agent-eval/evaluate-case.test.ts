@@ -3,10 +3,10 @@ import { problemSchema } from '#src/http/response/problem.ts';
 import { caseResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import {
-  refusesOthers,
-  refusesOverTheLimit,
-  tellsOfTheJob,
-  tellsWhatIsMissing,
+  namesJobOnTimeout,
+  namesMissingVerdicts,
+  rejectsOtherCallers,
+  rejectsOverDailyLimit,
 } from '#test/support/evaluation-refusals.ts';
 import { newEvaluable, persona } from '#test/support/evaluations.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
@@ -27,7 +27,7 @@ describe('POST /agent-eval/evaluate-case', () => {
     shared.model.behave(judgeWell());
   });
 
-  it('200: has one case answered and judged, and not the prompt', async () => {
+  it('200: judges the answer to one case, and not the prompt', async () => {
     const result = caseResultSchema.parse((await ada.post(path, { ...(await newEvaluable(ada)), ...fee }, 200)).body);
     expect(result).include({
       input: 'What is the fee?',
@@ -39,27 +39,27 @@ describe('POST /agent-eval/evaluate-case', () => {
     expect(shared.model.requests).length(2);
   });
 
-  it('200: asks as the version says, by its model, temperature and length', async () => {
+  it('200: asks with the model, temperature and max_tokens of the version', async () => {
     const chat_model = shared.config.models.chatModel;
     const of = await newEvaluable(ada, { chat_model, temperature: 0.4, max_tokens: 99 });
     await ada.post(path, { ...of, ...fee }, 200);
     expect(shared.model.requests[0]).include({ model: chat_model, temperature: 0.4, max_tokens: 99 });
   });
 
-  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
-    await refusesOthers(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
+  it('401, 403 and 404: rejects anonymous callers, readers, and unknown drafts or versions', async () => {
+    await rejectsOtherCallers(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
   });
 
-  it('409: beyond the cases of the day', async () => {
-    await refusesOverTheLimit(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
+  it('409: rejects cases over the daily limit', async () => {
+    await rejectsOverDailyLimit(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
   });
 
-  it('502: when the judge gives no verdict; then only that is asked for again', async () => {
-    await tellsWhatIsMissing(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
+  it('502: names the missing verdict, and a repeated request asks only for that', async () => {
+    await namesMissingVerdicts(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
   });
 
-  it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
+  it('504: names the job, which continues', async () => {
+    await namesJobOnTimeout(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
   });
 
   let asked = 0;
@@ -71,7 +71,7 @@ describe('POST /agent-eval/evaluate-case', () => {
     };
   });
 
-  it('422: without a case, for one without input, and an unknown model', async () => {
+  it('422: rejects a missing case, a case without input, and an unknown model', async () => {
     const of = await newEvaluable(ada);
     const errors = async (changes: object) =>
       problemSchema.parse((await ada.post(path, { ...of, ...changes }, 422)).body).errors?.[0]?.path;

@@ -3,7 +3,7 @@ import { problemSchema } from '#src/http/response/problem.ts';
 import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
-import { refusesOverTheLimit, tellsOfTheJob, tellsWhatIsMissing } from '#test/support/evaluation-refusals.ts';
+import { namesJobOnTimeout, namesMissingVerdicts, rejectsOverDailyLimit } from '#test/support/evaluation-refusals.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
@@ -21,19 +21,19 @@ describe('POST /agent-eval/evaluate-prompt-adhoc', () => {
     shared.model.behave(judgeWell());
   });
 
-  it('200: judges a prompt that belongs to no draft, plainly', async () => {
+  it('200: judges a prompt that belongs to no draft by the plain rubric', async () => {
     const result = evaluationResultSchema.parse((await ada.post(path, body, 200)).body);
     expect(result).deep.include({ agent_id: null, rubric: 'plain', cases: [], prompt_average: 3 });
   });
 
-  it('200: takes the prompt alone, and the rubric that is asked for', async () => {
+  it('200: needs only the prompt, and accepts another rubric', async () => {
     const { agent_prompt } = body;
     const result = evaluationResultSchema.parse((await ada.post(path, { agent_prompt, rubric: 'anchored' }, 200)).body);
     expect(result.prompt_scores).length(6);
     expect(result.prompt_scores[0]).include({ severity: 'structural' });
   });
 
-  it('200: nobody else sees the job, and the verdict is not asked for twice in an organization', async () => {
+  it('200: shows the job only to its owner, and shares the verdict within the organization', async () => {
     await ada.post(path, body, 200);
     const grace = await signUpColleague(shared, ada);
     expect((await grace.get('/jobs', 200)).body).deep.include({ items: [] });
@@ -41,15 +41,15 @@ describe('POST /agent-eval/evaluate-prompt-adhoc', () => {
     expect(shared.model.requests).length(1);
   });
 
-  it('401: to nobody', async () => {
+  it('401: rejects anonymous callers', async () => {
     await shared.anonymous.post(path, body, 401);
   });
 
-  it('409: beyond the cases of the day', async () => {
-    await refusesOverTheLimit(shared, ada, { path, body });
+  it('409: rejects cases over the daily limit', async () => {
+    await rejectsOverDailyLimit(shared, ada, { path, body });
   });
 
-  it('422: without a prompt, and for an unknown model', async () => {
+  it('422: rejects a missing prompt and an unknown model', async () => {
     const errors = async (changes: object) =>
       problemSchema.parse((await ada.post(path, { ...body, ...changes }, 422)).body).errors?.[0]?.path;
     expect(await errors({ agent_prompt: '' })).equal('agent_prompt');
@@ -57,11 +57,11 @@ describe('POST /agent-eval/evaluate-prompt-adhoc', () => {
     expect(await errors({ evaluator_model: 'nobody-9000' })).equal('evaluator_model');
   });
 
-  it('502: when the judge gives no verdict; then only that is asked for again', async () => {
-    await tellsWhatIsMissing(shared, ada, { path, body });
+  it('502: names the missing verdict, and a repeated request asks only for that', async () => {
+    await namesMissingVerdicts(shared, ada, { path, body });
   });
 
-  it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(shared, ada, { path, body });
+  it('504: names the job, which continues', async () => {
+    await namesJobOnTimeout(shared, ada, { path, body });
   });
 });

@@ -3,10 +3,10 @@ import { problemSchema } from '#src/http/response/problem.ts';
 import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import {
-  refusesOthers,
-  refusesOverTheLimit,
-  tellsOfTheJob,
-  tellsWhatIsMissing,
+  namesJobOnTimeout,
+  namesMissingVerdicts,
+  rejectsOtherCallers,
+  rejectsOverDailyLimit,
 } from '#test/support/evaluation-refusals.ts';
 import { newEvaluable, newPair } from '#test/support/evaluations.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
@@ -25,18 +25,18 @@ describe('POST /agent-eval/evaluate-prompt', () => {
     shared.model.behave(judgeWell());
   });
 
-  it('200: judges the prompt alone', async () => {
+  it('200: judges only the prompt', async () => {
     const result = evaluationResultSchema.parse((await ada.post(path, await newEvaluable(ada), 200)).body);
     expect(result).deep.include({ cases: [], response_average: 0, prompt_average: 3, overall_average: 3 });
   });
 
-  it('200: once, also for Cache-Control: no-cache, which draws replies', async () => {
+  it('200: reuses the verdict on Cache-Control: no-cache, which regenerates only answers', async () => {
     const of = await newEvaluable(ada);
     for (let times = 0; times < 2; times += 1) await ada.post(path, of, 200, { 'cache-control': 'no-cache' });
     expect(Object((await ada.get('/jobs', 200)).body).items).length(1);
   });
 
-  it('200: by the rubric and the judge that are asked for', async () => {
+  it('200: uses the requested rubric and judge', async () => {
     const [version] = await newPair(ada);
     shared.model.offer([{ id: 'judge-2', kind: 'chat' }]);
     const body = { ...version, rubric: 'plain', evaluator_model: shared.config.models.chatModel };
@@ -45,23 +45,23 @@ describe('POST /agent-eval/evaluate-prompt', () => {
     expect(result.prompt_scores[0]).not.property('severity');
   });
 
-  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
-    await refusesOthers(shared, ada, { path, body: await newEvaluable(ada) });
+  it('401, 403 and 404: rejects anonymous callers, readers, and unknown drafts or versions', async () => {
+    await rejectsOtherCallers(shared, ada, { path, body: await newEvaluable(ada) });
   });
 
-  it('409: beyond the cases of the day', async () => {
-    await refusesOverTheLimit(shared, ada, { path, body: await newEvaluable(ada) });
+  it('409: rejects cases over the daily limit', async () => {
+    await rejectsOverDailyLimit(shared, ada, { path, body: await newEvaluable(ada) });
   });
 
-  it('502: when the judge gives no verdict; then only that is asked for again', async () => {
-    await tellsWhatIsMissing(shared, ada, { path, body: await newEvaluable(ada) });
+  it('502: names the missing verdict, and a repeated request asks only for that', async () => {
+    await namesMissingVerdicts(shared, ada, { path, body: await newEvaluable(ada) });
   });
 
-  it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(shared, ada, { path, body: await newEvaluable(ada) });
+  it('504: names the job, which continues', async () => {
+    await namesJobOnTimeout(shared, ada, { path, body: await newEvaluable(ada) });
   });
 
-  it('422: for fields that it does not take, and an unknown model', async () => {
+  it('422: rejects unknown fields and an unknown model', async () => {
     const of = await newEvaluable(ada);
     const errors = async (changes: object) =>
       problemSchema.parse((await ada.post(path, { ...of, ...changes }, 422)).body).errors?.[0]?.path;

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
 import type { Member } from '#test/support/client.ts';
 import {
-  refusesOthers,
-  refusesOverTheLimit,
-  tellsOfTheJob,
-  tellsWhatIsMissing,
+  namesJobOnTimeout,
+  namesMissingVerdicts,
+  rejectsOtherCallers,
+  rejectsOverDailyLimit,
 } from '#test/support/evaluation-refusals.ts';
 import { evaluate, newEvaluable, newPair, persona } from '#test/support/evaluations.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
@@ -21,13 +21,13 @@ describe('POST /agent-eval/evaluate', () => {
   before(async () => {
     shared = await scriptedStack();
   });
-  // What was judged in an organization is not judged twice there.
+  // Verdicts are cached per organization, so each test needs its own.
   beforeEach(async () => {
     ada = await shared.signUp();
     shared.model.behave(judgeWell());
   });
 
-  it('200: judges the prompt of a first version plainly, in one call', async () => {
+  it('200: judges the prompt of a first version by the plain rubric in one call', async () => {
     const of = await newEvaluable(ada);
     const result = await evaluate(ada, of);
     const chatModel = shared.config.models.chatModel;
@@ -64,22 +64,22 @@ describe('POST /agent-eval/evaluate', () => {
     ]);
     expect(result.cases[1]).include({ input: 'How long?', generated_response: `An answer to How long? by ${persona}` });
     expect(result).include({ prompt_average: 2, response_average: 3, overall_average: 2.5 });
-    // One for the prompt, and for each case an answer and its judgement.
+    // One call for the prompt, and two per case: the answer and its verdict.
     expect(shared.model.requests).length(7);
   });
 
-  it('200: asks no model again for what it was asked before, and gives the same', async () => {
+  it('200: returns stored results without calling a model again', async () => {
     const body = { ...(await newEvaluable(ada)), cases: [{ input: 'What is a fee?' }] };
     const first = await evaluate(ada, body);
     shared.model.behave(judgeWell(() => ({ score: 1 })));
     expect(await evaluate(ada, body)).deep.equal(first);
-    // With another case, the prompt and the first answer are known.
+    // With another case, only its answer and verdict are missing.
     const more = await evaluate(ada, { ...body, cases: [...body.cases, { input: 'When?' }] });
     expect(more.cases[0]).deep.equal(first.cases[0]);
     expect(shared.model.requests).length(2);
   });
 
-  it('200: draws new answers for Cache-Control: no-cache', async () => {
+  it('200: generates new answers on Cache-Control: no-cache', async () => {
     const body = { ...(await newEvaluable(ada)), cases: [{ input: 'What is a fee?' }] };
     await evaluate(ada, body);
     await ada.post(path, body, 200, { 'cache-control': 'no-cache' });
@@ -94,26 +94,26 @@ describe('POST /agent-eval/evaluate', () => {
     expect(new Set(shared.model.requests.map(({ temperature }) => temperature))).deep.equal(new Set([0.3]));
   });
 
-  it('200: to whoever leaves meanwhile, the next time he asks', async () => {
-    const gate = Promise.withResolvers<void>();
-    shared.model.behave(judgeWell(undefined, gate.promise));
+  it('200: returns the result to the next request after the client disconnected', async () => {
+    const judgeReply = Promise.withResolvers<void>();
+    shared.model.behave(judgeWell(undefined, judgeReply.promise));
     const body = await newEvaluable(ada);
-    const leaving = new AbortController();
-    const asked = post(ada, body, leaving.signal);
+    const client = new AbortController();
+    const asked = post(ada, body, client.signal);
     await until('the judge is asked', async () => shared.model.requests.length > 0);
-    leaving.abort();
+    client.abort();
     await asked.catch(() => undefined);
-    gate.resolve();
+    judgeReply.resolve();
     await evaluate(ada, body);
     expect(shared.model.requests).length(1);
   });
 
-  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
-    await refusesOthers(shared, ada, { path, body: await newEvaluable(ada) });
+  it('401, 403 and 404: rejects anonymous callers, readers, and unknown drafts or versions', async () => {
+    await rejectsOtherCallers(shared, ada, { path, body: await newEvaluable(ada) });
   });
 
-  it('409: beyond the cases of the day', async () => {
-    await refusesOverTheLimit(shared, ada, { path, body: await newEvaluable(ada) });
+  it('409: rejects cases over the daily limit', async () => {
+    await rejectsOverDailyLimit(shared, ada, { path, body: await newEvaluable(ada) });
   });
 
   it('422: without a version, for cases without input, over 20 cases, an unknown rubric or model', async () => {
@@ -129,23 +129,23 @@ describe('POST /agent-eval/evaluate', () => {
     await refuses('evaluator_model', { evaluator_model: 'nobody-9000' });
   });
 
-  it('200: takes references of 100,000 characters', async () => {
+  it('200: accepts references of 100,000 characters', async () => {
     const cases = [{ input: 'What is a fee?', expected: 'One percent. '.repeat(8_000) }];
     expect((await evaluate(ada, { ...(await newEvaluable(ada)), cases })).cases[0]?.response_scores).length(5);
   });
 
-  it('502: when the judge gives no verdict; then only that is asked for again', async () => {
+  it('502: names the missing verdict, and a repeated request asks only for that', async () => {
     const body = { ...(await newEvaluable(ada)), cases: [{ input: 'What is a fee?' }] };
-    await tellsWhatIsMissing(shared, ada, { path, body });
+    await namesMissingVerdicts(shared, ada, { path, body });
   });
 
-  it('502: when no answer to a case can be had, naming the code of the model', async () => {
+  it('502: names the error code of the model that could not answer a case', async () => {
     shared.model.behave((request) => (isForJudge(request) ? judgeWell()(request) : { kind: 'status', status: 400 }));
     const reply = await ada.post(path, { ...(await newEvaluable(ada)), cases: [{ input: 'x' }] }, 502);
     expect(problemSchema.parse(reply.body).detail).include('model_rejected');
   });
 
-  it('504: while the engine is away, saying that it has yet to begin', async () => {
+  it('504: says that the run has yet to begin while Temporal is unreachable', async () => {
     const away = await startStack(
       { TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000', EVAL_MODEL: 'judge' },
       { workers: false },
@@ -159,8 +159,8 @@ describe('POST /agent-eval/evaluate', () => {
     }
   });
 
-  it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(shared, ada, { path, body: await newEvaluable(ada) });
+  it('504: names the job, which continues', async () => {
+    await namesJobOnTimeout(shared, ada, { path, body: await newEvaluable(ada) });
   });
 });
 

@@ -13,9 +13,9 @@ const golden_cases = [
   { id: 'fee', prompt: 'What is the fee?', reference_answer: 'One percent.' },
   { id: 'term', prompt: 'How long?', reference_answer: '' },
 ];
-/** A busy machine takes longer than a client waits for who does not say. */
-const patient: Record<string, string> = { prefer: 'wait=100' };
-const nobody = '00000000-0000-4000-8000-000000000000';
+/** Longer than the default wait, which CPU contention may exceed. */
+const longWait: Record<string, string> = { prefer: 'wait=100' };
+const unknownId = '00000000-0000-4000-8000-000000000000';
 
 describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () => {
   let shared: ScriptedStack;
@@ -29,7 +29,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   type Evaluable = Awaited<ReturnType<typeof newEvaluable>>;
-  async function start(of: Evaluable, body: object = {}, headers = patient): Promise<VersionDto> {
+  async function start(of: Evaluable, body: object = {}, headers = longWait): Promise<VersionDto> {
     return versionSchema.parse((await ada.post(startPath(of), body, 200, headers)).body);
   }
   const ended = (of: Evaluable, status: string) =>
@@ -40,11 +40,11 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   const jobOf = async (): Promise<{ id: string; kind: string; status: string }> =>
     Object((await ada.get('/jobs', 200)).body).items[0];
 
-  /** Answers when it is let. */
+  /** Holds back all answers of the model until the returned function is called. */
   function hold(): () => void {
-    const gate = Promise.withResolvers<void>();
-    shared.model.behave(judgeWell(undefined, gate.promise));
-    return gate.resolve;
+    const released = Promise.withResolvers<void>();
+    shared.model.behave(judgeWell(undefined, released.promise));
+    return released.resolve;
   }
 
   it('200: judges the prompt, and the scores stay with the version', async () => {
@@ -64,7 +64,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(await readVersion(ada, of)).deep.equal(version);
   });
 
-  it('is a change of the draft for If-Match when it starts, and not when it ends', async () => {
+  it('changes the ETag of the draft when it starts, and not when it ends', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const path = `/agent-drafts/${of.draft_id}`;
     const etagNow = async () => (await ada.get(path, 200)).headers.get('etag') ?? '';
@@ -80,7 +80,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     await rename('Two', 200, started);
   });
 
-  it('200: runs the golden cases, each against its reference', async () => {
+  it('200: judges the golden cases, with accuracy where there is a reference', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const { eval_scores } = await start(of, { run_golden: true });
     expect(eval_scores?.cases).length(2);
@@ -89,7 +89,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(eval_scores?.ci95).deep.equal([3, 3]);
   });
 
-  it('200: runs those that are named, and keeps those that are sent', async () => {
+  it('200: stores the golden cases that are sent, and runs only the named ones', async () => {
     const of = await newEvaluable(ada);
     const version = await start(of, { golden_cases, golden_case_ids: ['term'] });
     expect(version.golden_cases).deep.equal(golden_cases);
@@ -98,7 +98,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(without.eval_scores?.cases).deep.equal([]);
   });
 
-  it('200: again costs nothing and gives the same; so does what was evaluated before', async () => {
+  it('200: returns existing scores without calling a model', async () => {
     const of = await newEvaluable(ada);
     const result = await evaluate(ada, of);
     const version = await start(of);
@@ -108,7 +108,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(Object((await ada.get('/jobs', 200)).body).items).length(1);
   });
 
-  it('200: as far as it is when the wait is over, with the scores of before', async () => {
+  it('200: returns the running status and the earlier scores when the wait ends', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const before = await start(of);
     const release = hold();
@@ -120,7 +120,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect((await ended(of, 'completed')).eval_scores?.cases).length(2);
   });
 
-  it('200: a start while one runs is that one, also fifty at once', async () => {
+  it('200: joins the running evaluation, also for fifty concurrent starts', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const release = hold();
     const asked = Array.from({ length: 50 }, (_, index) =>
@@ -132,13 +132,13 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(Object((await ada.get('/jobs', 200)).body).items).length(1);
   });
 
-  it('200: under one key, the same answer', async () => {
+  it('200: returns the same answer for the same Idempotency-Key', async () => {
     const of = await newEvaluable(ada);
-    const key = { ...patient, 'Idempotency-Key': of.version_id };
+    const key = { ...longWait, 'Idempotency-Key': of.version_id };
     expect(await start(of, {}, key)).deep.equal(await start(of, {}, key));
   });
 
-  it('200: is partial when some cases cannot be had, and says which', async () => {
+  it('200: is partial when some cases cannot be answered, and names them', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const fails = (text: string) => text.includes('How long?');
     shared.model.behave((request) =>
@@ -150,14 +150,14 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(version.eval_status).equal('partial');
     expect(version.eval_scores).deep.include({ failed_units: [{ unit: 'case 2 answer', code: 'model_rejected' }] });
     expect(await jobOf()).deep.include({ kind: 'evaluate', status: 'failed' });
-    // Once that is mended, only what is missing is asked for.
+    // A retry asks only for what is missing.
     shared.model.behave(judgeWell());
     await ada.post(`/jobs/${(await jobOf()).id}/retry`, undefined, 202);
     expect((await ended(of, 'completed')).eval_scores).deep.include({ failed_units: [] });
     expect(shared.model.requests).length(2);
   });
 
-  it('200: has failed when the prompt, or most cases, could not be judged, and keeps the scores of before', async () => {
+  it('200: is failed when the prompt or most cases could not be judged, and keeps the earlier scores', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const { eval_scores } = await start(of);
     shared.model.behave(() => ({ kind: 'answer', text: 'Five out of five.' }));
@@ -166,7 +166,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(await start(other)).include({ eval_status: 'failed', eval_scores: null });
   });
 
-  it('200: is canceled when its job is', async () => {
+  it('200: is canceled when its job is canceled', async () => {
     const of = await newEvaluable(ada);
     const release = hold();
     await start(of, {}, { prefer: 'wait=0' });
@@ -177,14 +177,14 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect((await start(of)).eval_status).equal('completed');
   });
 
-  it('200: knows the scores of the parent, by the anchored rubric', async () => {
+  it('200: uses the anchored rubric and the scores of the parent', async () => {
     const [version, parent] = await newPair(ada);
     await start(parent, { golden_cases, run_golden: true });
     const { eval_scores } = await start(version, { golden_cases, run_golden: true });
     expect(eval_scores).include({ rubric: 'anchored', samples: 3, length_confounded: false });
   });
 
-  it('200: beside whatever scores the parent was committed with', async () => {
+  it('200: completes even if the committed scores of the parent are unreadable', async () => {
     const { draft_id, version_id: first } = await newEvaluable(ada);
     const eval_scores = { cases: [{ input: 'How long?' }] };
     const parent = await commitVersion(ada, draft_id, { parent_version_id: first, eval_scores });
@@ -202,7 +202,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(await readVersion(ada, { draft_id, version_id: id })).deep.include({ eval_scores, eval_status: null });
   });
 
-  it('200: what is evaluated goes with its version, and with its draft', async () => {
+  it('200: deletes the results with the version, and with the draft', async () => {
     const [version] = await newPair(ada);
     await start(version, { golden_cases, run_golden: true });
     const { db } = shared.container;
@@ -220,7 +220,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(await rows()).deep.equal([0, 0, 0, 0]);
   });
 
-  it('200: a version that is deleted while it is evaluated leaves nothing, and ends the job', async () => {
+  it('200: fails the job and stores nothing when the version is deleted during the evaluation', async () => {
     const [version] = await newPair(ada);
     const release = hold();
     await start(version, {}, { prefer: 'wait=0' });
@@ -237,18 +237,18 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect((await readDraft(ada, version.draft_id)).versions).length(1);
   });
 
-  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
+  it('401, 403 and 404: rejects anonymous callers, readers, and unknown drafts or versions', async () => {
     const of = await newEvaluable(ada);
     await shared.anonymous.post(startPath(of), {}, 401);
     const grace = await signUpColleague(shared, ada);
     await grace.post(startPath(of), {}, 404);
     await ada.patch(`/agent-drafts/${of.draft_id}/scope`, { visibility: 'org_level' }, 200);
     await grace.post(startPath(of), {}, 403);
-    await ada.post(startPath({ ...of, version_id: nobody }), {}, 404);
-    await ada.post(startPath({ ...of, draft_id: nobody }), {}, 404);
+    await ada.post(startPath({ ...of, version_id: unknownId }), {}, 404);
+    await ada.post(startPath({ ...of, draft_id: unknownId }), {}, 404);
   });
 
-  it('409: beyond the cases of the day', async () => {
+  it('409: rejects cases over the daily limit', async () => {
     const { db } = shared.container;
     const day = db.raw(`(now() at time zone 'utc')::date`);
     await db('evaluationDays').insert({ orgId: ada.orgId, day, cases: 499 });
@@ -259,7 +259,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     await start(of, { golden_case_ids: ['fee'] });
   });
 
-  it('422: for golden cases that are not there, too many, twice the same, or wrong fields', async () => {
+  it('422: rejects unknown, too many or duplicate golden cases, and wrong fields', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const refuses = async (path: string, code: string, body: object) => {
       const problem = problemSchema.parse((await ada.post(startPath(of), body, 422)).body);

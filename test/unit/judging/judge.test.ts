@@ -32,10 +32,10 @@ function judgeThat(say: SaidByJudge, limits: { window?: number; budget?: number 
   return { requests: chatModel.requests, ask: (task: JudgeTask) => judge(task, { model: 'm', signal }) };
 }
 
-const heard = ({ messages }: ModelRequest) => messages.map(({ content }) => content).join('\n');
+const promptOf = ({ messages }: ModelRequest) => messages.map(({ content }) => content).join('\n');
 
 describe('the judge', () => {
-  it('asks once, cold and with a seed, for JSON of the schema', async () => {
+  it('asks once, with temperature 0 and a seed, for JSON of the schema', async () => {
     const { ask, requests } = judgeThat(wellFormed);
     const { judgement, usage, calls } = await ask(replyTask());
     expect(judgement.mode === 'plain' && judgement.scores.map(({ score }) => score)).deep.equal([3, 3, 3, 3]);
@@ -46,20 +46,20 @@ describe('the judge', () => {
     expect(requests[0]).include({ model: 'm', temperature: 0, timeoutMs: 5_000 }).and.have.property('seed');
   });
 
-  it('asks for samples with the same words, warmer, and with other seeds', async () => {
+  it('asks for samples with the same messages, temperature 0.3 and different seeds', async () => {
     const { ask, requests } = judgeThat(wellFormed);
     for (const sample of [1, 2, 3]) await ask(anchoredTask({}, sample));
-    expect(new Set(requests.map(heard)).size).equal(1);
+    expect(new Set(requests.map(promptOf)).size).equal(1);
     expect(new Set(requests.map(({ seed }) => seed)).size).equal(3);
     expect(requests[0]?.temperature).equal(0.3);
   });
 
-  it('says what was wrong, and then asks anew', async () => {
+  it('asks for a repair after an unusable answer, then repeats the question with another seed', async () => {
     const { ask, requests } = judgeThat((request, call) => (call < 3 ? 'A good reply.' : wellFormed(request)));
     const { calls, usage } = await ask(anchoredTask());
     expect(calls).equal(3);
     expect(usage.inputTokens).equal(300);
-    expect(requests[1] && heard(requests[1]))
+    expect(requests[1] && promptOf(requests[1]))
       .include('A good reply.')
       .and.include('cannot be used');
     expect(requests[2]?.messages).deep.equal(requests[0]?.messages);
@@ -72,7 +72,7 @@ describe('the judge', () => {
     'a score beyond the scale': '{"rationale":"x","weakness":"y","severity":"cosmetic","score":7}',
     'an error of the schema': '{"winner":"version"}',
   })) {
-    it(`has no score after three times ${what}`, async () => {
+    it(`fails with judge_response_invalid after three answers of ${what}`, async () => {
       const { ask, requests } = judgeThat(() => said);
       for (const task of [anchoredTask(), replyTask(), pairTask('a', 'b')]) {
         expect(await appErrorCode(ask(task))).equal('judge_response_invalid');
@@ -81,7 +81,7 @@ describe('the judge', () => {
     });
   }
 
-  it('counts an empty answer as one that cannot be used, and passes other errors on', async () => {
+  it('treats an empty answer as unusable, and rethrows other errors of the model', async () => {
     const { ask, requests } = judgeThat((request, call) => {
       if (call === 1) throw appError('model_response_invalid');
       return wellFormed(request);
@@ -95,7 +95,7 @@ describe('the judge', () => {
     expect(busy.requests).length(1);
   });
 
-  it('asks nobody about nothing, or about two equal replies', async () => {
+  it('settles blank texts and equal replies without calling the model', async () => {
     const { ask, requests } = judgeThat(wellFormed);
     expect((await ask(promptTask(' \n'))).judgement).deep.include({ mode: 'plain' });
     expect((await ask(anchoredTask({ reply: '' }))).judgement).include({ score: 0, severity: 'fundamental' });
@@ -103,22 +103,22 @@ describe('the judge', () => {
     expect(requests).length(0);
   });
 
-  it('shows no more than its model reads', async () => {
+  it('shortens texts to the context window and the reading budget of the model', async () => {
     const long = 'The fee depends on the term of the loan. '.repeat(2_000);
     const budgeted = judgeThat(wellFormed, { window: 8_192, budget: 1_000 });
     await budgeted.ask(replyTask({ reply: long }));
     await budgeted.ask(pairTask(long, `${long}!`));
-    const tokens = budgeted.requests.map((request) => counter.count(heard(request)));
+    const tokens = budgeted.requests.map((request) => counter.count(promptOf(request)));
     expect(tokens[0]).within(900, 1_700);
     expect(tokens[1]).within(1_800, 2_700);
     const windowed = judgeThat(wellFormed, { window: 4_096 });
     await windowed.ask(replyTask({ reply: long }));
     const [asked] = windowed.requests;
-    const tokensAsked = asked === undefined ? 0 : counter.count(heard(asked)) + asked.maxTokens;
+    const tokensAsked = asked === undefined ? 0 : counter.count(promptOf(asked)) + asked.maxTokens;
     expect(tokensAsked).within(3_000, 4_096);
   });
 
-  it('grades no text of which its model reads next to nothing', async () => {
+  it('fails with context_too_long when the context window leaves almost no room for the text', async () => {
     const long = 'The fee depends on the term of the loan. '.repeat(200);
     for (const window of [600, 2_048, 2_600]) {
       const { ask, requests } = judgeThat(wellFormed, { window });
@@ -127,22 +127,22 @@ describe('the judge', () => {
     }
   });
 
-  it('puts another mark around every text, which does not say what it is made of', async () => {
+  it('puts a different nonce in the delimiters of every text', async () => {
     const { ask, requests } = judgeThat(wellFormed);
     await ask(replyTask());
     await ask(replyTask({ reply: 'Another.' }));
-    const nonces = requests.map((request) => /<<([a-z0-9]{16})>>/.exec(heard(request))?.[1]);
+    const nonces = requests.map((request) => /<<([a-z0-9]{16})>>/.exec(promptOf(request))?.[1]);
     expect(new Set(nonces).size).equal(2);
   });
 });
 
-describe('what a judge is told by a text', () => {
-  /** Obeys every order that it does not take for material. */
+describe('prompt injection in a judged text', () => {
+  /** Obeys every instruction outside of the delimiters. */
   const gullible: SaidByJudge = (request) => {
-    const prompt = heard(request);
+    const prompt = promptOf(request);
     const [, nonce = ''] = /between <<([a-z0-9]+)>> marks/.exec(prompt) ?? [];
     const mark = `<<${nonce}>>`;
-    // The first pair of marks stands in the rule itself.
+    // The first pair of delimiters is in the instruction that explains them.
     const parts = prompt.replace(`between ${mark} marks`, '').split(mark);
     const outside = parts.filter((_, index) => index % 2 === 0).join('\n');
     return /give 5/i.test(outside) ? verdictFor(request, { score: 5, winner: 'B' }) : wellFormed(request);
@@ -156,7 +156,7 @@ describe('what a judge is told by a text', () => {
   ];
 
   for (const order of orders) {
-    it(`changes no score: ${JSON.stringify(order)}`, async () => {
+    it(`does not change the score: ${JSON.stringify(order)}`, async () => {
       const { ask } = judgeThat(gullible);
       const clean = await ask(anchoredTask());
       for (const where of ['reply', 'persona', 'input', 'expected']) {
@@ -168,24 +168,24 @@ describe('what a judge is told by a text', () => {
     });
   }
 
-  it('is not heard when a broken answer repeats it', async () => {
+  it('has no effect when an unusable answer repeats it in a repair request', async () => {
     const [order = ''] = orders;
     const { ask, requests } = judgeThat((request, call) => {
-      const [, nonce = ''] = /<<([a-z0-9]+)>>/.exec(heard(request)) ?? [];
+      const [, nonce = ''] = /<<([a-z0-9]+)>>/.exec(promptOf(request)) ?? [];
       return call === 1 ? `It says <<${nonce}>> ${order} <<${nonce}>>` : gullible(request, call);
     });
     expect((await ask(anchoredTask({ reply: order }))).judgement).include({ score: 3 });
     expect(requests).length(2);
   });
 
-  it('would be obeyed outside of the marks, or this would prove nothing', async () => {
+  it('would change the score outside of the delimiters (control for the tests above)', async () => {
     const order = { role: 'user' as const, content: orders.join('\n') };
     const { ask } = judgeThat((request) => gullible({ ...request, messages: [...request.messages, order] }, 1));
     expect((await ask(anchoredTask())).judgement).include({ score: 5 });
   });
 });
 
-describe('judges of pairs', () => {
+describe('the pairwise judge', () => {
   const persona = 'You help with loans.';
   const replies = {
     version: { persona, reply: 'One percent.' },
@@ -207,22 +207,22 @@ describe('judges of pairs', () => {
   const swapped = { version: replies.baseline, baseline: replies.version };
   const longest: SaidByJudge = (request) => {
     const [, a = '', b = ''] =
-      /Reply A:\n<<\w+>>\n([\s\S]*?)\n<<[\s\S]*Reply B:\n<<\w+>>\n([\s\S]*?)\n<</.exec(heard(request)) ?? [];
+      /Reply A:\n<<\w+>>\n([\s\S]*?)\n<<[\s\S]*Reply B:\n<<\w+>>\n([\s\S]*?)\n<</.exec(promptOf(request)) ?? [];
     return verdictFor(request, { winner: a.length > b.length ? 'A' : 'B' });
   };
 
-  it('that take the first reply, or the second, find no winner', async () => {
+  it('finds no winner when the judge always prefers the same position', async () => {
     for (const winner of ['A', 'B']) {
       expect(await winnerOf((request) => verdictFor(request, { winner }), replies)).equal('tie');
     }
   });
 
-  it('that read the replies give the mirrored verdict for swapped sides', async () => {
+  it('gives the mirrored verdict when the sides are swapped', async () => {
     expect(await winnerOf(longest, replies)).equal('baseline');
     expect(await winnerOf(longest, swapped)).equal('version');
   });
 
-  it('find a tie in equal replies of unequal agents, whatever they prefer', async () => {
+  it('finds a tie for equal replies of different agents', async () => {
     const equal = {
       version: replies.version,
       baseline: { persona: 'You help with cars.', reply: replies.version.reply },

@@ -5,7 +5,7 @@ import { promptAxes, responseAxes, rubricOf } from '#src/domain/judging/axes.ts'
 import { evalScores } from '#src/domain/judging/eval-scores.ts';
 import { evaluationResult } from '#src/domain/judging/results.ts';
 import { type EvaluationReport, evaluationReport } from '#src/modules/evaluations/report.ts';
-import { reportFile } from '#src/modules/evaluations/report-file.ts';
+import { reportFile } from '#src/modules/evaluations/report-formats.ts';
 
 function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorModel = 'gpt-4o' } = {}) {
   const axis = (axis: (typeof promptAxes | typeof responseAxes)[number], score: number) => {
@@ -57,7 +57,7 @@ function reportOf(evalScores: unknown, parentScores?: unknown, agentName?: strin
 const parse = (html: string) => new DOMParser().parseFromString(html, 'text/html');
 
 describe('the report on an evaluation', () => {
-  it('has the weakest cases first, with their place in the run', () => {
+  it('lists the weakest cases first, with their position in the run', () => {
     const { cases } = reportOf(scoresOf([4, 1, 3, 1]));
     expect(cases.map(({ number, score }) => [number, score])).deep.equal([
       [2, 1],
@@ -67,7 +67,7 @@ describe('the report on an evaluation', () => {
     ]);
   });
 
-  it('holds every axis and case against those of the parent', () => {
+  it('compares every axis and case with the parent', () => {
     const report = reportOf(scoresOf([4, 3, 2]), scoresOf([2, 2, 2]));
     expect(report.averages.response).deep.equal({ score: 3, parent: 2, change: 1 });
     expect(report.axes.map(({ axis }) => axis)).deep.equal([...promptAxes, ...responseAxes.slice(0, 4)]);
@@ -76,7 +76,7 @@ describe('the report on an evaluation', () => {
     expect(report.paired).deep.equal({ cases: 3, mean_change: 1, ci95: [-1.48, 3.48], p_value: 0.5 });
   });
 
-  it('has no parent where the parent has no scores, and no replies where there are none', () => {
+  it('omits a parent without scores, and replies if there are no cases', () => {
     expect(reportOf(scoresOf([]))).deep.include({ parent: null, paired: null });
     expect(reportOf(scoresOf([3]), { of: 'another kind' })).include({ parent: null, paired: null });
     const promptOnly = reportOf(scoresOf([]), scoresOf([2]));
@@ -84,7 +84,7 @@ describe('the report on an evaluation', () => {
     expect(promptOnly.averages.overall.score).equal(3);
   });
 
-  it('says what speaks against its figures', () => {
+  it('notes missing verdicts, possible bias, and a parent that was judged differently', () => {
     const report = reportOf(
       { ...scoresOf([3]), same_family: true, length_confounded: true, failed_units: [{ unit: 'case 2', code: 'x' }] },
       scoresOf([3], { evaluatorModel: 'another' }),
@@ -97,7 +97,7 @@ describe('the report on an evaluation', () => {
     }
   });
 
-  it('reads what a client has committed of a preview, and nothing that is no evaluation', () => {
+  it('accepts partial scores that a client committed, and rejects values that are no scores', () => {
     const { prompt_scores, prompt_average, overall_average } = scoresOf([]);
     const preview = { prompt_scores, prompt_average, overall_average, mine: true };
     expect(reportOf(preview).judged.evaluator_model).equal(null);
@@ -107,7 +107,7 @@ describe('the report on an evaluation', () => {
   });
 });
 
-describe('the files of a report', () => {
+describe('report files', () => {
   const hostile = [
     '<script>alert(1)</script><img src=x onerror=alert(1)>',
     '](javascript:alert(1)) [x](http://evil.example/?q=1) ![p](https://evil.example/p.png)',
@@ -117,14 +117,14 @@ describe('the files of a report', () => {
     'www.evil.example a@evil.example',
   ].join('\n');
 
-  it('are named and typed after their format', () => {
+  it('have the file name and media type of their format', () => {
     const report = reportOf(scoresOf([3]), undefined, 'Lena/../<x>');
     expect(reportFile(report, 'markdown').fileName).equal('Lena .. x v2 evaluation.md');
     expect(reportFile(report, 'html').mediaType).equal('text/html; charset=utf-8');
     expect(JSON.parse(reportFile(report, 'json').text)).deep.equal(report);
   });
 
-  it('show the figures beside those of the parent', () => {
+  it('show scores beside those of the parent', () => {
     const report = reportOf(scoresOf([4, 3]), scoresOf([2, 2]));
     const markdown = reportFile(report, 'markdown').text;
     expect(markdown)
@@ -135,7 +135,7 @@ describe('the files of a report', () => {
     expect(document.querySelector('table')?.textContent).include('+1.50');
   });
 
-  it('hold in HTML what a model or a person wrote as text alone', () => {
+  it('escape text of models and users in HTML', () => {
     const { text } = reportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'html');
     const document = parse(text);
     for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'link']) {
@@ -151,7 +151,7 @@ describe('the files of a report', () => {
     expect(text).not.match(/[\u202e\u200b]/);
   });
 
-  it('hold in Markdown what a model or a person wrote as text alone', () => {
+  it('escape text of models and users in Markdown', () => {
     const { text } = reportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'markdown');
     const document = parse(`<html><body>${marked.parse(text, { async: false })}</body></html>`);
     for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'p code']) {

@@ -1,0 +1,289 @@
+import { visibleText } from '#src/domain/chat/context-blocks.ts';
+import { maxScore } from '#src/domain/judging/rubric.ts';
+import { escapeHtml } from '#src/domain/text/plain-text.ts';
+import type { EvaluationReport, ReportedCaseChange } from './report.ts';
+
+export const reportFormats = ['markdown', 'json', 'html'] as const;
+
+type ReportFormat = (typeof reportFormats)[number];
+
+export type ReportFile = { fileName: string; mediaType: string; text: string };
+
+const formats: Readonly<
+  Record<ReportFormat, { ending: string; mediaType: string; write(report: EvaluationReport): string }>
+> = {
+  markdown: { ending: 'md', mediaType: 'text/markdown; charset=utf-8', write: reportAsMarkdown },
+  json: {
+    ending: 'json',
+    mediaType: 'application/json; charset=utf-8',
+    write: (report) => `${JSON.stringify(report, null, 2)}\n`,
+  },
+  html: { ending: 'html', mediaType: 'text/html; charset=utf-8', write: reportAsHtml },
+};
+
+export function reportFile(report: EvaluationReport, format: ReportFormat): ReportFile {
+  const { ending, mediaType, write } = formats[format];
+  const name = `${report.agent_name} v${report.version.number} evaluation`.replaceAll(/[\s\p{Cc}/\\:*?"<>|]+/gu, ' ');
+  return { fileName: `${name.slice(0, 100).toWellFormed().trim()}.${ending}`, mediaType, text: write(report) };
+}
+
+type AxisWords = { label: string; score: number; rationale: string; weakness: string };
+
+/** Text of models and users is shown in code blocks or escaped, so that it cannot format the report. */
+function reportAsMarkdown(report: EvaluationReport): string {
+  const parts = [
+    `# ${escapedMarkdown(reportTitle(report))}`,
+    judgingFacts(report).map(escapedMarkdown).join('  \n'),
+    ...(report.notes.length > 0 ? [report.notes.map((note) => `- ${escapedMarkdown(note)}`).join('\n')] : []),
+    '## Scores',
+    table([
+      ['', 'Score', ...parentColumns(report, ['Parent', 'Change'])],
+      ...Object.entries(report.averages)
+        .filter(([name]) => name !== 'response' || report.cases.length > 0)
+        .map(([name, of]) => [`**${name}**`, twoDecimals(of.score), ...parentColumns(report, changeCells(of))]),
+      ...report.axes.map((axis) => [
+        escapedMarkdown(`${axis.subject}: ${axis.label}`),
+        twoDecimals(axis.score),
+        ...parentColumns(report, changeCells(axis)),
+      ]),
+    ]),
+    ...(report.paired === null ? [] : [escapedMarkdown(pairedSentence(report.paired))]),
+    ...promptRationales(report),
+    ...(report.cases.length > 0 ? ['## Cases, the weakest first', ...report.cases.flatMap(caseParts)] : []),
+    ...failedParts(report),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}
+
+function promptRationales({ axes }: EvaluationReport): string[] {
+  const items = axes.filter(({ rationale, weakness }) => rationale !== '' || weakness !== '').map(axisItem);
+  return items.length > 0 ? ['## The prompt', items.join('\n')] : [];
+}
+
+function caseParts(each: ReportedCaseChange): string[] {
+  const { number, score, parent, change } = each;
+  const compared = parent === null || change === null ? '' : ` (parent ${twoDecimals(parent)}, ${signed(change)})`;
+  const words = each.response_scores.map(axisItem);
+  return [
+    `### Case ${number}: ${twoDecimals(score)}${compared}`,
+    'Asked:',
+    codeBlock(each.input),
+    'Answered:',
+    codeBlock(each.generated_response),
+    words.join('\n'),
+  ];
+}
+
+function axisItem({ label, score, rationale, weakness }: AxisWords): string {
+  const addition = weakness === '' ? '' : ` *Weakness:* ${escapedMarkdown(weakness)}`;
+  return `- **${escapedMarkdown(label)}** (${twoDecimals(score)}): ${escapedMarkdown(rationale)}${addition}`;
+}
+
+function failedParts({ failed_units }: EvaluationReport): string[] {
+  if (failed_units.length === 0) return [];
+  return [
+    '## Missing',
+    failed_units.map(({ unit, code }) => `- ${escapedMarkdown(unit)}: ${escapedMarkdown(code)}`).join('\n'),
+  ];
+}
+
+function changeCells({ parent, change }: { parent: number | null; change: number | null }): string[] {
+  return [parent === null ? '' : twoDecimals(parent), change === null ? '' : signed(change)];
+}
+
+function parentColumns({ parent }: EvaluationReport, cells: string[]): string[] {
+  return parent === null ? [] : cells;
+}
+
+function table([head = [], ...rows]: string[][]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [line(head), line(head.map((_, index) => (index === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
+}
+
+/** Forbids loading and scripts: users open the page from disk, and it contains text written by models. */
+const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'";
+
+const style = `
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid #8886; padding: .3rem .6rem; text-align: left; vertical-align: top; }
+td.figure, th.figure { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+pre { background: #8882; overflow-wrap: anywhere; padding: .6rem; white-space: pre-wrap; }
+.note { border-left: 4px solid #c80; margin: .5rem 0; padding-left: .6rem; }
+svg { height: auto; width: 100%; }
+`;
+
+/** One self-contained page. */
+function reportAsHtml(report: EvaluationReport): string {
+  const title = escapedHtml(reportTitle(report));
+  return [
+    '<!doctype html>',
+    '<html lang="en">',
+    '<head>',
+    '<meta charset="utf-8">',
+    `<meta http-equiv="Content-Security-Policy" content="${contentSecurityPolicy}">`,
+    '<meta name="viewport" content="width=device-width">',
+    `<title>${title}</title>`,
+    `<style>${style}</style>`,
+    '</head>',
+    '<body>',
+    `<h1>${title}</h1>`,
+    `<p>${judgingFacts(report).map(escapedHtml).join('<br>\n')}</p>`,
+    ...report.notes.map((note) => `<p class="note">${escapedHtml(note)}</p>`),
+    '<h2>Scores</h2>',
+    scoreChart(report),
+    scoreTable(report),
+    report.paired === null ? '' : `<p>${escapedHtml(pairedSentence(report.paired))}</p>`,
+    ...(report.cases.length > 0 ? ['<h2>Cases, the weakest first</h2>', ...report.cases.map(caseSection)] : []),
+    failedList(report),
+    '</body>',
+    '</html>',
+    '',
+  ].join('\n');
+}
+
+function scoreTable(report: EvaluationReport): string {
+  const averages = Object.entries(report.averages)
+    .filter(([name]) => name !== 'response' || report.cases.length > 0)
+    .map(([name, of]) => ({ ...of, label: `${name} average`, rationale: '', weakness: '' }));
+  const hasParent = report.parent !== null;
+  const rows = [...averages, ...report.axes].map(({ label, score, parent, change, rationale, weakness }) => {
+    const compared = hasParent
+      ? [parent === null ? null : twoDecimals(parent), change === null ? null : signed(change)]
+      : [];
+    const figures = [twoDecimals(score), ...compared].map((value) => `<td class="figure">${value ?? ''}</td>`);
+    const words = rationaleHtml({ rationale, weakness });
+    return `<tr><td>${escapedHtml(label)}</td>${figures.join('')}<td>${words}</td></tr>`;
+  });
+  const heads = ['Score', ...(hasParent ? ['Parent', 'Change'] : [])].map((head) => `<th class="figure">${head}</th>`);
+  return `<table>\n<tr><th></th>${heads.join('')}<th></th></tr>\n${rows.join('\n')}\n</table>`;
+}
+
+function rationaleHtml({ rationale, weakness }: { rationale: string; weakness: string }): string {
+  return escapedHtml(rationale) + (weakness === '' ? '' : ` <em>Weakness:</em> ${escapedHtml(weakness)}`);
+}
+
+function caseSection(each: ReportedCaseChange): string {
+  const { number, score, parent, change } = each;
+  const compared = parent === null || change === null ? '' : ` (parent ${twoDecimals(parent)}, ${signed(change)})`;
+  const axes = each.response_scores.map(
+    (axis) =>
+      `<li><strong>${escapedHtml(axis.label)}</strong> (${twoDecimals(axis.score)}): ${rationaleHtml(axis)}</li>`,
+  );
+  return [
+    `<h3>Case ${number}: ${twoDecimals(score)}${compared}</h3>`,
+    `<p>Asked:</p><pre>${escapedHtml(each.input)}</pre>`,
+    `<p>Answered:</p><pre>${escapedHtml(each.generated_response)}</pre>`,
+    `<ul>${axes.join('\n')}</ul>`,
+  ].join('\n');
+}
+
+function failedList({ failed_units }: EvaluationReport): string {
+  if (failed_units.length === 0) return '';
+  const items = failed_units.map(({ unit, code }) => `<li>${escapedHtml(unit)}: ${escapedHtml(code)}</li>`);
+  return `<h2>Missing</h2><ul>${items.join('')}</ul>`;
+}
+
+/** Chart sizes in units of the viewBox. */
+const rowHeight = 28;
+const barHeight = 14;
+const labelWidth = 260;
+const chartWidth = 400;
+const figureWidth = 60;
+
+/** One bar per axis; a vertical line marks the parent's score. */
+function scoreChart({ axes, parent }: EvaluationReport): string {
+  const height = axes.length * rowHeight + rowHeight;
+  const width = labelWidth + chartWidth + figureWidth;
+  const ticks = Array.from({ length: maxScore + 1 }, (_, score) => {
+    const x = chartX(score);
+    return (
+      `<line x1="${x}" x2="${x}" y1="0" y2="${height - rowHeight}" stroke="#8886"/>` +
+      `<text x="${x}" y="${height - 8}" text-anchor="middle">${score}</text>`
+    );
+  });
+  const rows = axes.map((axis, index) => {
+    const y = index * rowHeight + (rowHeight - barHeight) / 2;
+    const color = axis.subject === 'prompt' ? '#4477aa' : '#228833';
+    const mark = axis.parent === null ? '' : parentMark(axis.parent, y);
+    return (
+      `<text x="${labelWidth - 8}" y="${y + barHeight - 2}" text-anchor="end">${escapedHtml(axis.label)}</text>` +
+      `<rect x="${labelWidth}" y="${y}" width="${chartX(axis.score) - labelWidth}" height="${barHeight}" fill="${color}"/>` +
+      `<text x="${labelWidth + chartWidth + 8}" y="${y + barHeight - 2}">${twoDecimals(axis.score)}</text>${mark}`
+    );
+  });
+  const legend = parent === null ? '' : ', with a line where the parent stands';
+  return [
+    `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="Scores by axis${legend}" font-size="13" fill="currentColor">`,
+    ...ticks,
+    ...rows,
+    '</svg>',
+  ].join('\n');
+}
+
+function parentMark(score: number, y: number): string {
+  const x = chartX(score);
+  return `<line x1="${x}" x2="${x}" y1="${y - 4}" y2="${y + barHeight + 4}" stroke="currentColor" stroke-width="3"/>`;
+}
+
+function chartX(score: number): number {
+  return labelWidth + (score / maxScore) * chartWidth;
+}
+
+function reportTitle({ agent_name, version }: EvaluationReport): string {
+  return `Evaluation of ${agent_name}, version ${version.number}: ${version.title}`;
+}
+
+function judgingFacts({ judged, parent, ci95 }: EvaluationReport): string[] {
+  const { rubric, evaluator_model, generation_model, rubric_version, samples, finished_at } = judged;
+  const facts: [string, string | null][] = [
+    ['Judge', evaluator_model],
+    ['Answers by', generation_model],
+    ['Rubric', rubric && [rubric, rubric_version, samples && `${samples} a verdict`].filter(Boolean).join(', ')],
+    ['Finished', finished_at],
+    ['Beside', parent && `version ${parent.number}: ${parent.title}`],
+    ['Mean of the replies, 95 %', ci95 && `${twoDecimals(ci95[0])} to ${twoDecimals(ci95[1])}`],
+  ];
+  const known = facts.flatMap(([name, value]) => (value === null ? [] : [`${name}: ${value}`]));
+  return [...known, 'Scores are from 0 to 5.'];
+}
+
+function pairedSentence({ cases, mean_change, ci95, p_value }: NonNullable<EvaluationReport['paired']>): string {
+  const interval = ci95 === null ? '' : `, with 95 % between ${signed(ci95[0])} and ${signed(ci95[1])}`;
+  const count = cases === 1 ? 'one case' : `${cases} cases`;
+  const verdict =
+    p_value > 0.05 ? 'no significant change' : `a significant change for the ${mean_change > 0 ? 'better' : 'worse'}`;
+  return `Over the ${count} that both versions have answered the mean changes by ${signed(mean_change)}${interval}: ${verdict} (sign test, p = ${p_value.toFixed(3)}).`;
+}
+
+function twoDecimals(value: number): string {
+  return value.toFixed(2);
+}
+
+function signed(value: number): string {
+  return `${value > 0 ? '+' : ''}${twoDecimals(value)}`.replace('-', '−');
+}
+
+/** Escapes text for HTML and SVG, also inside quoted attributes. */
+function escapedHtml(text: string): string {
+  return escapeHtml(visibleText(text));
+}
+
+/** One line of Markdown without formatting, links, embedded content or table cells. */
+function escapedMarkdown(text: string): string {
+  return visibleText(text)
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/[\\`*_{}[\]<>|~&#!$@]/g, '\\$&')
+    .replace(/:(?=\/\/)/g, '\\:')
+    .replace(/\bwww\./gi, (prefix) => `${prefix.slice(0, -1)}\\.`);
+}
+
+/** A fenced block; the fence is longer than every run of backticks in the text. */
+function codeBlock(text: string): string {
+  const shown = visibleText(text).replace(/\r\n?/g, '\n');
+  const longest = Array.from(shown.matchAll(/`+/g), ([run]) => run.length).reduce((a, b) => Math.max(a, b), 2);
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}text\n${shown}\n${fence}`;
+}
