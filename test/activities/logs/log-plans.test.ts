@@ -13,7 +13,7 @@ const chatCount = 4_000;
 const everything = { agentId: undefined, state: undefined, words: undefined, period: { from: null, until: null } };
 
 /** How Postgres goes about logs once it knows how much there is. What it takes is measured by `npm run bench:lists`. */
-describe('plans of logs', () => {
+describe('query plans of logs', () => {
   let db: Knex;
   let logs: LogsService;
   let plans: Awaited<ReturnType<typeof openQueryPlans>>;
@@ -83,7 +83,7 @@ describe('plans of logs', () => {
     return made.flatMap((nodes) => tables.map((table) => rowsRead(nodes, table))).reduce((sum, rows) => sum + rows, 0);
   }
 
-  it('a page is read in its order, whatever it is of', async () => {
+  it('read a page in index order, with every filter', async () => {
     const until = new Date('2025-10-10T10:00:00Z');
     const lists = [
       list(all),
@@ -99,7 +99,7 @@ describe('plans of logs', () => {
     }
   });
 
-  it('a total looks at chats of the days alone on which a period begins and ends', async () => {
+  it('read single chats only of the first and last day of a period', async () => {
     const period = { from: new Date('2025-02-03T10:00:00Z'), until: new Date('2026-05-05T11:00:00Z') };
     for (const filter of [{}, { state: 'refusal' as const }, { agentId }, { period }]) {
       const page = await readBy(list(all, filter), 'chat_logs');
@@ -107,7 +107,7 @@ describe('plans of logs', () => {
     }
   });
 
-  it('sums look at no round, and at a few hundred totals', async () => {
+  it('aggregate a few hundred totals and read no round', async () => {
     const period = { from: new Date('2025-02-03T10:00:00Z'), until: new Date('2026-05-05T11:00:00Z') };
     for (const filter of [everything, { ...everything, period }, { ...everything, agentId }]) {
       const stats = () => logs.stats(all, filter);
@@ -116,7 +116,7 @@ describe('plans of logs', () => {
     }
   });
 
-  it('a frequent word is found among the newest chats, a rare one by an index', async () => {
+  it('find a frequent word among the newest chats, and a rare one by the index', async () => {
     for (const words of ['repaid', 'loan 3217']) {
       expect(await readBy(list(all, { words }), 'log_texts'), words).below(1_600);
       const [walk = [], rest] = await plans.plansOf(list(all, { words }));
@@ -132,14 +132,14 @@ describe('plans of logs', () => {
     expect(found.total).equal(1);
   });
 
-  it('a search of who may read few chats looks at no others, however frequent the word is', async () => {
+  it('read no other chats in a search of a user who may read few, however frequent the word', async () => {
     const period = { from: null, until: new Date('2024-10-01T00:00:00Z') };
     const ask = list(one, { words: 'repaid', period });
     expect((await ask()).items).length.within(1, 19);
     expect(await readBy(ask, 'log_texts')).below(200);
   });
 
-  it('what changed last, and the agents, are read by an index', async () => {
+  it('read the last changed chats and the agents by an index', async () => {
     for (const ask of [
       () => logs.recent(all, { limit: 31, mine: false }),
       () => logs.recent(all, { limit: 31, mine: true }),

@@ -42,7 +42,7 @@ describe('GET /logs/conversations', () => {
   const say = (chatId: string, round: number, userContent: string, columns: object = {}) =>
     addRound(db, { orgId: by.orgId, chatId, round }, { userContent, ...columns });
 
-  it('200: those that began last first, each with its agent, rounds and mean', async () => {
+  it('200: lists conversations newest first, each with agent, rounds and mean score', async () => {
     const older = await add('Older', '2026-03-01T10:00:00Z');
     const newer = await add('Newer', '2026-03-02T10:00:00Z');
     await say(older, 1, `How\nis a   loan repaid? ${'Really, '.repeat(40)}`, {
@@ -70,7 +70,7 @@ describe('GET /logs/conversations', () => {
       .length(200);
   });
 
-  it('200: filters by agent and by the state that a chat is in', async () => {
+  it('200: filters by agent and by current state', async () => {
     const mortgages = await agentOf(ada, 'Mortgages');
     await add('One', '2026-03-01T10:00:00Z');
     const drifting = await add('Two', '2026-03-02T10:00:00Z');
@@ -84,7 +84,7 @@ describe('GET /logs/conversations', () => {
     expect(titlesOf(await list({ agent_id: uuidv7() }))).deep.equal([]);
   });
 
-  it('200: both ends of a period belong to it, and a date is all of its day', async () => {
+  it('200: includes both ends of a period, and the whole day of a date', async () => {
     await add('a', '2026-03-01T00:00:00.000Z');
     const b = await add('b', '2026-03-01T23:59:59.999Z');
     await add('c', '2026-03-02T12:00:00Z');
@@ -101,7 +101,7 @@ describe('GET /logs/conversations', () => {
     expect(await titles({ date_from: '0001-01-01', date_to: '0001-01-01' })).equal('');
   });
 
-  it('200: finds words in titles, messages and replies, the last one by its beginning', async () => {
+  it('200: finds words in titles, messages and replies, and the last word by prefix', async () => {
     const one = await add('Häuser und Gärten', '2026-03-01T10:00:00Z');
     await say(one, 1, 'How is a mortgage repaid?', { assistantReply: 'Month by month, see example.com/plan.' });
     await say(one, 2, '住宅ローンはいくらですか', { status: 'error', assistantReply: null });
@@ -123,7 +123,7 @@ describe('GET /logs/conversations', () => {
     expect(await found('repaid')).deep.equal([]);
   });
 
-  it('200: finds a rare word among many chats as well as a frequent one, page by page', async () => {
+  it('200: finds rare and frequent words among many chats, page by page', async () => {
     const names = Array.from({ length: 330 }, (_, place) =>
       place % 110 === 0 ? `Rare bird ${place}` : `Bird ${place}`,
     );
@@ -144,7 +144,7 @@ describe('GET /logs/conversations', () => {
     expect((await list({ q: 'bird', include_total: 'true', limit: '1' })).total).equal(330);
   });
 
-  it('200: counts all that match when asked, whatever the filter', async () => {
+  it('200: counts all matches on request, with every filter', async () => {
     await add('One', '2026-03-01T10:00:00Z');
     await add('Two', '2026-03-02T10:00:00Z');
     const watched = await add('Two again', '2026-03-03T10:00:00Z');
@@ -160,7 +160,7 @@ describe('GET /logs/conversations', () => {
     expect(await total({ agent_id: uuidv7() })).equal(0);
   });
 
-  it('200: pages lose and repeat nothing while chats begin, go on and are renamed', async () => {
+  it('200: neither loses nor repeats conversations across pages while chats change', async () => {
     const ids: string[] = [];
     // Several in one moment.
     for (let place = 0; place < 9; place += 1)
@@ -178,7 +178,7 @@ describe('GET /logs/conversations', () => {
     expect(seen.toSorted()).deep.equal(ids.toSorted());
   });
 
-  it('200: shows what the caller may read, and nothing else', async () => {
+  it('200: lists only conversations that the caller may read', async () => {
     const bob = await signUpColleague(api, ada, 'Bob');
     const eve = await api.signUp('Eve');
     const { body } = await ada.post('/entity/teams', { name: 'Red' }, 201);
@@ -198,7 +198,7 @@ describe('GET /logs/conversations', () => {
     expect(titlesOf(await list({}, ada))).deep.equal(['Team', 'Shared', 'Personal']);
   });
 
-  it('400: for a cursor of another list, of other filters, or a damaged one', async () => {
+  it('400: rejects a damaged cursor, and one of another list or other filters', async () => {
     await add('One', '2026-03-01T10:00:00Z');
     await add('Two', '2026-03-02T10:00:00Z');
     const { next_cursor: cursor } = await list({ limit: '1', q: 'one' }).then(() => list({ limit: '1' }));
@@ -209,11 +209,11 @@ describe('GET /logs/conversations', () => {
     expect(titlesOf(await list({ limit: '5', cursor: cursor ?? '' }))).deep.equal(['One']);
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await api.anonymous.get('/logs/conversations', 401);
   });
 
-  it('422: for a wrong filter', async () => {
+  it('422: rejects an invalid filter', async () => {
     const wrong = {
       state: ['drift', 'drift_'],
       date_from: ['yesterday', '2026-02-30', '2026-13-01', '0000-01-01', '12026-01-01', '2026-01-01T25:00:00Z'],

@@ -71,7 +71,7 @@ describe('GET /logs/export', () => {
       .filter(Boolean)
       .map((line) => JSON.parse(line));
 
-  it('200: as CSV, in which no cell is a formula', async () => {
+  it('200: exports CSV without formulas', async () => {
     const { body, headers } = await ada.get('/logs/export', 200);
     expect(headers.get('content-type')).equal('text/csv; charset=utf-8; header=present');
     expect(headers.get('content-disposition')).include('attachment; filename="conversations.csv"');
@@ -84,21 +84,21 @@ describe('GET /logs/export', () => {
     ]);
   });
 
-  it('200: as a line of JSON for each round', async () => {
+  it('200: exports one JSON line per round', async () => {
     const lines = linesOf(await readLines(''));
     expect(lines.map((line) => Object.keys(line))).deep.equal([columns, columns]);
     expect(lines[0]).include({ title: '=1+1', round: 1, state: 'watch', ewma: 61.5, user_on_or_off_topic_streak: 2 });
     expect(lines[1]).include({ type: 'error', assistant_reply: null, state: null, latency_ms: null });
   });
 
-  it('200: with the filters of the list, and nothing that the caller may not read', async () => {
+  it('200: applies the filters of the list, and omits unreadable conversations', async () => {
     expect(linesOf(await readLines('state=stable&q=hauser&date_to=2026-03-01'))).length(2);
     expect(linesOf(await readLines('state=watch'))).length(0);
     expect(await read('date_from=2026-03-02')).equal(`${columns.join(',')}\r\n`);
     expect(linesOf(await readLines('', await api.signUp('Eve')))).length(0);
   });
 
-  describe('of more chats and rounds than are read at once', () => {
+  describe('of several pages of chats and rounds', () => {
     let grace: Member;
     const rounds = 45 + 51;
 
@@ -144,7 +144,7 @@ describe('GET /logs/export', () => {
       return { readOn, leave: () => answer.destroy(), refreshToken, reader: api.anonymous.withToken(token) };
     }
 
-    it('200: as slowly as they are taken', async () => {
+    it('200: reads no faster than the client', async () => {
       const { readOn } = await begin();
       const statements: string[] = [];
       api.container.db.once('query', ({ sql }: { sql: string }) => statements.push(sql));
@@ -155,7 +155,7 @@ describe('GET /logs/export', () => {
       expect(new Set(lines.map(({ chat_id, round }) => `${chat_id} ${round}`)).size).equal(rounds);
     });
 
-    it('200: without what its reader may not read any more when its turn comes', async () => {
+    it('200: omits chats whose access was revoked during the export', async () => {
       const { db } = api.container;
       const { readOn } = await begin();
       const chats = db('chats').where({ orgId: grace.orgId });
@@ -165,7 +165,7 @@ describe('GET /logs/export', () => {
       expect(lines).length.within(1, rounds - 20);
     });
 
-    it('429: while another one of the same user is under way', async () => {
+    it('429: rejects a second concurrent export of a user', async () => {
       const { leave } = await begin();
       const { headers } = await grace.get('/logs/export', 429);
       expect(headers.get('retry-after')).equal('30');
@@ -178,7 +178,7 @@ describe('GET /logs/export', () => {
       });
     });
 
-    it('200: and broken off once its reader has no session any more', async () => {
+    it('200: breaks off when the session of the user ends', async () => {
       const { readOn, reader, refreshToken } = await begin();
       await reader.post('/auth/logout', { refresh_token: refreshToken }, 204);
       await until('the session is over', async () => (await reader.raw('/logs/agents')).status === 401);
@@ -190,15 +190,15 @@ describe('GET /logs/export', () => {
     });
   });
 
-  it('400: for another format', async () => {
+  it('400: rejects another format', async () => {
     expect((await ada.get('/logs/export?format=xlsx', 400)).body).include({ code: 'unsupported_export_format' });
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await api.anonymous.get('/logs/export', 401);
   });
 
-  it('422: for a wrong filter', async () => {
+  it('422: rejects an invalid filter', async () => {
     for (const query of ['state=drift', 'date_from=x', 'limit=1']) await ada.get(`/logs/export?${query}`, 422);
   });
 });

@@ -72,7 +72,7 @@ describe('a logged conversation', () => {
   describe('GET /logs/conversations/{chat_id}', () => {
     const read = async (query = '') => (await ada.get(`/logs/conversations/${chatId}${query}`, 200)).body as Session;
 
-    it('200: with fewer rounds a page where their texts are long, and all of them over the pages', async () => {
+    it('200: returns fewer rounds per page if their texts are long, and all of them across the pages', async () => {
       const by = { orgId: ada.orgId, createdBy: ada.userId, agentId: uuidv7() };
       await addAgent(api.container.db, by);
       const long = await addChat(api.container.db, by);
@@ -90,7 +90,7 @@ describe('a logged conversation', () => {
       expect(pages).deep.equal([[1, 2], [3], [4]]);
     });
 
-    it('200: tells how each round went, and all together', async () => {
+    it('200: returns the result of each round and a summary', async () => {
       const body = await read();
       expect(body).deep.include({
         session: {
@@ -127,7 +127,7 @@ describe('a logged conversation', () => {
       ]);
     });
 
-    it('200: page by page, and up to 500 rounds at once', async () => {
+    it('200: returns pages of up to 500 rounds', async () => {
       const first = await read('?limit=2');
       const second = await read(`?limit=2&cursor=${first.next_cursor}`);
       const third = await read(`?limit=500&cursor=${second.next_cursor}`);
@@ -136,7 +136,7 @@ describe('a logged conversation', () => {
       expect(third.next_cursor).equal(null);
     });
 
-    it('400: for a cursor of another conversation', async () => {
+    it('400: rejects a cursor of another conversation', async () => {
       const { next_cursor: cursor } = await read('?limit=2');
       const by = {
         orgId: ada.orgId,
@@ -148,15 +148,15 @@ describe('a logged conversation', () => {
       await ada.get(`/logs/conversations/${chatId}?cursor=x`, 400);
     });
 
-    it('401: without a token', async () => {
+    it('401: rejects a request without a token', async () => {
       await api.anonymous.get(`/logs/conversations/${chatId}`, 401);
     });
 
-    it('404: for a chat that is unknown, unreadable, or no id at all', async () => {
+    it('404: answers for an unknown chat, an unreadable chat and an invalid id', async () => {
       await expectHidden((id) => `/logs/conversations/${id}`);
     });
 
-    it('422: for a wrong limit', async () => {
+    it('422: rejects an invalid limit', async () => {
       for (const limit of ['0', '501', 'many']) await ada.get(`/logs/conversations/${chatId}?limit=${limit}`, 422);
     });
   });
@@ -164,7 +164,7 @@ describe('a logged conversation', () => {
   describe('GET /logs/conversations/{chat_id}/rounds/{round_index}', () => {
     const pathOf = (round: number | string) => `/logs/conversations/${chatId}/rounds/${round}`;
 
-    it('200: tells all that is known of a round', async () => {
+    it('200: returns a round with its scores and events', async () => {
       const { body } = await ada.get(pathOf(2), 200);
       expect(body).deep.include({
         chat_id: chatId,
@@ -186,7 +186,7 @@ describe('a logged conversation', () => {
       expect((await ada.get(pathOf(1), 200)).body).nested.include({ 'round.user_on_or_off_topic_streak': 1 });
     });
 
-    it('200: has no scores before there are any', async () => {
+    it('200: returns no scores before the round is scored', async () => {
       const { body } = await ada.get(pathOf(5), 200);
       expect(body).include({ scoring_pending: true });
       expect(Object(body).round).deep.include({
@@ -198,11 +198,11 @@ describe('a logged conversation', () => {
       });
     });
 
-    it('401: without a token', async () => {
+    it('401: rejects a request without a token', async () => {
       await api.anonymous.get(pathOf(1), 401);
     });
 
-    it('404: for a chat that is unknown or unreadable, and for a round that it has not', async () => {
+    it('404: answers for an unknown or unreadable chat, and for a round that does not exist', async () => {
       await expectHidden((id) => `/logs/conversations/${id}/rounds/1`);
       for (const round of [6, 0, -1, '1.5', 'first', '9999999999']) {
         expect((await ada.get(pathOf(round), 404)).body).include({ code: 'round_not_found' });
@@ -213,7 +213,7 @@ describe('a logged conversation', () => {
   describe('GET /logs/conversations/{chat_id}/trend.svg', () => {
     const path = () => `/logs/conversations/${chatId}/trend.svg`;
 
-    it('200: draws the trend, and says in words what it shows', async () => {
+    it('200: draws the trend with a text description', async () => {
       const { body, headers } = await ada.get(path(), 200);
       expect(headers.get('content-type')).equal('image/svg+xml; charset=utf-8');
       const svg = String(body);
@@ -226,21 +226,21 @@ describe('a logged conversation', () => {
       expect(svg).include('prefers-color-scheme: dark').not.include('<b>');
     });
 
-    it('206: a part of it', async () => {
+    it('206: returns a range', async () => {
       const response = await ada.raw(path(), { headers: { range: 'bytes=0-3' } });
       expect(response.status).equal(206);
       expect(await response.text()).equal('<svg');
     });
 
-    it('401: without a token', async () => {
+    it('401: rejects a request without a token', async () => {
       await api.anonymous.get(path(), 401);
     });
 
-    it('404: for a chat that is unknown, unreadable, or no id at all', async () => {
+    it('404: answers for an unknown chat, an unreadable chat and an invalid id', async () => {
       await expectHidden((id) => `/logs/conversations/${id}/trend.svg`);
     });
 
-    it('416: for a part that is not there', async () => {
+    it('416: rejects a range outside of the file', async () => {
       expect((await ada.get(path(), 416, { range: 'bytes=9999999-' })).body).include({ code: 'range_not_satisfiable' });
     });
   });

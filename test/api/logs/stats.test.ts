@@ -108,13 +108,13 @@ describe('logs of all conversations', () => {
       drift_rate: 1 / 3,
     };
 
-    it('200: sums over what each may read', async () => {
+    it('200: aggregates over the conversations that each user may read', async () => {
       expect(await read()).deep.equal(ofAll);
       expect(await read('', bob)).deep.include({ total_chats: 1, total_rounds: 2, refusal_rounds: 1, avg_ewma: 50 });
       expect(await read('', eve)).deep.equal(none);
     });
 
-    it('200: of an agent, and of the chats that began in a period', async () => {
+    it('200: filters by agent and period', async () => {
       expect(await read(`?agent_id=${by.agentId}`)).deep.equal(ofOwn);
       expect(await read('?date_to=2026-03-01')).deep.equal(ofOwn);
       expect(await read('?date_from=2026-02-01&date_to=2026-03-01T10:00:00Z')).deep.equal(ofOwn);
@@ -123,11 +123,11 @@ describe('logs of all conversations', () => {
       expect(await read(`?agent_id=${mortgages}&date_to=2026-03-01`)).deep.equal(none);
     });
 
-    it('401: without a token', async () => {
+    it('401: rejects a request without a token', async () => {
       await api.anonymous.get('/logs/stats', 401);
     });
 
-    it('422: for a wrong filter', async () => {
+    it('422: rejects an invalid filter', async () => {
       for (const query of ['agent_id=x', 'date_from=x', 'date_to=2026-1-1', 'state=stable'])
         await ada.get(`/logs/stats?${query}`, 422);
     });
@@ -137,7 +137,7 @@ describe('logs of all conversations', () => {
     const titles = async (query = '', reader = ada) =>
       ((await reader.get(`/logs/recent${query}`, 200)).body as { title: string }[]).map(({ title }) => title);
 
-    it('200: those that changed last first', async () => {
+    it('200: lists the last changed conversations first', async () => {
       await ada.patch(`/chat/${own}`, { title: 'Own' }, 200);
       const { body } = await ada.get('/logs/recent?limit=1', 200);
       const { updatedAt } = await api.container.db('chats').where({ id: own }).first();
@@ -148,17 +148,17 @@ describe('logs of all conversations', () => {
       expect(await titles('', eve)).deep.equal([]);
     });
 
-    it('401: without a token', async () => {
+    it('401: rejects a request without a token', async () => {
       await api.anonymous.get('/logs/recent', 401);
     });
 
-    it('422: for a limit that is not 1 to 31', async () => {
+    it('422: rejects a limit outside of 1 to 31', async () => {
       for (const limit of ['0', '32', 'x']) await ada.get(`/logs/recent?limit=${limit}`, 422);
     });
   });
 
   describe('GET /logs/agents', () => {
-    it('200: those that the caller may read conversations of, deleted ones, too', async () => {
+    it('200: lists agents of readable conversations, including deleted agents', async () => {
       await api.container.db('agents').where({ id: mortgages }).update({ deletedAt: new Date() });
       const both = [
         { id: by.agentId, name: 'Loans' },
@@ -169,12 +169,12 @@ describe('logs of all conversations', () => {
       expect((await eve.get('/logs/agents', 200)).body).deep.equal([]);
     });
 
-    it('401: without a token', async () => {
+    it('401: rejects a request without a token', async () => {
       await api.anonymous.get('/logs/agents', 401);
     });
   });
 
-  it('200: whoever has left a team reads on what he has said there himself', async () => {
+  it('200: shows former members of a team their own conversations there', async () => {
     const { db } = api.container;
     await db('teamMemberships').where({ userId: bob.userId }).delete();
     expect((await bob.get(`/logs/conversations/${team}`, 200)).body).include({ chat_title: 'Team' });

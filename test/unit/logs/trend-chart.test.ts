@@ -3,19 +3,19 @@ import { drawTrend } from '#src/modules/logs/trend-chart.ts';
 
 const point = (round: number, ewma: number, state: 'stable' | 'drift_user' | 'refusal') => ({ round, ewma, state });
 
-describe('the picture of a trend', () => {
-  it('says that there is nothing to draw', () => {
+describe('trend chart', () => {
+  it('says that no round has been scored yet', () => {
     expect(drawTrend({ title: 'Loans', points: [] }))
       .include('<desc id="desc">No round has been scored yet.</desc>')
       .not.include('NaN');
   });
 
-  it('shows a single round as a point', () => {
+  it('draws a single round as a point', () => {
     const svg = drawTrend({ title: 'Loans', points: [point(1, 100, 'stable')] });
     expect(svg).include('<circle class="point" cx="374" cy="36" r="4"/>').not.include('NaN');
   });
 
-  it('joins neighbours of one state to a band, and gives it the rounds that wait within it', () => {
+  it('joins neighbours of one state into a band, including unscored rounds between them', () => {
     const states = [point(1, 90, 'stable'), point(2, 40, 'drift_user'), point(5, 30, 'drift_user')];
     const bands = drawTrend({ title: 'Loans', points: states }).match(
       /<rect class="\w+" x="[\d.]+" y="36" width="[\d.]+"/g,
@@ -26,7 +26,7 @@ describe('the picture of a trend', () => {
     ]);
   });
 
-  it('draws a title as text, whatever stands in it', () => {
+  it('escapes the title', () => {
     const title = `</title><script>"'&\u0000\u001b\ud800${'x'.repeat(100)}`;
     const svg = drawTrend({ title, points: [point(1, 50, 'refusal')] });
     expect(svg).include('Trend of &lt;/title&gt;&lt;script&gt;&quot;&#39;&amp; \ufffdxxx').not.include('<script');

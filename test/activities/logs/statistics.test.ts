@@ -75,7 +75,7 @@ const anyFilter = fc.record({
   until: fc.option(anyTime),
 });
 
-describe('sums over conversations', () => {
+describe('log statistics', () => {
   let db: Knex;
   let logs: LogsService;
   let drop: () => Promise<void>;
@@ -251,7 +251,7 @@ describe('sums over conversations', () => {
     return found;
   };
 
-  it('are those of the chats that each reader may read, whatever is said, scored, shared and deleted at once', async () => {
+  it('equal the chats that each user may read, after any concurrent changes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyChange, { minLength: 20, maxLength: 40 }), anyFilter, async (changes, asked) => {
         for (let at = 0; at < changes.length; at += 4) {
@@ -272,7 +272,7 @@ describe('sums over conversations', () => {
     );
   });
 
-  it('are zero where nothing is left, and leave no row', async () => {
+  it('are zero and leave no rows after everything was deleted', async () => {
     await db('chats').where({ orgId }).delete();
     expect(await violations()).deep.equal([]);
     expect((await db('logTotals').where({ orgId }).sum<{ sum: number | null }[]>('chats as sum'))[0]?.sum ?? 0).equal(
@@ -280,7 +280,7 @@ describe('sums over conversations', () => {
     );
   });
 
-  it('are the same when they are made anew', async () => {
+  it('are the same when they are computed again', async () => {
     for (let count = 0; count < 5; count += 1) {
       const chatId = await addChat(db, { orgId, createdBy: authors[0] ?? '', agentId: agents[0] ?? '' });
       await addRound(db, { orgId, chatId, round: 1 }, { echoState: 'watch', ewma: 70.123456789, scoredAt: new Date() });
@@ -292,7 +292,7 @@ describe('sums over conversations', () => {
     expect(await violations()).deep.equal([]);
   });
 
-  it('leave the words as they are when those are made anew, and mend them', async () => {
+  it('keep correct search words and repair wrong ones when these are computed again', async () => {
     const chatId = await addChat(db, { orgId, createdBy: authors[0] ?? '', agentId: agents[0] ?? '' });
     for (const round of [1, 2, 3]) await addRound(db, { orgId, chatId, round });
     await addRound(db, { orgId, chatId, round: 4 }, { status: 'open', finishedAt: null });
