@@ -25,10 +25,12 @@ import { ssoRoutes } from './modules/auth/sso.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { connectorsRoutes } from './modules/connectors/connectors.routes.ts';
 import { chunksRoutes } from './modules/documents/chunks.routes.ts';
-import { documentFilesRoutes } from './modules/documents/document-files.routes.ts';
-import { documentLinksRoutes } from './modules/documents/document-links.routes.ts';
-import { documentsRoutes } from './modules/documents/documents.routes.ts';
-import { webImportRoutes } from './modules/documents/web-import.routes.ts';
+import {
+  documentFilesRoutes,
+  documentLinksRoutes,
+  documentsRoutes,
+  webImportRoutes,
+} from './modules/documents/documents.routes.ts';
 import { draftVersionsRoutes } from './modules/drafts/draft-versions.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { versionEvaluationsRoutes } from './modules/drafts/version-evaluations.routes.ts';

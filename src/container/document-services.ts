@@ -6,13 +6,14 @@ import { derivedKey } from '../derived-key.ts';
 import { defaultRagConfig } from '../domain/documents/rag-config.ts';
 import { appError } from '../errors.ts';
 import { createDeletionService } from '../modules/deletion/deletion.service.ts';
-import { createDocumentFilesService } from '../modules/documents/document-files.service.ts';
-import { createDocumentLinksService } from '../modules/documents/document-links.service.ts';
-import { createDocumentWebImport } from '../modules/documents/document-web-import.ts';
+import { createDocumentFilesService, createFileTokens } from '../modules/documents/document-files.service.ts';
+import {
+  createDocumentLinksService,
+  createFolderContentsService,
+} from '../modules/documents/document-links.service.ts';
 import { createDocumentsService } from '../modules/documents/documents.service.ts';
-import { createFileTokens } from '../modules/documents/file-tokens.ts';
-import { createFolderContentsService } from '../modules/documents/folder-contents.service.ts';
 import { createUploadsService } from '../modules/documents/uploads.service.ts';
+import { createWebImportService } from '../modules/documents/web-import.service.ts';
 import { createEmbeddingsService } from '../modules/embeddings/embeddings.service.ts';
 import { createFolderChangesService } from '../modules/folders/folder-changes.service.ts';
 import { createDocumentCutterService } from '../modules/ingestion/document-cutter.service.ts';
@@ -77,7 +78,7 @@ export function createDocumentServices(shared: SharedServices) {
     deletion,
     documents,
     uploads,
-    documentLinks: createDocumentLinksService({ db, folders, publisher: documents }),
+    documentLinks: createDocumentLinksService({ db, folders, documents }),
     folderChanges: createFolderChangesService({ db, folders, contents }),
     documentFiles: createDocumentFilesService({
       db,
@@ -86,7 +87,7 @@ export function createDocumentServices(shared: SharedServices) {
       tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
       downloadUrlSeconds: config.downloadUrlSeconds,
     }),
-    webImport: createDocumentWebImport({ web, documents, uploads, limits, pageTitle }),
+    webImport: createWebImportService({ web, documents, uploads, limits, pageTitle }),
     situations,
     ingestion: createIngestionService({
       db,

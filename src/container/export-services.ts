@@ -1,5 +1,5 @@
 import { derivedKey } from '../derived-key.ts';
-import { createFileTokens } from '../modules/documents/file-tokens.ts';
+import { createFileTokens } from '../modules/documents/document-files.service.ts';
 import { createExportStepsService } from '../modules/exports/export-steps.service.ts';
 import { createExportsService } from '../modules/exports/exports.service.ts';
 import { createVolumeWriter } from '../modules/exports/volume-writer.ts';

@@ -4,10 +4,10 @@ import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, visibilityOf } from '#src/domain/access/visibility.ts';
 import { type ChunkInContext, ChunkModel, type ChunkRow, chunkInDocument, chunkRow } from './documents.model.ts';
 
-/** Reads chunks as readers see them: of the active generation only. */
+/** Reads chunks of the active generation, the only one that readers see. */
 export function createChunksRepository(db: Knex) {
   return {
-    /** One statement: an activation between two would make the chunks of neither generation be found. */
+    /** One statement: with two, an activation in between could make both find nothing. */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
       const chunks = readableBy(ChunkModel.table(db), actor, 'documents')
         .join('documents', {

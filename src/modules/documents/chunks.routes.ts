@@ -16,7 +16,7 @@ import type { DocumentsService } from './documents.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
 
-/** What a document was cut into, and how far that is. */
+/** The chunks of a document, and the progress of chunking and embedding. */
 export function chunksRoutes(documents: DocumentsService): Route[] {
   return [
     route({
@@ -24,7 +24,7 @@ export function chunksRoutes(documents: DocumentsService): Route[] {
       path: '/documents/chunks/:chunk_id',
       operationId: 'getChunk',
       tag: 'documents',
-      summary: 'A chunk, such as a citation names, and where it stands in its document',
+      summary: 'A chunk, for example of a citation, and its position in the document',
       access: 'document:read',
       params: z.strictObject({ chunk_id: idParam('chunk_not_found') }),
       responses: { 200: { description: 'The chunk', schema: chunkInContextSchema } },
@@ -37,7 +37,7 @@ export function chunksRoutes(documents: DocumentsService): Route[] {
       path: '/documents/:document_id/chunks',
       operationId: 'listChunks',
       tag: 'documents',
-      summary: 'The chunks of a document, in order; none before its first ingestion is done',
+      summary: 'The chunks of a document, in order; empty before its first ingestion is done',
       access: 'document:read',
       params,
       responses: { 200: { description: 'The chunks', schema: chunkListSchema } },
@@ -50,7 +50,7 @@ export function chunksRoutes(documents: DocumentsService): Route[] {
       path: '/documents/:document_id/chunking-status',
       operationId: 'getChunkingStatus',
       tag: 'documents',
-      summary: 'Whether the newest ingestion has cut the document',
+      summary: 'Whether the newest ingestion has chunked the document',
       access: 'document:read',
       params,
       responses: { 200: { description: 'The state of chunking', schema: chunkingStatusSchema } },
@@ -63,7 +63,7 @@ export function chunksRoutes(documents: DocumentsService): Route[] {
       path: '/documents/:document_id/embedding-status',
       operationId: 'getEmbeddingStatus',
       tag: 'documents',
-      summary: 'Whether the newest ingestion has embedded the document, and how far it is',
+      summary: 'Whether the newest ingestion has embedded the document, and its progress',
       access: 'document:read',
       params,
       responses: { 200: { description: 'The state of embedding', schema: embeddingStatusSchema } },

@@ -1,5 +1,7 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
+import { parse, stringify } from 'uuid';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { mediaTypeOf } from '#src/domain/documents/format-guess.ts';
 import { appError } from '#src/errors.ts';
@@ -7,19 +9,31 @@ import type { PreviewsService } from '#src/modules/previews/previews.service.ts'
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
-import type { FileTokens } from './file-tokens.ts';
+
+const UUID_BYTES = 16;
+const HASH_BYTES = 32;
+const PAYLOAD_BYTES = 2 * UUID_BYTES + HASH_BYTES + 6;
+
+/** The content that a signed URL gives access to. `contentSha256` is hex. */
+type SignedFile = { orgId: string; documentId: string; contentSha256: string };
+
+type FileTokens = {
+  sign(file: SignedFile, expiresAt: Date): string;
+  /** Throws `file_url_invalid` and `file_url_expired`. */
+  open(token: string): SignedFile;
+};
 
 /** `sha256` is lower-case hex. */
 type StoredFile = { blobKey: string; fileName: string; mediaType: string; sizeBytes: number; sha256: string };
 
-/** `open` reads it, or an inclusive range of its bytes. */
+/** `open` reads the file, or an inclusive range of its bytes. */
 export type DocumentFile = StoredFile & {
   open(range?: { start: number; end: number }): Promise<Readable>;
 };
 
 export type DocumentFilesService = ReturnType<typeof createDocumentFilesService>;
 
-/** The stored originals of documents and their previews, for their readers and for whom these give an address. */
+/** Downloads of originals and previews, for readers and for holders of a signed URL. */
 export function createDocumentFilesService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'signedUrl'>;
@@ -30,7 +44,7 @@ export function createDocumentFilesService(deps: {
   const { blobs, previews, tokens, downloadUrlSeconds } = deps;
   const documents = createDocumentsRepository(deps.db);
 
-  /** @param find finds the document, which another file may take the place of at any time */
+  /** @param find is called again when a read fails: the original may have been replaced meanwhile */
   async function fileOf(
     find: () => Promise<DocumentRow | undefined>,
     stored: (document: DocumentRow) => StoredFile | Promise<StoredFile>,
@@ -48,7 +62,10 @@ export function createDocumentFilesService(deps: {
       } catch (error) {
         const now = await findFile();
         if (now.blobKey === file.blobKey) throw error;
-        throw appError('service_unavailable', { detail: 'The file was replaced just now.', retryAfterSeconds: 1 });
+        throw appError('service_unavailable', {
+          detail: 'The file was replaced during the download. Try again.',
+          retryAfterSeconds: 1,
+        });
       }
     };
     return { ...file, open };
@@ -60,11 +77,11 @@ export function createDocumentFilesService(deps: {
     return { blobKey, fileName, mediaType: 'application/pdf', sizeBytes, sha256 };
   }
 
-  /** Throws `document_not_found`, and `malware_found` for what the scanner has found something in. */
+  /** Throws `document_not_found` and `malware_found`. */
   const get = (actor: Actor, documentId: string): Promise<DocumentFile> =>
     fileOf(() => documents.findRow(actor, documentId), originalOf);
 
-  /** The same of its preview. Throws `preview_not_found`, which tells why there is none. */
+  /** Throws as `get`, and `preview_not_found`, whose detail says why there is none. */
   const getPreview = (actor: Actor, documentId: string): Promise<DocumentFile> =>
     fileOf(() => documents.findRow(actor, documentId), previewOf);
 
@@ -72,18 +89,18 @@ export function createDocumentFilesService(deps: {
     get,
     getPreview,
 
-    /** What `signUrl` gave an address of. Throws `document_not_found` once that is deleted or replaced. */
+    /** Throws `document_not_found` once the file of the signed URL is deleted or replaced. */
     async getSigned(token: string): Promise<DocumentFile> {
       const signed = tokens.open(token);
-      const isOriginal = (await documents.findContent(signed)) !== undefined;
+      const isOriginal = (await documents.findByOriginal(signed)) !== undefined;
       return isOriginal
-        ? fileOf(() => documents.findContent(signed), originalOf)
-        : fileOf(() => documents.findPreviewed(signed), previewOf);
+        ? fileOf(() => documents.findByOriginal(signed), originalOf)
+        : fileOf(() => documents.findByPreview(signed), previewOf);
     },
 
     /**
-     * An address that gives the present original, or its preview, to anybody, for a while.
-     * @param publicUrl where the API is, without a slash at its end
+     * A URL that downloads the present original, or its preview, without authentication until it expires.
+     * @param publicUrl base URL of the API, without a trailing slash
      */
     async signUrl(
       actor: Actor,
@@ -91,8 +108,8 @@ export function createDocumentFilesService(deps: {
       { publicUrl, isPreview }: { publicUrl: string; isPreview: boolean },
     ): Promise<{ url: string; expiresInSeconds: number }> {
       const { blobKey, fileName, mediaType, sha256 } = await (isPreview ? getPreview : get)(actor, documentId);
-      const ofStore = await blobs.signedUrl(blobKey, { fileName, mediaType, expiresInSeconds: downloadUrlSeconds });
-      if (ofStore !== null) return { url: ofStore, expiresInSeconds: downloadUrlSeconds };
+      const storeUrl = await blobs.signedUrl(blobKey, { fileName, mediaType, expiresInSeconds: downloadUrlSeconds });
+      if (storeUrl !== null) return { url: storeUrl, expiresInSeconds: downloadUrlSeconds };
       const expiresAt = new Date(Date.now() + downloadUrlSeconds * 1_000);
       const token = tokens.sign({ orgId: actor.orgId, documentId, contentSha256: sha256 }, expiresAt);
       return { url: `${publicUrl}/files/${token}`, expiresInSeconds: downloadUrlSeconds };
@@ -107,4 +124,34 @@ function originalOf({ blobKey, fileName, sourceFormat, sizeBytes, contentSha256 
 function requireClean({ malware, contentSha256 }: DocumentRow): void {
   if (malware === null || malware.sha256 !== contentSha256) return;
   throw appError('malware_found', { detail: `The malware scanner found ${malware.signature}: the file is locked.` });
+}
+
+/** Tokens are base64url of `<organization id><document id><hash><expiry in ms><HMAC-SHA256>`. */
+export function createFileTokens(key: Buffer): FileTokens {
+  const signatureOf = (payload: Buffer) => createHmac('sha256', key).update(payload).digest();
+
+  return {
+    sign({ orgId, documentId, contentSha256 }, expiresAt) {
+      const expiry = Buffer.alloc(6);
+      expiry.writeUIntBE(expiresAt.getTime(), 0, 6);
+      const payload = Buffer.concat([parse(orgId), parse(documentId), Buffer.from(contentSha256, 'hex'), expiry]);
+      return Buffer.concat([payload, signatureOf(payload)]).toString('base64url');
+    },
+
+    open(token) {
+      const bytes = Buffer.from(token, 'base64url');
+      const payload = bytes.subarray(0, PAYLOAD_BYTES);
+      const signature = bytes.subarray(PAYLOAD_BYTES);
+      const expected = signatureOf(payload);
+      if (signature.length !== expected.length || !timingSafeEqual(signature, expected)) {
+        throw appError('file_url_invalid');
+      }
+      if (payload.readUIntBE(PAYLOAD_BYTES - 6, 6) <= Date.now()) throw appError('file_url_expired');
+      return {
+        orgId: stringify(payload.subarray(0, UUID_BYTES)),
+        documentId: stringify(payload.subarray(UUID_BYTES, 2 * UUID_BYTES)),
+        contentSha256: payload.subarray(2 * UUID_BYTES, 2 * UUID_BYTES + HASH_BYTES).toString('hex'),
+      };
+    },
+  };
 }

@@ -1,20 +1,27 @@
 import type { Knex } from 'knex';
-import { renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
+import { type FoldersOf, lockDocumentsIn, renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { type DocumentLink, DocumentModel, documentLink, FolderLinkModel } from './documents.model.ts';
+import {
+  type DocumentLink,
+  DocumentModel,
+  documentLink,
+  type FolderContent,
+  FolderLinkModel,
+  folderContent,
+} from './documents.model.ts';
 
 type NewLink = { orgId: string; folderId: string; documentId: string; createdBy: string };
 
-/** Whoever changes links holds the document's row. */
+/** Links between documents and folders. Callers lock the document's row before they change its links. */
 export function createDocumentLinksRepository(db: Knex) {
   const add = async (link: NewLink): Promise<void> => {
     await FolderLinkModel.table(db).insert(link).onConflict(['documentId', 'folderId']).ignore();
   };
 
   return {
-    /** Those in folders that the caller may read, oldest first. */
+    /** Links to folders that the caller may read, oldest first. */
     async listReadable(actor: Actor, documentId: string): Promise<DocumentLink[]> {
       const links = readableBy(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
@@ -31,7 +38,7 @@ export function createDocumentLinksRepository(db: Knex) {
       return FolderLinkModel.query(db).where({ documentId }).resultSize();
     },
 
-    /** Does nothing when it is there. */
+    /** No-op if the link exists. */
     add,
 
     async remove(documentId: string, folderIds: readonly string[]): Promise<void> {
@@ -49,14 +56,59 @@ export function createDocumentLinksRepository(db: Knex) {
     },
 
     /**
-     * After every change of them, which is a change of the document also when the keys stay.
-     * @returns the keys that open the document from now on
+     * Call it after every change of links. Increments the version even if the access keys stay the same.
+     * @returns the document's new access keys
      */
     async renewKeys(documentId: string): Promise<string[]> {
       await renewDocumentKeys(db, [documentId]);
       const document = DocumentModel.table(db).where({ id: documentId });
       const [row] = await document.increment('version').returning('acl');
       return row?.acl ?? [];
+    },
+  };
+}
+
+/** The documents in given folders, without an access check. */
+export function createFolderContentsRepository(db: Knex) {
+  return {
+    async isEmpty({ orgId, folderIds }: FoldersOf): Promise<boolean> {
+      const link = FolderLinkModel.table(db)
+        .where({ orgId })
+        .whereIn('folderId', [...folderIds]);
+      // listedAt is null once the document's deletion has begun.
+      return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
+    },
+
+    /** Locks up to `limit` documents until the end of the transaction, none whose deletion has begun. @returns ids */
+    lock: (of: FoldersOf, limit: number) => lockDocumentsIn(db, of, limit),
+
+    async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderContent[]> {
+      return rows(
+        db,
+        folderContent,
+        `select d.id, d.acl, d.id in (
+           select l.document_id from folder_links l
+           where l.document_id = any (:documentIds::uuid[]) and l.folder_id <> all (:folderIds::uuid[])
+         ) as is_elsewhere
+         from documents d where d.id = any (:documentIds::uuid[])`,
+        { documentIds: [...documentIds], folderIds: [...folderIds] },
+      );
+    },
+
+    async removeLinks({ orgId, folderIds }: FoldersOf): Promise<void> {
+      await FolderLinkModel.query(db)
+        .where({ orgId })
+        .whereIn('folderId', [...folderIds])
+        .delete();
+    },
+
+    renewKeys: (documentIds: readonly string[]) => renewDocumentKeys(db, documentIds),
+
+    /** Losing a folder changes a document even if its access keys stay the same. */
+    async incrementVersions(documentIds: readonly string[]): Promise<void> {
+      await DocumentModel.query(db)
+        .whereIn('id', [...documentIds])
+        .increment('version', 1);
     },
   };
 }

@@ -1,25 +1,29 @@
 import type { Knex } from 'knex';
+import type { FoldersOf } from '#src/adapters/postgres/document-keys.ts';
 import { can } from '#src/domain/access/policy.ts';
-import type { Actor } from '#src/domain/access/visibility.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
+import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import { lockWritable } from './document-access.ts';
-import { createDocumentLinksRepository } from './document-links.repository.ts';
-import type { DocumentPublisher } from './document-publisher.ts';
+import { createDocumentLinksRepository, createFolderContentsRepository } from './document-links.repository.ts';
 import type { DocumentLink } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
+import type { DocumentsService } from './documents.service.ts';
+
+/** Postgres handles this many well within its statement timeout. */
+const MAX_DOCUMENTS_PER_FOLDER_CHANGE = 50_000;
 
 export type DocumentLinksService = ReturnType<typeof createDocumentLinksService>;
 
-/** The folders that a document is in: it has the keys of them all, and is in one at least. */
+/** The folders that a document is in: at least one. The document has the access keys of all of them. */
 export function createDocumentLinksService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
-  publisher: Pick<DocumentPublisher, 'publishNow'>;
+  documents: Pick<DocumentsService, 'lockWritable' | 'publishNow'>;
 }) {
-  const { db, folders, publisher } = deps;
+  const { db, folders, documents } = deps;
 
-  /** In the folders that the caller may read. Throws `document_not_found`. */
+  /** Only folders that the caller may read. Throws `document_not_found`. */
   async function list(actor: Actor, documentId: string): Promise<DocumentLink[]> {
     const document = await createDocumentsRepository(db).findRow(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
@@ -30,8 +34,8 @@ export function createDocumentLinksService(deps: {
     list,
 
     /**
-     * Puts the document into one more folder. With `promote` it leaves all others that the caller may write to. Throws
-     * `document_not_found`, `folder_not_found`, and `forbidden` for who may only read the document or the folder.
+     * Puts the document into one more folder. `promote` removes it from all others that the caller may write to. Throws
+     * `document_not_found`, `folder_not_found`, and `forbidden` if the document or the folder is read-only.
      */
     async add(
       actor: Actor,
@@ -40,45 +44,95 @@ export function createDocumentLinksService(deps: {
     ): Promise<DocumentLink[]> {
       await db.transaction(async (trx) => {
         const { orgId, id } = await folders.requireTarget(trx, actor, folderId);
-        await lockWritable(trx, actor, documentId);
+        await documents.lockWritable(trx, actor, documentId);
         const links = createDocumentLinksRepository(trx);
         await links.add({ orgId, folderId: id, documentId, createdBy: actor.userId });
         if (promote) {
           const others = (await links.listReadable(actor, documentId)).filter((link) => link.folderId !== id);
-          const leaving = others.filter((link) => can(actor, 'folder:write', link));
+          const writable = others.filter((link) => can(actor, 'folder:write', link));
           await links.remove(
             documentId,
-            leaving.map((link) => link.folderId),
+            writable.map((link) => link.folderId),
           );
         }
         await links.renewKeys(documentId);
       });
-      await publisher.publishNow(documentId);
+      await documents.publishNow(documentId);
       return list(actor, documentId);
     },
 
     /**
-     * For who may write the document, or the folder. Throws `document_not_found`, `folder_not_found` when it is in no
-     * such folder, `forbidden`, `last_link`.
+     * The caller needs write access to the document or to the folder. Throws `document_not_found`, `folder_not_found` if
+     * the document is not in this folder, `forbidden`, `last_link`.
      */
     async remove(actor: Actor, documentId: string, folderId: string): Promise<void> {
       await db.transaction(async (trx) => {
-        // Held, so that of two that take the last two links away one is refused.
+        // The lock makes one of two concurrent removals of the last two links fail.
         const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
         if (document === undefined) throw appError('document_not_found');
         const links = createDocumentLinksRepository(trx);
         const link = (await links.listReadable(actor, documentId)).find((one) => one.folderId === folderId);
-        if (link === undefined) throw appError('folder_not_found', { detail: 'The document is in no such folder.' });
+        if (link === undefined) throw appError('folder_not_found', { detail: 'The document is not in this folder.' });
         if (!can(actor, 'document:write', document) && !can(actor, 'folder:write', link)) {
-          throw appError('forbidden', { detail: 'You may change neither this document nor this folder.' });
+          throw appError('forbidden', { detail: 'You need write access to the document or to the folder.' });
         }
         if ((await links.count(documentId)) === 1) {
-          throw appError('last_link', { detail: 'Move the document to another folder, or delete it.' });
+          throw appError('last_link', {
+            detail: 'This is its only folder. Move the document to another folder, or delete it.',
+          });
         }
         await links.remove(documentId, [folderId]);
         await links.renewKeys(documentId);
       });
-      await publisher.publishNow(documentId);
+      await documents.publishNow(documentId);
     },
   };
 }
+
+export type FolderContentsService = ReturnType<typeof createFolderContentsService>;
+
+/**
+ * Applies changes of folders to their documents, in the same transaction. The caller has locked the folders against new
+ * links. Throws `folder_too_large`.
+ */
+export function createFolderContentsService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
+  async function lockDocuments(trx: Knex, of: FoldersOf): Promise<string[]> {
+    const documentIds = await createFolderContentsRepository(trx).lock(of, MAX_DOCUMENTS_PER_FOLDER_CHANGE + 1);
+    if (documentIds.length > MAX_DOCUMENTS_PER_FOLDER_CHANGE) {
+      const detail = `The folder has more than ${MAX_DOCUMENTS_PER_FOLDER_CHANGE} documents. Begin with its subfolders.`;
+      throw appError('folder_too_large', { detail });
+    }
+    return documentIds;
+  }
+
+  return {
+    isEmpty: (trx: Knex, of: FoldersOf): Promise<boolean> => createFolderContentsRepository(trx).isEmpty(of),
+
+    /** Gives documents and their jobs the folders' present access keys. The sweeper updates the vector store. */
+    async share(trx: Knex, of: FoldersOf): Promise<void> {
+      const documentIds = await lockDocuments(trx, of);
+      await createFolderContentsRepository(trx).renewKeys(documentIds);
+    },
+
+    /**
+     * Empties folders. Deletes documents that are in no other folder, by low-priority workflows that the sweeper starts;
+     * removes the access keys of these folders from the others.
+     */
+    async discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void> {
+      const { orgId, userId, requestId } = actor;
+      const contents = createFolderContentsRepository(trx);
+      const locked = await contents.list(await lockDocuments(trx, { orgId, folderIds }), folderIds);
+      const kept = locked.filter((document) => document.isElsewhere);
+      const orphans = locked.filter((document) => !document.isElsewhere);
+      await createDocumentsRepository(trx).markDeleted(idsOf(orphans), userId);
+      // The readers of a document may read its deletion job.
+      const deleted = orphans.map(({ id, acl }) => ({ orgId, documentId: id, acl }));
+      await deletion.enqueueAll(trx, deleted, { createdBy: userId, requestId });
+      await contents.removeLinks({ orgId, folderIds });
+      await contents.renewKeys(idsOf(kept));
+      await contents.incrementVersions(idsOf(kept));
+    },
+  };
+}
+
+const idsOf = (documents: readonly { id: string }[]): string[] => documents.map(({ id }) => id);

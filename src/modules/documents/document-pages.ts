@@ -1,13 +1,13 @@
 import type { Knex } from 'knex';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 
-/** To find where the documents with certain keys begin takes as long as to read so many of them. */
-const rowsPerSearch = 10;
+/** Finding the first document of one set of access keys costs about as much as reading this many rows. */
+const ROWS_PER_KEY_SEARCH = 10;
 
 /**
- * The ids of a page of what the caller may read, newest change first, from indexes alone. It goes one of two ways,
- * whichever has less to read: through all documents by their time, past those of others; or through the newest ones of
- * each set of keys that his keys open, of which there may be thousands.
+ * The ids of a page of the documents that the caller may read, newest change first, from indexes alone. Takes the cheaper
+ * of two plans: scan all documents by time and skip unreadable ones, or merge the newest documents of each set of access
+ * keys that the caller's keys open, of which there may be thousands.
  */
 export function pageOfReadable(
   db: Knex,
@@ -22,7 +22,7 @@ export function pageOfReadable(
        from document_totals where org_id = :orgId and acl && :acl::text[] group by acl_hash
      ),
      way as materialized (
-       select sum(least(documents, :reach) + ${rowsPerSearch})
+       select sum(least(documents, :reach) + ${ROWS_PER_KEY_SEARCH})
               < :reach * (select sum(documents) from document_totals where org_id = :orgId) / sum(documents) as is_by_keys
        from opened having sum(documents) > 0
      )

@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import { createPublicationsRepository } from './publications.repository.ts';
+import { createDocumentsRepository } from './documents.repository.ts';
 
-const DOCUMENTS_AT_ONCE = 100;
-/** Other sweeps wait for this one. */
-const SWEEP_TURN_MS = 1_000;
-/** Of who has changed something, which holds already: Postgres confirms every hit. */
-const TIMEOUT_MS = 1_000;
+const SWEEP_BATCH_SIZE = 100;
+/** The other sweeps run after this one. */
+const SWEEP_LIMIT_MS = 1_000;
+/** A request need not wait longer: Postgres checks access for every hit, so the change already holds. */
+const PUBLISH_TIMEOUT_MS = 1_000;
 
 export type PublisherDeps = {
   db: Knex;
@@ -16,43 +16,39 @@ export type PublisherDeps = {
   logger: Pick<Logger, 'warn'>;
 };
 
-export type DocumentPublisher = ReturnType<typeof createDocumentPublisher>;
-
-/** Tells the vector store who may read a document, and how it is looked for, once that has changed. */
+/** Copies access keys and retrieval settings of changed documents to the vector store. */
 export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) {
-  const publications = createPublicationsRepository(db);
+  const documents = createDocumentsRepository(db);
 
-  /** One at a time for each document, so that the newest state is written last; who comes second leaves it. */
+  /** A lease lets one process at a time publish a document, so that the newest state is written last. */
   async function publish(documentId: string): Promise<void> {
-    const publication = await publications.lease(documentId);
+    const publication = await documents.leasePublication(documentId);
     if (publication === undefined) return;
     await vectors.publish(publication);
-    await publications.settle(publication);
+    await documents.settlePublication(publication);
   }
 
   return {
-    /**
-     * To be called after the commit of a change. Waits a moment at most and never throws: what does not succeed now is
-     * done by the sweeper.
-     */
+    /** Call it after the commit. Never throws: the sweeper retries what fails or exceeds `PUBLISH_TIMEOUT_MS`. */
     async publishNow(documentId: string): Promise<void> {
-      const told = publish(documentId).catch((error: unknown) => {
-        logger.warn({ err: error, documentId }, 'the vector store is told of a change later');
+      const published = publish(documentId).catch((error: unknown) => {
+        logger.warn({ err: error, documentId }, 'vector store publication failed; the sweeper retries it');
       });
-      const patience = new AbortController();
-      await Promise.race([told, delay(TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
-      patience.abort();
+      const timer = new AbortController();
+      const timeout = delay(PUBLISH_TIMEOUT_MS, undefined, { signal: timer.signal }).catch(() => undefined);
+      await Promise.race([published, timeout]);
+      timer.abort();
     },
 
-    /** The changes that were not published at once. Throws the first failure, after those beside it had their turn. */
+    /** For the sweeper. Tries the whole batch before it throws the first failure. */
     async publishOutdated(): Promise<void> {
       const failures: unknown[] = [];
-      const endMs = performance.now() + SWEEP_TURN_MS;
+      const endMs = performance.now() + SWEEP_LIMIT_MS;
       for (;;) {
-        const ids = await publications.listOutdated(DOCUMENTS_AT_ONCE);
+        const ids = await documents.listUnpublished(SWEEP_BATCH_SIZE);
         for (const id of ids) await publish(id).catch((error: unknown) => failures.push(error));
         if (failures.length > 0) throw failures[0];
-        if (ids.length < DOCUMENTS_AT_ONCE || performance.now() > endMs) return;
+        if (ids.length < SWEEP_BATCH_SIZE || performance.now() > endMs) return;
       }
     },
   };

@@ -17,14 +17,14 @@ import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
-/** `generation` is the newest that was asked for; readers see `activeGeneration` only. */
+/** `generation` is the newest requested one; readers see `activeGeneration` only. */
 export class DocumentModel extends model('documents', {
   id: uuid(),
   orgId: uuid(),
   name: text(),
   fileName: text(),
   mediaType: text().nullable(),
-  /** What the author of a pasted text says it is; null for what is detected. */
+  /** Stated by the author of a pasted text; null to detect the format. */
   declaredFormat: text().nullable(),
   sourceFormat: text().nullable(),
   sizeBytes: bigint(),
@@ -48,7 +48,7 @@ export class DocumentModel extends model('documents', {
   pointsLeasedUntil: timestamp().nullable(),
   nameKey: text(),
   aclHash: bigint(),
-  /** What a scanner found in the original of this hash, which may be another one by now. */
+  /** The scanner's finding for the original with this hash; the document may have another original by now. */
   malware: json<{ sha256: string; signature: string }>().nullable(),
   version: integer(),
 }) {}
@@ -108,22 +108,22 @@ type Original =
   | 'blobKey';
 export type NewDocumentRow = Pick<DocumentRow, Origin | Original | 'name' | 'ragConfig' | 'acl' | 'updatedBy'>;
 
-/** A document as lists show it: what it was converted to and how far its newest generation is. */
+/** A document with its conversion and the progress of its newest generation. */
 export const documentView = shape({
   ...DocumentModel.columns,
   createdByName: text(),
-  /** It was imported by a connection, and is no longer what was imported. */
+  /** Imported by a connection, and its original was replaced since. */
   isDetached: boolean(),
-  /** The folders of it that the caller may read. */
+  /** Only folders that the caller may read. */
   folderIds: uuidArray(),
   charCount: integer(),
   pageCount: integer().nullable(),
   contentPreview: text(),
   hasPreviewPdf: boolean(),
   jobId: text().nullable(),
-  /** Why the newest ingestion has stopped; null while it goes on, and once it has succeeded. */
+  /** Null while the newest ingestion runs, and after its success. */
   lastError: json<{ code: string; message: string }>().nullable(),
-  /** What readers see was made of; null before the first activation. */
+  /** Source of the active generation; null before the first activation. */
   activeContentSha256: text().nullable(),
   activeRagConfig: json<RagConfig>().nullable(),
   chunkingComplete: boolean(),
@@ -133,7 +133,7 @@ export const documentView = shape({
 });
 export type DocumentView = Row<typeof documentView>;
 
-/** A folder that a document is in. `createdBy` is its owner, null for what is not one person's. */
+/** A folder that a document is in. `createdBy` is the folder's owner, null for a shared folder. */
 export const documentLink = shape({
   folderId: uuid(),
   folderName: text(),
@@ -165,7 +165,7 @@ export const chunkInDocument = shape({
 });
 export type ChunkInContext = Omit<Row<typeof chunkInDocument>, 'acl'> & { visibility: Visibility };
 
-/** What the vector store has to be told; the two times say which state of the document that is, and who tells it. */
+/** A state to publish to the vector store. `outdatedAt` identifies the state and `leasedUntil` the lease. */
 export const publication = shape({
   ...pick(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
   documentId: uuid(),
@@ -182,6 +182,6 @@ export type DocumentUsage = Row<typeof documentUsage>;
 export const storedBytes = shape({ usedBytes: bigint(), deletedBytes: bigint() });
 export type StoredBytes = Row<typeof storedBytes>;
 
-/** A document with its keys, and whether it is in a folder beside those that were asked about. */
+/** `isElsewhere`: the document is also in a folder that is not among the requested ones. */
 export const folderContent = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
 export type FolderContent = Row<typeof folderContent>;

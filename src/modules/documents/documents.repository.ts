@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { text } from '#src/adapters/postgres/columns.ts';
+import { numeric, text } from '#src/adapters/postgres/columns.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
-import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { pageOfReadable } from './document-pages.ts';
 import {
@@ -9,16 +9,30 @@ import {
   conversionText,
   DocumentModel,
   type DocumentRow,
+  DocumentTotalModel,
+  type DocumentUsage,
   type DocumentView,
+  documentUsage,
   documentView,
   FolderLinkModel,
   type NewDocumentRow,
+  type Publication,
+  publication,
+  type StoredBytes,
+  storedBytes,
 } from './documents.model.ts';
 
-const previewLength = 280;
+const PREVIEW_LENGTH = 280;
+/** Longer than the vector store's timeout, so that a late call cannot overwrite the call of the next lease. */
+const LEASE_SECONDS = 15;
 
-/** All readable ones, or those of a folder, or those that somebody has made. */
-export type DocumentPage = {
+const documentCount = shape({ total: numeric() });
+
+/** A stored original or preview by its hash, in hex. */
+type ContentOfDocument = { orgId: string; documentId: string; contentSha256: string };
+
+/** Of all readable documents, of one folder, or of one author. */
+type DocumentPage = {
   folderId?: string | undefined;
   createdBy?: string | undefined;
   limit: number;
@@ -31,7 +45,7 @@ const newestFirst = (time: string, id: string) => [
 ];
 
 export function createDocumentsRepository(db: Knex) {
-  /** What a scanner has found in an original, as the documents say that have it. */
+  /** A new document of content that the malware scanner already refused is locked at once. */
   const knownMalware = ({ orgId, blobKey, contentSha256 }: Pick<DocumentRow, 'orgId' | 'blobKey' | 'contentSha256'>) =>
     DocumentModel.query(db)
       .alias('twins')
@@ -40,7 +54,7 @@ export function createDocumentsRepository(db: Knex) {
       .select('malware')
       .limit(1);
 
-  /** `page` is a query of document ids: joins and previews are then paid for one page only. */
+  /** `page` is a query of document ids: joins and previews are computed for one page only. */
   const views = (actor: Actor, page: Knex.QueryBuilder) => {
     const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
@@ -70,7 +84,7 @@ export function createDocumentsRepository(db: Knex) {
         db.raw('array(?) as folder_ids', [readableFolders]),
         db.raw('coalesce(conversions.char_count, 0) as char_count'),
         'conversions.pageCount',
-        db.raw(`coalesce(left(conversions.body, ${previewLength}), '') as content_preview`),
+        db.raw(`coalesce(left(conversions.body, ${PREVIEW_LENGTH}), '') as content_preview`),
         db.raw(`exists (
           select from previews where previews.org_id = documents.org_id and previews.original_key = documents.blob_key
         ) as has_preview_pdf`),
@@ -89,7 +103,7 @@ export function createDocumentsRepository(db: Knex) {
 
   const readableIds = (actor: Actor) => readableBy(DocumentModel.table(db), actor, 'documents').select('documents.id');
 
-  /** In the order of an index. Who reads a folder reads what is in it, so that no document is looked at. */
+  /** In index order. Access to a folder includes its documents, so a folder's page reads no document row. */
   const pageOfIds = (actor: Actor, { folderId, createdBy, limit, offset }: DocumentPage) => {
     if (folderId !== undefined) {
       return FolderLinkModel.table(db)
@@ -118,7 +132,7 @@ export function createDocumentsRepository(db: Knex) {
       return firstRow(db, documentView, views(actor, readableIds(actor).where('documents.id', id)));
     },
 
-    /** The Markdown body of what readers see at this moment; empty before the first activation. */
+    /** The Markdown body of the active generation; empty before the first activation. */
     async readBody({ orgId, id }: Pick<DocumentRow, 'orgId' | 'id'>): Promise<string> {
       const active = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
@@ -128,7 +142,7 @@ export function createDocumentsRepository(db: Knex) {
       return (await firstRow(db, shape({ body: text() }), active))?.body ?? '';
     },
 
-    /** What the document's present original was converted to; undefined before that. */
+    /** The conversion of the document's present original; undefined before its ingestion. */
     async findConversion({ orgId, id, contentSha256 }: DocumentRow): Promise<ConversionText | undefined> {
       const newest = db('documentGenerations as g')
         .join('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
@@ -142,28 +156,13 @@ export function createDocumentsRepository(db: Knex) {
       return readableBy(DocumentModel.query(db), actor, 'documents').findById(id);
     },
 
-    /** For whom its reader has given an address of this content of it. */
-    async findContent(of: {
-      orgId: string;
-      documentId: string;
-      contentSha256: string;
-    }): Promise<DocumentRow | undefined> {
-      const { documentId: id, ...content } = of;
-      return DocumentModel.query(db)
-        .findOne({ id, ...content })
-        .whereNull('deletedAt');
+    /** Without an access check: for a signed download URL. Undefined once the original is replaced. */
+    async findByOriginal({ documentId, orgId, contentSha256 }: ContentOfDocument): Promise<DocumentRow | undefined> {
+      return DocumentModel.query(db).findOne({ id: documentId, orgId, contentSha256 }).whereNull('deletedAt');
     },
 
-    /** The same of the preview of its original. */
-    async findPreviewed({
-      orgId,
-      documentId,
-      contentSha256,
-    }: {
-      orgId: string;
-      documentId: string;
-      contentSha256: string;
-    }): Promise<DocumentRow | undefined> {
+    /** As `findByOriginal`, by the hash of the preview. */
+    async findByPreview({ documentId, orgId, contentSha256 }: ContentOfDocument): Promise<DocumentRow | undefined> {
       const previewed = db('documents as d')
         .join('previews as p', { 'p.orgId': 'd.orgId', 'p.originalKey': 'd.blobKey' })
         .where({ 'd.orgId': orgId, 'd.id': documentId, 'p.sha256': contentSha256 })
@@ -172,12 +171,12 @@ export function createDocumentsRepository(db: Knex) {
       return firstRow(db, DocumentModel, previewed);
     },
 
-    /** Undefined when there is no such document, whoever may read it. */
+    /** Without an access check. Undefined when there is no such document. */
     async findDeletedAt(id: string): Promise<Date | null | undefined> {
       return (await DocumentModel.table(db).where({ id }).first('deletedAt'))?.deletedAt;
     },
 
-    /** The same, held until the end of the transaction. */
+    /** As `findRow`, and locks it until the end of the transaction. */
     async lockRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
       return readableBy(DocumentModel.query(db), actor, 'documents').findById(id).forNoKeyUpdate();
     },
@@ -187,8 +186,8 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     /**
-     * All that a request may change; its ingestion is not. What the vector store knows of the document is marked as
-     * outdated when it is: see `createDocumentPublisher`.
+     * Writes the columns that a request may change, not those of the ingestion. If the vector store has an older state
+     * of them, marks the document for `createDocumentPublisher`.
      */
     async update(document: DocumentRow): Promise<void> {
       const { name, fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey } = document;
@@ -199,7 +198,7 @@ export function createDocumentsRepository(db: Knex) {
         .patch({
           ...{ name, ...original, ragConfig, acl, updatedBy },
           malware: knownMalware(document),
-          // Of this moment, not of the transaction's beginning: questions look for what was changed while they searched.
+          // Not now(), the transaction's start: a search asks afterwards which documents changed while it ran.
           updatedAt: db.raw('clock_timestamp()'),
           pointsOutdatedAt: db.raw(
             `case when active_generation is not null
@@ -216,12 +215,87 @@ export function createDocumentsRepository(db: Knex) {
         .patch({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
     },
 
-    /** No key opens them from then on. @returns how many there were; of the others somebody was first */
+    /** Removes every access key. @returns how many were not marked before */
     async markDeleted(ids: readonly string[], updatedBy: string): Promise<number> {
       return DocumentModel.query(db)
         .whereIn('id', [...ids])
         .whereNull('deletedAt')
         .patch({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
+    },
+
+    /** Documents that the caller may read, of one author if given. From totals that triggers keep, not by a count. */
+    async countReadable(actor: Actor, createdBy?: string): Promise<number> {
+      const query = readableBy(DocumentTotalModel.table(db), actor, 'documentTotals');
+      if (createdBy !== undefined) query.where({ createdBy });
+      return (await oneRow(db, documentCount, query.select(db.raw('coalesce(sum(documents), 0) as total')))).total;
+    },
+
+    /** For a folder that the caller may read: its documents are readable too. */
+    async countInFolder({ orgId }: Pick<Actor, 'orgId'>, folderId: string): Promise<number> {
+      return FolderLinkModel.query(db).where({ orgId, folderId }).whereNotNull('listedAt').resultSize();
+    },
+
+    /** Counts towards the tier limits. */
+    async usage(orgId: string): Promise<DocumentUsage> {
+      const totals = DocumentTotalModel.table(db)
+        .where({ orgId })
+        .select(
+          db.raw('coalesce(sum(documents), 0)::bigint as documents'),
+          db.raw('coalesce(sum(size_bytes), 0)::bigint as storage_bytes'),
+        );
+      return oneRow(db, documentUsage, totals);
+    },
+
+    /** Bytes of live documents, and of deleted ones that are still in the blob store. */
+    async stored(orgId: string): Promise<StoredBytes> {
+      return oneRow(
+        db,
+        storedBytes,
+        `select
+           (select coalesce(sum(size_bytes), 0)::bigint from document_totals where org_id = :orgId) as used_bytes,
+           (
+             select coalesce(sum(size_bytes), 0)::bigint from documents where org_id = :orgId and deleted_at is not null
+           ) as deleted_bytes`,
+        { orgId },
+      );
+    },
+
+    /** Documents whose newest state the vector store has not, without a lease, longest waiting first. */
+    async listUnpublished(limit: number): Promise<string[]> {
+      return DocumentModel.table(db)
+        .whereNotNull('pointsOutdatedAt')
+        .whereNotNull('activeGeneration')
+        .whereRaw('coalesce(points_leased_until < clock_timestamp(), true)')
+        .orderBy('pointsOutdatedAt')
+        .limit(limit)
+        .pluck('id');
+    },
+
+    /** Undefined when there is nothing to publish, or when another process holds the lease. */
+    async leasePublication(id: string): Promise<Publication | undefined> {
+      return firstRow(
+        db,
+        publication,
+        `update documents set points_leased_until = clock_timestamp() + make_interval(secs => :seconds)
+         where id = :id and points_outdated_at is not null and active_generation is not null
+           and coalesce(points_leased_until < clock_timestamp(), true)
+         returning org_id, id as document_id, active_generation as generation, active_embedding_model as model, acl,
+                   retrieval_settings,
+                   -- As text: a Date would round the microseconds away.
+                   points_outdated_at::text as outdated_at, points_leased_until::text as leased_until`,
+        { id, seconds: LEASE_SECONDS },
+      );
+    },
+
+    /** Ends the lease. A change after the published one stays marked. */
+    async settlePublication({ documentId, outdatedAt, leasedUntil }: Publication): Promise<void> {
+      await db.raw(
+        `update documents set
+           points_outdated_at = nullif(points_outdated_at, :outdatedAt::timestamptz),
+           points_leased_until = null
+         where id = :documentId and points_leased_until = :leasedUntil::timestamptz`,
+        { documentId, outdatedAt, leasedUntil },
+      );
     },
   };
 }

@@ -1,28 +1,46 @@
 import { z } from 'zod';
 import { readableFormats } from '#src/domain/documents/formats.ts';
 import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { created, file, noContent, ok, versioned } from '#src/http/response/answers.ts';
 import { multipart, multipartOrJson, type Route, route } from '#src/http/routing/route.ts';
+import type { DocumentFile, DocumentFilesService } from './document-files.service.ts';
+import type { DocumentLinksService } from './document-links.service.ts';
 import {
   changeDocumentFields,
+  documentLinksSchema,
   documentListSchema,
+  downloadUrlQuery,
+  downloadUrlSchema,
   fullDocumentSchema,
+  importFromUrlBody,
+  linkDocumentBody,
   listDocumentsQuery,
   pasteDocumentBody,
   recentDocumentsQuery,
+  toDocumentLinksDto,
   toDocumentListDto,
   toFullDocumentDto,
   uploadDocumentFields,
 } from './documents.schema.ts';
 import type { DocumentsService } from './documents.service.ts';
 import type { UploadsService } from './uploads.service.ts';
+import type { WebImportService } from './web-import.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
-const storageErrors = ['storage_quota_exceeded', 'blob_store_refused'] as const;
-/** Of whatever makes a document. */
-export const creationErrors = ['folder_not_found', 'forbidden', 'document_limit_reached', ...storageErrors] as const;
+const linkParams = z.strictObject({ ...params.shape, folder_id: idParam('folder_not_found') });
 
-/** Escaping may triple a text on the wire; what is longer than a book is better uploaded as a file. */
+const storageErrors = ['storage_quota_exceeded', 'blob_store_refused'] as const;
+const creationErrors = ['folder_not_found', 'forbidden', 'document_limit_reached', ...storageErrors] as const;
+
+const fileErrors = [
+  'document_not_found',
+  'malware_found',
+  'range_not_satisfiable',
+  'blob_missing',
+  'blob_store_refused',
+] as const;
+
+/** Fits a book, whose text JSON escapes may triple in size. */
 const pasteLimitBytes = 8 * 1024 ** 2;
 
 export function documentsRoutes(documents: DocumentsService, uploads: UploadsService): Route[] {
@@ -32,7 +50,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       path: '/documents',
       operationId: 'uploadDocument',
       tag: 'documents',
-      summary: `Upload a file and, unless told otherwise, chunk and embed it; read are ${readableFormats}`,
+      summary: `Upload a file and, by default, chunk and embed it; readable formats are ${readableFormats}`,
       access: 'user',
       limits: [{ limit: 'upload', by: 'user' }],
       body: multipart({
@@ -64,7 +82,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       path: '/documents/paste',
       operationId: 'pasteDocument',
       tag: 'documents',
-      summary: 'Make a document of a text',
+      summary: 'Create a document from pasted text',
       access: 'user',
       limits: [{ limit: 'upload', by: 'user' }],
       body: pasteDocumentBody,
@@ -103,10 +121,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       path: '/documents/recent',
       operationId: 'listRecentDocuments',
       tag: 'documents',
-      summary: 'The documents that you may read, or have made, that were changed last',
+      summary: 'The most recently changed documents that you may read, or that you have created',
       access: 'user',
       query: recentDocumentsQuery,
-      responses: { 200: { description: 'The newest, of how many', schema: documentListSchema } },
+      responses: { 200: { description: 'The newest documents and the total', schema: documentListSchema } },
       handle: async ({ actor, query }) => {
         const page = await documents.listRecent(actor, query);
         return ok(toDocumentListDto(page, { limit: query.limit, offset: 0 }));
@@ -132,7 +150,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       path: '/documents/:document_id',
       operationId: 'changeDocument',
       tag: 'documents',
-      summary: 'Rename or move a document, replace its original, or change how it is cut',
+      summary: 'Rename or move a document, replace its original, or change how it is chunked',
       access: 'document:write',
       takesIfMatch: true,
       limits: [{ limit: 'upload', by: 'user' }],
@@ -166,10 +184,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       path: '/documents/:document_id',
       operationId: 'deleteDocument',
       tag: 'documents',
-      summary: 'Delete a document, wherever it is linked, with all that was made of it',
+      summary: 'Delete a document from all its folders, with everything derived from it',
       access: 'document:write',
       params,
-      responses: { 204: { description: 'Nobody can read it any more' } },
+      responses: { 204: { description: 'The document is no longer readable' } },
       errors: ['document_not_found', 'forbidden'],
       handle: async ({ actor, params: { document_id } }) => {
         await documents.remove(actor, document_id);
@@ -177,4 +195,148 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       },
     }),
   ];
+}
+
+export function webImportRoutes(webImport: WebImportService): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/documents/import-from-url',
+      operationId: 'importDocumentFromUrl',
+      tag: 'documents',
+      summary: 'Fetch a page or a file from the public web and create a document from it',
+      access: 'user',
+      limits: [{ limit: 'upload', by: 'user' }],
+      fetchesFile: true,
+      body: importFromUrlBody,
+      idempotent: true,
+      responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
+      errors: [
+        ...creationErrors,
+        ...(['url_not_allowed', 'url_unreachable', 'empty_document', 'payload_too_large'] as const),
+      ],
+      handle: async ({ actor, body, newId }) => {
+        const { url, name, target_folder_id: targetFolderId } = body;
+        const input = { id: newId, url, name, targetFolderId };
+        return created(toFullDocumentDto(await webImport.importFromUrl(actor, input)));
+      },
+    }),
+  ];
+}
+
+export function documentLinksRoutes(links: DocumentLinksService): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/documents/:document_id/links',
+      operationId: 'listDocumentLinks',
+      tag: 'documents',
+      summary: 'The folders that a document is in',
+      access: 'document:read',
+      params,
+      responses: { 200: { description: 'The folders that you may read', schema: documentLinksSchema } },
+      errors: ['document_not_found'],
+      handle: async ({ actor, params: { document_id } }) =>
+        ok(toDocumentLinksDto(document_id, await links.list(actor, document_id))),
+    }),
+    route({
+      method: 'post',
+      path: '/documents/:document_id/links',
+      operationId: 'linkDocument',
+      tag: 'documents',
+      summary: 'Put a document into one more folder, or move it from its other folders to this one',
+      access: 'document:write',
+      params,
+      body: linkDocumentBody,
+      idempotent: true,
+      responses: { 201: { description: 'The folders that the document is in now', schema: documentLinksSchema } },
+      errors: ['document_not_found', 'folder_not_found', 'forbidden'],
+      handle: async ({ actor, params: { document_id }, body: { folder_id, promote } }) =>
+        created(toDocumentLinksDto(document_id, await links.add(actor, document_id, { folderId: folder_id, promote }))),
+    }),
+    route({
+      method: 'delete',
+      path: '/documents/:document_id/links/:folder_id',
+      operationId: 'unlinkDocument',
+      tag: 'documents',
+      summary: 'Take a document out of one of its folders',
+      access: 'document:write',
+      params: linkParams,
+      responses: { 204: { description: 'The document is in its other folders only' } },
+      errors: ['document_not_found', 'folder_not_found', 'forbidden', 'last_link'],
+      handle: async ({ actor, params: { document_id, folder_id } }) => {
+        await links.remove(actor, document_id, folder_id);
+        return noContent();
+      },
+    }),
+  ];
+}
+
+export function documentFilesRoutes(files: DocumentFilesService): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/documents/:document_id/file',
+      operationId: 'downloadDocument',
+      tag: 'documents',
+      summary: 'The stored original; a part of it with `Range`',
+      access: 'document:read',
+      params,
+      responses: fileResponses('*/*'),
+      errors: fileErrors,
+      handle: async ({ actor, params: { document_id } }) => download(await files.get(actor, document_id)),
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id/preview',
+      operationId: 'downloadPreview',
+      tag: 'documents',
+      summary: 'The PDF preview of an office document; a part of it with `Range`',
+      access: 'document:read',
+      params,
+      responses: fileResponses('application/pdf'),
+      errors: [...fileErrors, 'preview_not_found'],
+      handle: async ({ actor, params: { document_id } }) => download(await files.getPreview(actor, document_id)),
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id/download-url',
+      operationId: 'signDownloadUrl',
+      tag: 'documents',
+      summary: 'A temporary URL that downloads the stored original, or its preview, without an access token',
+      access: 'document:read',
+      params,
+      query: downloadUrlQuery,
+      responses: { 200: { description: 'The URL', schema: downloadUrlSchema } },
+      errors: ['document_not_found', 'preview_not_found', 'malware_found'],
+      handle: async ({ actor, params: { document_id }, query, publicUrl }) => {
+        const options = { publicUrl, isPreview: query.preview };
+        const { url, expiresInSeconds } = await files.signUrl(actor, document_id, options);
+        return ok({ url, expires_in: expiresInSeconds }, { 'Cache-Control': 'no-store' });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/files/:token',
+      operationId: 'downloadSignedFile',
+      tag: 'documents',
+      summary: 'The file of a URL from `GET /documents/{document_id}/download-url`',
+      access: 'public',
+      params: z.strictObject({ token: z.string() }),
+      responses: fileResponses('*/*'),
+      errors: [...fileErrors, 'preview_not_found', 'file_url_invalid', 'file_url_expired'],
+      handle: async ({ params: { token } }) => download(await files.getSigned(token)),
+    }),
+  ];
+}
+
+function download({ fileName, mediaType, sizeBytes, sha256, open }: DocumentFile) {
+  return file({ fileName, mediaType, sizeBytes, etag: sha256, open });
+}
+
+function fileResponses(contentType: string) {
+  return {
+    200: { description: 'The file', contentType },
+    206: { description: 'The requested range', contentType },
+  };
 }

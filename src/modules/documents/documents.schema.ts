@@ -12,7 +12,10 @@ import {
   switchField,
   textSwitchField,
 } from '#src/http/request/fields.ts';
-import type { DocumentView, FullDocument } from './documents.model.ts';
+import type { DocumentLink, DocumentView, FullDocument } from './documents.model.ts';
+
+/** Long enough for signed URLs; servers refuse longer ones. */
+const MAX_URL_LENGTH = 8_192;
 
 const name = z
   .string()
@@ -22,7 +25,7 @@ const name = z
   .refine(isOneLine, 'must be one line without control characters')
   .meta({ pattern: namePattern });
 
-/** Form fields are strings; numbers and switches are read from them. */
+/** Numbers and booleans are parsed: form fields are strings. */
 export const uploadDocumentFields = z.strictObject({
   name: name.optional().describe('The file name when omitted.'),
   target_folder_id: idField.optional().describe('Your personal root when omitted.'),
@@ -32,16 +35,16 @@ export const uploadDocumentFields = z.strictObject({
   ingest: textSwitchField.default(true).describe('Chunk and embed after the upload.'),
 });
 
-/** What is left out stays as it is. */
+/** Omitted fields stay as they are. */
 export const changeDocumentFields = z.strictObject({
   name: name.optional(),
-  target_folder_id: idField.optional().describe('The only folder that the document is in from then on.'),
+  target_folder_id: idField.optional().describe('Moves the document to this folder, out of all others.'),
   chunking_method: z.enum(['token', 'semantic']).optional(),
   target_tokens: integerField({ min: 1, max: maxTargetTokens }).optional(),
   overlap_tokens: integerField({ min: 0, max: maxTargetTokens }).optional().describe('Less than `target_tokens`.'),
   ingest: switchField
     .optional()
-    .describe('Chunk and embed again where that is needed; with a file unless told otherwise.'),
+    .describe('Chunk and embed again if needed. `true` by default with a file, else `false`.'),
 });
 
 export const pasteDocumentBody = z.strictObject({
@@ -54,6 +57,19 @@ export const pasteDocumentBody = z.strictObject({
   target_folder_id: idField.optional(),
 });
 
+export const importFromUrlBody = z.strictObject({
+  url: z
+    .string()
+    .max(MAX_URL_LENGTH)
+    .trim()
+    .refine((text) => URL.canParse(text) && isOneLine(text), 'must be a URL like https://example.com/page')
+    .describe('http or https, on the public internet, without user and password.'),
+  target_folder_id: idField.optional().describe('Your personal root when omitted.'),
+  name: name
+    .optional()
+    .describe('When omitted: the file name that the server sends, the title of the page, or a part of the URL.'),
+});
+
 export const listDocumentsQuery = z.strictObject({
   folder_id: idField.optional(),
   limit: integerField({ min: 1, max: 100 }).default(20),
@@ -62,7 +78,7 @@ export const listDocumentsQuery = z.strictObject({
 
 export const recentDocumentsQuery = z.strictObject({
   limit: integerField({ min: 1, max: 31 }).default(31),
-  mine: textSwitchField.default(false).describe('Only those that you have made.'),
+  mine: textSwitchField.default(false).describe('Only documents that you have created.'),
 });
 
 export const documentItemSchema = z
@@ -73,17 +89,17 @@ export const documentItemSchema = z
     source_format: z
       .string()
       .describe(
-        `One of ${sourceFormats.join(', ')}. Guessed at first, found by content at ingestion; \`unknown\` when nothing tells.`,
+        `One of ${sourceFormats.join(', ')}. Guessed from name and media type at first, detected from the content at ingestion; \`unknown\` if undetermined.`,
       ),
     import_source_provider: z.string().nullable(),
     import_source_url: z.string().nullable(),
     import_detached: z
       .boolean()
-      .describe('Somebody has replaced what was imported: what changes at the source leaves it alone.'),
-    char_count: z.int().describe('Of the converted body; 0 before the first ingestion.'),
+      .describe('A user has replaced the imported file: changes at the source no longer update the document.'),
+    char_count: z.int().describe('Length of the converted body; 0 before the first ingestion.'),
     content_preview: z.string(),
     has_stored_original: z.boolean(),
-    has_preview_pdf: z.boolean().describe('`GET /documents/{document_id}/preview` gives it.'),
+    has_preview_pdf: z.boolean().describe('Whether `GET /documents/{document_id}/preview` returns a PDF.'),
     page_count: z.int().describe('Estimated for formats without pages; 0 before the first ingestion.'),
     chunking_stale: z.boolean(),
     embedding_stale: z.boolean(),
@@ -110,7 +126,7 @@ export const fullDocumentSchema = z
     last_error: z
       .strictObject({ code: z.string(), message: z.string() })
       .nullable()
-      .describe('Why its newest ingestion has stopped: it failed, waits for somebody, or was cancelled.'),
+      .describe('Why its newest ingestion has stopped: it failed, is parked until a retry, or was cancelled.'),
   })
   .meta({ id: 'Document' });
 
@@ -123,11 +139,36 @@ export const documentListSchema = z
   })
   .meta({ id: 'DocumentList' });
 
+export const downloadUrlQuery = z.strictObject({
+  preview: textSwitchField.default(false).describe('The URL downloads the preview instead of the original.'),
+});
+
+export const downloadUrlSchema = z.strictObject({
+  url: z
+    .url()
+    .describe('Downloads the file without an access token and supports `Range`; anyone who has the URL can use it.'),
+  expires_in: z.int().describe('Seconds until the URL expires.'),
+});
+
+export const linkDocumentBody = z.strictObject({
+  folder_id: idField,
+  promote: z.boolean().default(false).describe('Removes the document from all other folders that you may write to.'),
+});
+
+export const documentLinksSchema = z
+  .strictObject({
+    document_id: idField,
+    links: z
+      .array(z.strictObject({ folder_id: idField, folder_name: z.string() }))
+      .describe('The folders that you may read, the oldest link first.'),
+  })
+  .meta({ id: 'DocumentLinks' });
+
 export type DocumentItemDto = z.infer<typeof documentItemSchema>;
 export type FullDocumentDto = z.infer<typeof fullDocumentSchema>;
 
 export function toDocumentItemDto(document: DocumentView): DocumentItemDto {
-  const stale = staleness(madeOf(document) ?? document, document);
+  const stale = staleness(activeSource(document) ?? document, document);
   return {
     id: document.id,
     name: document.name,
@@ -178,7 +219,17 @@ export function toDocumentListDto(
   };
 }
 
-function madeOf({ activeContentSha256, activeRagConfig }: DocumentView): IngestionSource | null {
+export function toDocumentLinksDto(
+  documentId: string,
+  links: readonly DocumentLink[],
+): z.infer<typeof documentLinksSchema> {
+  return {
+    document_id: documentId,
+    links: links.map(({ folderId, folderName }) => ({ folder_id: folderId, folder_name: folderName })),
+  };
+}
+
+function activeSource({ activeContentSha256, activeRagConfig }: DocumentView): IngestionSource | null {
   if (activeContentSha256 === null || activeRagConfig === null) return null;
   return { contentSha256: activeContentSha256, ragConfig: activeRagConfig };
 }

@@ -1,17 +1,30 @@
 import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
+import { v7 as uuidv7 } from 'uuid';
+import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
+import type { StoredUpload } from '#src/contracts/uploads.ts';
+import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
+import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
+import { guessFormat } from '#src/domain/documents/format-guess.ts';
 import { fileExtension } from '#src/domain/documents/formats.ts';
-import type { RagConfig } from '#src/domain/documents/rag-config.ts';
-import { appError } from '#src/errors.ts';
+import { nameFromFile } from '#src/domain/documents/names.ts';
+import {
+  type ChunkingOptions,
+  isOverlapBelowTarget,
+  type RagConfig,
+  withChunking,
+} from '#src/domain/documents/rag-config.ts';
+import { appError, fieldError, requireVersion } from '#src/errors.ts';
+import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
+import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
-import { lockWritable } from './document-access.ts';
-import { type ChangeDeps, createDocumentChanges, type DocumentChange } from './document-changes.ts';
-import { createDocumentIntake, type IntakeDeps, type NewDocument } from './document-intake.ts';
-import { createDocumentLists } from './document-lists.ts';
+import { createDocumentLinksRepository } from './document-links.repository.ts';
 import { createDocumentPublisher, type PublisherDeps } from './document-publisher.ts';
-import { createDocumentRemoval, type RemovalDeps } from './document-removal.ts';
 import type {
   ChunkInContext,
   ChunkRow,
@@ -23,83 +36,288 @@ import type {
 import { createDocumentsRepository } from './documents.repository.ts';
 import type { UploadsService } from './uploads.service.ts';
 
-export type PastedText = Pick<NewDocument, 'id'> & {
+export type NewDocument = {
+  /** From the Idempotency-Key: a repeated request finds the document that it has already made. */
+  id?: string;
+  file: StoredUpload;
+  /** The file's when undefined. */
+  name: string | undefined;
+  /** The format that the author states; null to detect it. */
+  declaredFormat: string | null;
+  /** The caller's personal root when undefined. */
+  targetFolderId: string | undefined;
+  /** Where the file was fetched; the provider is null for a page of the public web. */
+  importSource?: { provider: string | null; url: string };
+  chunking: ChunkingOptions;
+  ingest: boolean;
+  /** Ingests with low priority: after everything that a user waits for. */
+  isBulk?: boolean;
+  /** Writes in the same transaction. */
+  alongside?: (trx: Knex, documentId: string) => Promise<void>;
+};
+
+type PastedText = Pick<NewDocument, 'id'> & {
   name: string;
   content: string;
   sourceFormat: 'text' | 'markdown' | 'code';
   targetFolderId: string | undefined;
 };
 
-const pastedAs = {
+/** Undefined fields stay as they are. */
+type DocumentChange = {
+  name: string | undefined;
+  /** Replaces all folders of the document. */
+  targetFolderId: string | undefined;
+  /** Replaces the original. */
+  file: StoredUpload | undefined;
+  chunking: ChunkingOptions;
+  ingest: boolean;
+  /** Ingests with low priority: after everything that a user waits for. */
+  isBulk?: boolean;
+  expected?: ExpectedVersions;
+  /** Runs in the same transaction, after the lock on the document and before its change; an error rolls both back. */
+  alongside?: (trx: Knex) => Promise<void>;
+};
+
+type DocumentList = { items: DocumentView[]; total: number };
+
+type DocumentsDeps = PublisherDeps & {
+  db: Knex;
+  uploads: Pick<UploadsService, 'store' | 'settle' | 'discard'>;
+  originals: Pick<OriginalsService, 'letGo' | 'releaseNow'>;
+  folders: Pick<FoldersService, 'get' | 'requireTarget'>;
+  limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
+  generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
+  deletion: Pick<DeletionService, 'enqueue'>;
+  jobs: Pick<JobsService, 'dispatch'>;
+  /** The present default of this deployment for a new document. */
+  defaultConfig: () => Promise<RagConfig>;
+};
+
+export type DocumentsService = ReturnType<typeof createDocumentsService>;
+
+const pastedFileTypes = {
   text: { extension: '.txt', mediaType: 'text/plain' },
   markdown: { extension: '.md', mediaType: 'text/markdown' },
   code: { extension: '.txt', mediaType: 'text/plain' },
 } as const;
 
-export type DocumentsDeps = IntakeDeps &
-  Omit<ChangeDeps, 'publisher'> &
-  PublisherDeps &
-  RemovalDeps & {
-    uploads: UploadsService;
-    folders: Pick<FoldersService, 'get'>;
-  };
-
+/** Creates, lists, reads, changes and deletes documents. */
 export function createDocumentsService(deps: DocumentsDeps) {
-  const documents = createDocumentsRepository(deps.db);
-  const chunks = createChunksRepository(deps.db);
-  const intake = createDocumentIntake(deps);
+  const { db, uploads, originals, folders, limits, generations, deletion, jobs } = deps;
+  const documents = createDocumentsRepository(db);
+  const chunks = createChunksRepository(db);
   const publisher = createDocumentPublisher(deps);
-  const changes = createDocumentChanges({ ...deps, publisher });
-  const removal = createDocumentRemoval(deps);
 
-  const getView = async (actor: Actor, documentId: string): Promise<DocumentView> => {
-    const document = await documents.findView(actor, documentId);
-    if (document === undefined) throw appError('document_not_found');
-    return document;
-  };
+  /**
+   * Document, configuration, folder link and job become visible together or not at all. When it throws, the caller
+   * discards the file.
+   * @returns the new document's id
+   */
+  async function add(actor: RequestActor, input: NewDocument): Promise<string> {
+    const ragConfig = withChunking(await deps.defaultConfig(), input.chunking);
+    requireOverlapBelowTarget(ragConfig);
+    const { id, exists, plan } = await limits.transaction(actor.orgId, async (trx) => {
+      const { id, exists } = await claimId(trx, actor, input.id);
+      return { id, exists, plan: exists ? undefined : await insert(trx, actor, id, input, ragConfig) };
+    });
+    // The repeated request stored the file again, and the existing document does not need it.
+    if (exists) await uploads.discard(input.file);
+    if (plan !== undefined) await generations.carryOut(plan);
+    return id;
+  }
 
-  const find = async (actor: Actor, documentId: string): Promise<FullDocument | undefined> => {
+  /** A requested id whose document was deleted is replaced by a new one. */
+  async function claimId(trx: Knex, actor: RequestActor, id: string | undefined) {
+    if (id === undefined) return { id: uuidv7(), exists: false };
+    // Serializes equal requests.
+    await limits.lock(trx, actor.orgId);
+    const deletedAt = await createDocumentsRepository(trx).findDeletedAt(id);
+    if (deletedAt === undefined) return { id, exists: false };
+    return deletedAt === null ? { id, exists: true } : { id: uuidv7(), exists: false };
+  }
+
+  async function insert(
+    trx: Knex,
+    actor: RequestActor,
+    id: string,
+    input: NewDocument,
+    ragConfig: RagConfig,
+  ): Promise<IngestionPlan | undefined> {
+    const { file, declaredFormat, targetFolderId, importSource, ingest, isBulk = false } = input;
+    const folder = await requireRoomIn(trx, actor, targetFolderId, file.sizeBytes);
+    const document = {
+      id,
+      orgId: actor.orgId,
+      name: input.name ?? nameFromFile(file.fileName),
+      ...originalColumns(file),
+      declaredFormat,
+      sourceFormat: declaredFormat ?? guessFormat(file),
+      importSourceProvider: importSource?.provider ?? null,
+      importSourceUrl: importSource?.url ?? null,
+      ragConfig,
+      acl: [...new Set([`user:${actor.userId}`, ...folder.acl])],
+      createdBy: actor.userId,
+      updatedBy: actor.userId,
+    };
+    await createDocumentsRepository(trx).insert(document);
+    await uploads.settle(trx, file);
+    const link = { orgId: actor.orgId, folderId: folder.id, documentId: id, createdBy: actor.userId };
+    await createDocumentLinksRepository(trx).add(link);
+    await input.alongside?.(trx, id);
+    if (!ingest) return undefined;
+    return generations.open(trx, actor, { ...document, generation: 0, activeGeneration: null }, { isBulk });
+  }
+
+  /** Checks tier limits and folder, and holds both until the end of `trx`. @returns the folder */
+  async function requireRoomIn(
+    trx: Knex,
+    actor: RequestActor,
+    targetFolderId: string | undefined,
+    sizeBytes: number,
+  ): ReturnType<FoldersService['requireTarget']> {
+    const places = await limits.lock(trx, actor.orgId);
+    const usage = await createDocumentsRepository(trx).usage(actor.orgId);
+    places.take('documents', usage.documents);
+    places.take('storageBytes', usage.storageBytes, sizeBytes);
+    return folders.requireTarget(trx, actor, targetFolderId);
+  }
+
+  async function find(actor: Actor, documentId: string): Promise<FullDocument | undefined> {
     const document = await documents.findView(actor, documentId);
     return document && { ...document, content: await documents.readBody(document) };
-  };
+  }
 
-  const get = async (actor: Actor, documentId: string): Promise<FullDocument> => {
+  async function get(actor: Actor, documentId: string): Promise<FullDocument> {
     const document = await find(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
     return document;
-  };
+  }
+
+  async function getView(actor: Actor, documentId: string): Promise<DocumentView> {
+    const document = await documents.findView(actor, documentId);
+    if (document === undefined) throw appError('document_not_found');
+    return document;
+  }
+
+  /** Locks until the end of `trx`. Throws `document_not_found`, and `forbidden` if it is read-only for the caller. */
+  async function lockWritable(trx: Knex, actor: Actor, documentId: string): Promise<DocumentRow> {
+    const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
+    if (document === undefined) throw appError('document_not_found');
+    if (!can(actor, 'document:write', document)) {
+      throw appError('forbidden', { detail: 'You may not change this document.' });
+    }
+    return document;
+  }
+
+  async function applyChange(
+    trx: Knex,
+    actor: RequestActor,
+    documentId: string,
+    change: DocumentChange,
+  ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
+    const { file, targetFolderId, ingest, isBulk = false, expected = null } = change;
+    // Every transaction locks in this order, organization, folder, document: another order could deadlock.
+    const places = file && (await limits.lock(trx, actor.orgId));
+    const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
+    const before = await lockWritable(trx, actor, documentId);
+    requireVersion(expected, before);
+    await change.alongside?.(trx);
+    const repository = createDocumentsRepository(trx);
+    if (file && places) {
+      const { storageBytes } = await repository.usage(actor.orgId);
+      places.take('storageBytes', storageBytes, file.sizeBytes - before.sizeBytes);
+    }
+    const ragConfig = withChunking(before.ragConfig, change.chunking);
+    requireOverlapBelowTarget(ragConfig);
+
+    const after: DocumentRow = {
+      ...before,
+      ...(change.name !== undefined && { name: change.name }),
+      ...(file !== undefined && { ...originalColumns(file), declaredFormat: null, sourceFormat: guessFormat(file) }),
+      ...(folder !== undefined && { acl: await move(trx, actor, documentId, folder.id) }),
+      ragConfig,
+      updatedBy: actor.userId,
+    };
+    await repository.update(after);
+    if (file !== undefined) {
+      await uploads.settle(trx, file);
+      await originals.letGo(trx, before);
+    }
+    if (!ingest) return { before, plan: undefined };
+    // A new file is always ingested: the same bytes under another name may be of another format.
+    const plan = await (file
+      ? generations.open(trx, actor, after, { isBulk })
+      : generations.openIfNeeded(trx, actor, after, { isBulk }));
+    return { before, plan };
+  }
+
+  /** @returns the document's new access keys */
+  async function move(trx: Knex, { orgId, userId }: Actor, documentId: string, folderId: string): Promise<string[]> {
+    const links = createDocumentLinksRepository(trx);
+    await links.moveTo({ orgId, folderId, documentId, createdBy: userId });
+    return links.renewKeys(documentId);
+  }
 
   return {
-    requireRoom: intake.requireRoom,
-
-    /** As `upload`, without reading it. @returns its id */
-    add: intake.add,
+    add,
 
     async upload(actor: RequestActor, input: Omit<NewDocument, 'declaredFormat'>): Promise<FullDocument> {
-      return get(actor, await intake.add(actor, { ...input, declaredFormat: null }));
+      return get(actor, await add(actor, { ...input, declaredFormat: null }));
     },
 
     async paste(actor: RequestActor, text: PastedText): Promise<FullDocument> {
-      const { extension, mediaType } = pastedAs[text.sourceFormat];
-      const content = Buffer.from(text.content);
-      const file = await deps.uploads.store(actor, {
+      const { sourceFormat, content, ...named } = text;
+      const { extension, mediaType } = pastedFileTypes[sourceFormat];
+      const bytes = Buffer.from(content);
+      const file = await uploads.store(actor, {
         fileName: fileExtension(text.name) === '' ? text.name + extension : text.name,
         mediaType,
-        content: Readable.from([content]),
-        announcedBytes: content.length,
+        content: Readable.from([bytes]),
+        announcedBytes: bytes.length,
       });
-      const { sourceFormat: declaredFormat, content: _, ...asked } = text;
-      const document = { ...asked, file, declaredFormat, chunking: {}, ingest: true };
-      const id = await intake.add(actor, document).catch(async (error: unknown) => {
-        await deps.uploads.discard(file);
+      const document = { ...named, file, declaredFormat: sourceFormat, chunking: {}, ingest: true };
+      const id = await add(actor, document).catch(async (error: unknown) => {
+        await uploads.discard(file);
         throw error;
       });
       return get(actor, id);
     },
 
-    ...createDocumentLists(deps),
+    /** Throws what `add` would throw for a file of one byte. For a check before a file is fetched. */
+    async requireRoom(actor: RequestActor, targetFolderId: string | undefined): Promise<void> {
+      await limits.transaction(actor.orgId, (trx) => requireRoomIn(trx, actor, targetFolderId, 1));
+    },
 
-    /** What the next chunks are cut from, if nobody changes it. Throws `document_not_converted` before its conversion. */
+    /** Newest change first; `total` counts all pages. Throws `folder_not_found`. */
+    async list(
+      actor: Actor,
+      page: { folderId: string | undefined; limit: number; offset: number },
+    ): Promise<DocumentList> {
+      const { folderId } = page;
+      if (folderId !== undefined) await folders.get(actor, folderId);
+      const [items, total] = await Promise.all([
+        documents.listReadable(actor, page),
+        folderId === undefined ? documents.countReadable(actor) : documents.countInFolder(actor, folderId),
+      ]);
+      return { items, total };
+    },
+
+    async listRecent(actor: Actor, { limit, mine }: { limit: number; mine: boolean }): Promise<DocumentList> {
+      const createdBy = mine ? actor.userId : undefined;
+      const [items, total] = await Promise.all([
+        documents.listReadable(actor, { createdBy, limit, offset: 0 }),
+        documents.countReadable(actor, createdBy),
+      ]);
+      return { items, total };
+    },
+
+    find,
+    get,
+    /** Without the body: enough for the status of its ingestion. */
+    getView,
+
+    /** The text that the next ingestion would chunk. Throws `document_not_converted` before the first conversion. */
     async getConverted(actor: Actor, documentId: string): Promise<ConvertedDocument> {
       const document = await documents.findRow(actor, documentId);
       if (document === undefined) throw appError('document_not_found');
@@ -107,17 +325,12 @@ export function createDocumentsService(deps: DocumentsDeps) {
       if (conversion === undefined) {
         throw appError('document_not_converted', {
           detail:
-            'Its original was not converted yet: wait for its ingestion, or begin one with POST /rag/ingest/{document_id}.',
+            'The original is not converted yet. Wait for its ingestion, or start one with POST /rag/ingest/{document_id}.',
         });
       }
       const { orgId, name, ragConfig } = document;
       return { orgId, name, ragConfig, ...conversion };
     },
-
-    find,
-    get,
-    /** Without the body: for the state of its ingestion. */
-    getView,
 
     async listChunks(actor: Actor, documentId: string): Promise<ChunkRow[]> {
       await getView(actor, documentId);
@@ -130,20 +343,27 @@ export function createDocumentsService(deps: DocumentsDeps) {
       return chunk;
     },
 
+    /**
+     * Throws `document_not_found`, `folder_not_found`, `storage_quota_exceeded`, `precondition_failed`, and `forbidden`
+     * if the document or the folder is read-only for the caller.
+     */
     async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<FullDocument> {
-      await changes.change(actor, documentId, change);
+      const work = (trx: Knex) => applyChange(trx, actor, documentId, change);
+      const { before, plan } = await (change.file ? limits.transaction(actor.orgId, work) : db.transaction(work));
+      await publisher.publishNow(documentId);
+      if (plan !== undefined) await generations.carryOut(plan);
+      if (change.file !== undefined) await originals.releaseNow(before);
       return get(actor, documentId);
     },
 
-    /** For a change by another service, in its transaction. */
     lockWritable,
 
-    /** After its commit: `publishNow`. */
+    /** Call `publishNow` after the commit. */
     async setConfig(trx: Knex, actor: Actor, document: DocumentRow, ragConfig: RagConfig): Promise<void> {
       await createDocumentsRepository(trx).update({ ...document, ragConfig, updatedBy: actor.userId });
     },
 
-    /** What its next generation is embedded by. The present one goes on being asked: there is nothing to publish. */
+    /** Takes effect with the next generation: the active one keeps its model, so there is nothing to publish. */
     async setEmbeddingModel(trx: Knex, documentId: string, model: string): Promise<void> {
       await createDocumentsRepository(trx).setEmbeddingModel(documentId, model);
     },
@@ -151,10 +371,42 @@ export function createDocumentsService(deps: DocumentsDeps) {
     publishNow: publisher.publishNow,
     publishOutdated: publisher.publishOutdated,
 
-    /** Nobody reads the document from then on; the rest of it is taken away by a workflow. */
-    remove: removal.remove,
-    discard: removal.discard,
+    /**
+     * Hides the document at once; a workflow removes its data from the stores. Throws `document_not_found`, and
+     * `forbidden` if it is read-only for the caller.
+     * @param alongside writes in the same transaction
+     */
+    async remove(
+      actor: RequestActor,
+      documentId: string,
+      alongside: (trx: Knex) => Promise<void> = () => Promise.resolve(),
+    ): Promise<void> {
+      const { orgId, userId, requestId } = actor;
+      const jobId = await db.transaction(async (trx) => {
+        const { acl } = await lockWritable(trx, actor, documentId);
+        await createDocumentsRepository(trx).markDeleted([documentId], userId);
+        await alongside(trx);
+        // The readers of the document may read its deletion job.
+        return deletion.enqueue(trx, { orgId, documentId }, { createdBy: userId, acl, requestId });
+      });
+      await jobs.dispatch(jobId);
+    },
+
+    /** Deletes without an access check; does nothing if the deletion has already begun. */
+    async discard(input: DeleteDocumentInput, request: DeletionRequest): Promise<void> {
+      const jobId = await db.transaction(async (trx) => {
+        const marked = await createDocumentsRepository(trx).markDeleted([input.documentId], request.createdBy);
+        return marked === 0 ? null : deletion.enqueue(trx, input, request);
+      });
+      if (jobId !== null) await jobs.dispatch(jobId);
+    },
   };
 }
 
-export type DocumentsService = ReturnType<typeof createDocumentsService>;
+function originalColumns({ fileName, mediaType, sizeBytes, sha256, blobKey }: StoredUpload) {
+  return { fileName, mediaType, sizeBytes, contentSha256: sha256, blobKey };
+}
+
+function requireOverlapBelowTarget({ chunking }: RagConfig): void {
+  if (!isOverlapBelowTarget(chunking)) throw fieldError('overlap_tokens', 'must be less than target_tokens');
+}

@@ -5,19 +5,18 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
-import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
-/** As long as the claim on a stored file: nothing is made of the file after that. */
+/** As long as the claim on a stored file; without a claim no document can use the file. */
 const UNSETTLED_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 5;
-/** In storage quotas: documents, and deleted ones that no worker has removed yet. */
+/** Limit on documents and deleted documents that no worker has removed yet, as a multiple of the storage quota. */
 const DISK_QUOTAS = 2;
 
-/** The part of the storage quota that an upload takes from its start until its document counts. */
+/** The part of the storage quota that an upload takes from its start until its document is counted. */
 type Reservation = {
   bytes: number;
-  /** What other uploads have added to the organization's documents since this one began. */
+  /** Bytes that other uploads have added to the organization's documents since this one began. */
   addedMeanwhile: number;
 };
 
@@ -25,7 +24,7 @@ export type Upload = {
   fileName: string;
   mediaType: string;
   content: Readable;
-  /** The file has at least so many bytes. 0 when not known. */
+  /** Lower bound of the file's size; 0 if unknown. */
   announcedBytes?: number;
   /** The document whose original this file replaces: its size counts as free. */
   replaces?: string | undefined;
@@ -34,7 +33,7 @@ export type Upload = {
 export type UploadsService = ReturnType<typeof createUploadsService>;
 
 /**
- * Stores files before it is known what becomes of them: the fields of a form may come after its file.
+ * Stores a file before its document exists: in a form, the other fields may come after the file.
  *
  * A file reserves its size in the storage quota before it is written. Reservations are in the memory of the process, so
  * a crash leaves none and an upload costs one more SELECT. The transaction that makes the document checks the quota
@@ -46,15 +45,13 @@ export function createUploadsService(deps: {
   limits: Pick<TierLimitsService, 'of'>;
 }) {
   const { originals, limits } = deps;
-  const totals = createDocumentTotalsRepository(deps.db);
   const documents = createDocumentsRepository(deps.db);
   /** By organization. */
   const reservations = new Map<string, Set<Reservation>>();
-  /** By claim, of files that are stored. Each releases its reservation. */
-  const unsettled = new Map<string, (end: 'settled' | 'given up') => void>();
+  /** By claim of a stored file: releases its reservation. */
+  const unsettled = new Map<string, (end: 'settled' | 'discarded') => void>();
 
-  /** @returns the others of the organization, and what releases the new one */
-  function open(orgId: string, own: Reservation) {
+  function openReservation(orgId: string, own: Reservation) {
     const ofOrg = reservations.get(orgId) ?? new Set();
     reservations.set(orgId, ofOrg.add(own));
     return {
@@ -74,8 +71,8 @@ export function createUploadsService(deps: {
   return {
     /**
      * Streams a file into the store, up to the size that the organization's tier allows. Throws `payload_too_large`,
-     * `storage_quota_exceeded`, and `rate_limited` when the file will fit once other uploads have ended or deleted files
-     * are removed.
+     * `storage_quota_exceeded`, and `rate_limited` if the file will fit after other uploads end or deleted files are
+     * removed.
      */
     async store(actor: Actor, upload: Upload): Promise<StoredUpload> {
       const { orgId } = actor;
@@ -85,11 +82,11 @@ export function createUploadsService(deps: {
         throw appError('payload_too_large', { detail: `The file has more than ${fileSizeBytes} bytes.` });
       }
       const replacedBytes = await sizeOf(actor, replaces);
-      const { usedBytes, deletedBytes } = await totals.stored(orgId);
+      const { usedBytes, deletedBytes } = await documents.stored(orgId);
       const freeBytes = storageBytes - usedBytes + replacedBytes;
       const freeDiskBytes = DISK_QUOTAS * storageBytes - usedBytes - deletedBytes;
       const own: Reservation = { bytes: 0, addedMeanwhile: 0 };
-      const { others, release } = open(orgId, own);
+      const { others, release } = openReservation(orgId, own);
 
       function reserve(bytes: number): void {
         if (bytes <= own.bytes) return;
@@ -108,7 +105,7 @@ export function createUploadsService(deps: {
         let bytes = 0;
         for await (const piece of content as AsyncIterable<Buffer>) {
           bytes += piece.length;
-          // The store refuses what is larger.
+          // The store refuses a file above the limit.
           reserve(Math.min(bytes, fileSizeBytes));
           yield piece;
         }
@@ -117,12 +114,12 @@ export function createUploadsService(deps: {
       try {
         reserve(announcedBytes);
         const stored = await originals.store({ orgId, content: reserving(), limitBytes: fileSizeBytes });
-        const expiry = setTimeout(() => unsettled.get(stored.claimId)?.('given up'), UNSETTLED_MS).unref();
+        const expiry = setTimeout(() => unsettled.get(stored.claimId)?.('discarded'), UNSETTLED_MS).unref();
         unsettled.set(stored.claimId, (end) => {
           clearTimeout(expiry);
           unsettled.delete(stored.claimId);
           release();
-          if (end === 'given up') return;
+          if (end === 'discarded') return;
           for (const other of others()) other.addedMeanwhile += stored.sizeBytes - replacedBytes;
         });
         return { fileName, mediaType, ...stored };
@@ -132,16 +129,16 @@ export function createUploadsService(deps: {
       }
     },
 
-    /** In the transaction that makes a document of the file, after it has checked the quota. */
+    /** Call it in the transaction that creates the document, after the check of the quota. */
     async settle(trx: Knex, file: StoredUpload): Promise<void> {
       await originals.settle(trx, file);
       unsettled.get(file.claimId)?.('settled');
     },
 
-    /** A document that was made of the file keeps it. Never throws. */
+    /** Keeps the file if a document uses it. Never throws. */
     async discard(file: StoredUpload): Promise<void> {
       await originals.discard(file);
-      unsettled.get(file.claimId)?.('given up');
+      unsettled.get(file.claimId)?.('discarded');
     },
   };
 }

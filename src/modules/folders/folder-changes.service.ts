@@ -3,7 +3,7 @@ import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.
 import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
-import type { FolderContentsService } from '#src/modules/documents/folder-contents.service.ts';
+import type { FolderContentsService } from '#src/modules/documents/document-links.service.ts';
 import { createFolderTreeRepository } from './folder-tree.repository.ts';
 import type { FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';

@@ -4,7 +4,6 @@ import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
-import { createDocumentTotalsRepository } from '#src/modules/documents/document-totals.repository.ts';
 import { createDocumentsRepository } from '#src/modules/documents/documents.repository.ts';
 import { createJobsRepository } from '#src/modules/jobs/jobs.repository.ts';
 import { indexesOf, openQueryPlans, type PlanNode, rowsRead } from '#test/support/query-plans.ts';
@@ -12,8 +11,8 @@ import { createTestDatabase } from '#test/support/services.ts';
 
 const documentCount = 4_000;
 
-/** How Postgres goes about lists once it knows how much there is. What it takes is measured by `npm run bench:lists`. */
-describe('plans of lists', () => {
+/** The plans that Postgres chooses with fresh statistics. `npm run bench:lists` measures the time. */
+describe('query plans of lists', () => {
   let db: Knex;
   let plans: Awaited<ReturnType<typeof openQueryPlans>>;
   let drop: () => Promise<void>;
@@ -72,14 +71,14 @@ describe('plans of lists', () => {
     await drop();
   });
 
-  /** Of the one statement that `list` sends. */
+  /** The plan of the one statement that `list` sends. */
   async function planOf(list: () => Promise<unknown>): Promise<PlanNode[]> {
     const made = await plans.plansOf(list);
     expect(made).length(1);
     return made[0] ?? [];
   }
 
-  /** An organization of as many teams as documents. */
+  /** Adds an organization with as many teams as documents. */
   async function addCrowd(): Promise<{ orgId: string }> {
     const crowd = { orgId: uuidv7() };
     await db('organizations').insert({ id: crowd.orgId, name: 'Crowd' });
@@ -96,53 +95,57 @@ describe('plans of lists', () => {
   }
   const first = { limit: 20, offset: 0 };
 
-  it('the first page of who reads nearly everything is read in its order', async () => {
+  it('reads the first page in index order for a user who may read nearly everything', async () => {
     const nodes = await planOf(() => createDocumentsRepository(db).listReadable(all, first));
     expect(indexesOf(nodes)).include('documents_list_idx');
     expect(rowsRead(nodes, 'documents')).below(100);
   });
 
-  it('that of who reads little is read by his keys', async () => {
+  it('reads the first page by access keys for a user who may read little', async () => {
     const nodes = await planOf(() => createDocumentsRepository(db).listReadable(one, first));
     expect(indexesOf(nodes)).include('documents_opened_idx');
     expect(rowsRead(nodes, 'documents')).below(100);
   });
 
-  it('a later page of who reads a tenth is read by his keys, past nobody else’s', async () => {
+  it('reads a later page by access keys, without other documents, for a user who may read a tenth', async () => {
     const page = { limit: 20, offset: 300 };
     const nodes = await planOf(() => createDocumentsRepository(db).listReadable(part, page));
     expect(indexesOf(nodes)).include('documents_opened_idx');
     expect(rowsRead(nodes, 'documents')).below(400);
   });
 
-  it('that of who reads thousands of sets of keys is read in its order', async () => {
+  it('reads a page in index order for a user whose keys open thousands of sets of keys', async () => {
     const crowd = { ...actor(uuidv7(), everyTeam), orgId: (await addCrowd()).orgId };
     const nodes = await planOf(() => createDocumentsRepository(db).listReadable(crowd, { limit: 20, offset: 40 }));
     expect(indexesOf(nodes)).include('documents_list_idx').and.not.include('documents_opened_idx');
     expect(rowsRead(nodes, 'documents')).below(200);
   });
 
-  it('a page of a folder is read in its order', async () => {
+  it('reads a page of a folder in index order', async () => {
     const page = { folderId, limit: 20, offset: 100 };
     const nodes = await planOf(() => createDocumentsRepository(db).listReadable(all, page));
     expect(indexesOf(nodes)).include('folder_links_listed_idx');
     expect(rowsRead(nodes, 'documents')).below(100);
   });
 
-  it('what somebody has made is read in its order', async () => {
+  it('reads the documents of one author in index order', async () => {
     const page = { createdBy: userId, limit: 31, offset: 0 };
     const nodes = await planOf(() => createDocumentsRepository(db).listReadable(all, page));
     expect(rowsRead(nodes, 'documents')).below(150);
   });
 
-  it('totals look at no document', async () => {
-    const totals = createDocumentTotalsRepository(db);
-    const asked = [() => totals.readable(all), () => totals.readable(all, userId), () => totals.usage(orgId)];
+  it('counts without reading documents', async () => {
+    const documents = createDocumentsRepository(db);
+    const asked = [
+      () => documents.countReadable(all),
+      () => documents.countReadable(all, userId),
+      () => documents.usage(orgId),
+    ];
     for (const ask of asked) expect(rowsRead(await planOf(ask), 'document_totals')).within(1, 10);
-    expect(rowsRead(await planOf(() => totals.inFolder(all, folderId)), 'documents')).equal(0);
+    expect(rowsRead(await planOf(() => documents.countInFolder(all, folderId)), 'documents')).equal(0);
   });
 
-  it('jobs that are not well, and those of who reads few, are found by an index', async () => {
+  it('finds failed and parked jobs, and the jobs of a user who may read few, by an index', async () => {
     const page = { limit: 20, after: null };
     const jobs = createJobsRepository(db);
     expect(rowsRead(await planOf(() => jobs.listReadable(all, {}, page)), 'jobs')).below(100);

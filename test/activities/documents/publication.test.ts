@@ -9,25 +9,25 @@ import type { Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('what the vector store is told of a document', () => {
+describe('publication of documents to the vector store', () => {
   let own: Stack;
   let ada: Member;
   let db: Knex;
   let vectors: VectorStore;
-  let told: PublishedGeneration[];
-  /** The store in Postgres has no need to be told; this one writes down what it is. */
-  let listen: VectorStore['publish'];
+  let published: PublishedGeneration[];
+  /** Replaces the Postgres store's `publish`, which does nothing. */
+  let publish: VectorStore['publish'];
 
   before(async () => {
     own = await startStack({}, { workers: false });
     ada = await own.signUp();
     ({ db, vectors } = own.container);
-    vectors.publish = (generation) => listen(generation);
+    vectors.publish = (generation) => publish(generation);
   });
   after(() => own.close());
   beforeEach(() => {
-    told = [];
-    listen = async (generation) => void told.push(generation);
+    published = [];
+    publish = async (generation) => void published.push(generation);
   });
 
   async function ingest(): Promise<IngestDocumentInput> {
@@ -50,14 +50,15 @@ describe('what the vector store is told of a document', () => {
   const isOutdated = async ({ documentId }: IngestDocumentInput) =>
     (await db('documents').where({ id: documentId }).first('pointsOutdatedAt')).pointsOutdatedAt !== null;
 
-  /** A request waits for the store for a moment only; nobody but what it began tells it here. */
-  const untilTold = (of: IngestDocumentInput) => until('the store was told', async () => !(await isOutdated(of)));
+  /** A request may return before its publication has finished; no sweeper runs here. */
+  const untilPublished = (of: IngestDocumentInput) =>
+    until('the store has the newest state', async () => !(await isOutdated(of)));
   const isLeased = async ({ documentId }: IngestDocumentInput) =>
     (await db('documents').where({ id: documentId }).first('pointsLeasedUntil')).pointsLeasedUntil !== null;
-  /** @returns the documents that it was asked about */
+  /** Makes the store fail. @returns the documents that were published to it, filled as they come */
   function refuse(): Set<string> {
     const asked = new Set<string>();
-    listen = async ({ documentId }) => {
+    publish = async ({ documentId }) => {
       asked.add(documentId);
       throw appError('service_unavailable');
     };
@@ -69,9 +70,9 @@ describe('what the vector store is told of a document', () => {
       .whereNotNull('pointsLeasedUntil')
       .update({ pointsLeasedUntil: db.raw("now() - interval '1 s'") });
 
-  it('is there before readers see the generation', async () => {
-    let activeThen: unknown = 'nobody was told';
-    listen = async ({ documentId }) => {
+  it('publishes a generation before readers see it', async () => {
+    let activeThen: unknown = 'not published';
+    publish = async ({ documentId }) => {
       activeThen = (await db('documents').where({ id: documentId }).first('activeGeneration')).activeGeneration;
     };
     const { documentId } = await ingest();
@@ -80,55 +81,55 @@ describe('what the vector store is told of a document', () => {
     expect(row).deep.equal({ activeGeneration: 1, activeEmbeddingModel: own.config.models.embeddingModel });
   });
 
-  it('is told again when it changes before the generation is active', async () => {
-    listen = async (generation) => {
-      told.push(generation);
-      if (told.length === 1) {
+  it('publishes again when access keys change before the activation', async () => {
+    publish = async (generation) => {
+      published.push(generation);
+      if (published.length === 1) {
         await db('documents')
           .where({ id: generation.documentId })
-          .update({ acl: ['user:somebody'] });
+          .update({ acl: ['user:another'] });
       }
     };
     await ingest();
-    expect(told.map(({ acl }) => acl)).deep.equal([[`user:${ada.userId}`], ['user:somebody']]);
+    expect(published.map(({ acl }) => acl)).deep.equal([[`user:${ada.userId}`], ['user:another']]);
   });
 
-  it('follows a change of the settings at once', async () => {
+  it('publishes a change of the settings at once', async () => {
     const of = await ingest();
-    told = [];
+    published = [];
     await setRrfK(of, 10);
-    await untilTold(of);
-    expect(told.map(({ documentId, generation }) => ({ documentId, generation }))).deep.equal([
+    await untilPublished(of);
+    expect(published.map(({ documentId, generation }) => ({ documentId, generation }))).deep.equal([
       { documentId: of.documentId, generation: 1 },
     ]);
-    expect(JSON.parse(told[0]?.retrievalSettings ?? '')).include({ rrfK: 10, mode: 'hybrid' });
+    expect(JSON.parse(published[0]?.retrievalSettings ?? '')).include({ rrfK: 10, mode: 'hybrid' });
   });
 
-  it('follows a move at once', async () => {
+  it('publishes a move at once', async () => {
     const of = await ingest();
-    told = [];
+    published = [];
     const { body } = await ada.get('/folders', 200);
     const roots = folderTreeNodeSchema.array().parse(body);
     const target = roots.find((folder) => folder.system_role === 'org_root');
     await ada.patch(`/documents/${of.documentId}`, { target_folder_id: target?.id }, 200);
-    await untilTold(of);
-    expect(told[0]?.acl).include(`org:${ada.orgId}`);
+    await untilPublished(of);
+    expect(published[0]?.acl).include(`org:${ada.orgId}`);
   });
 
-  it('is left alone by other changes', async () => {
+  it('publishes nothing for other changes', async () => {
     const of = await ingest();
-    told = [];
+    published = [];
     await ada.patch(`/documents/${of.documentId}`, { name: 'Renamed' }, 200);
-    expect(told).deep.equal([]);
+    expect(published).deep.equal([]);
   });
 
-  it('waits for a store that is down', async () => {
+  it('retries by the sweeper when the store was down', async () => {
     const of = await ingest();
     const asked = refuse();
     await setRrfK(of, 11);
     await until('the store was asked', async () => asked.has(of.documentId));
     expect(await isOutdated(of)).equal(true);
-    // What was sent may still arrive, so that nobody sends anything for a while.
+    // The call may still arrive, so the lease prevents another one until it ends.
     await own.container.documents.publishOutdated();
     await endLeases();
     await own.container.documents.publishOutdated().then(
@@ -136,49 +137,49 @@ describe('what the vector store is told of a document', () => {
       () => undefined,
     );
 
-    told = [];
-    listen = async (generation) => void told.push(generation);
+    published = [];
+    publish = async (generation) => void published.push(generation);
     await endLeases();
     await own.container.documents.publishOutdated();
-    expect(JSON.parse(told[0]?.retrievalSettings ?? '')).include({ rrfK: 11 });
+    expect(JSON.parse(published[0]?.retrievalSettings ?? '')).include({ rrfK: 11 });
     expect(await isOutdated(of)).equal(false);
   });
 
-  it('keeps nobody waiting for a store that is silent', async () => {
+  it('does not let a request wait for a store that does not respond', async () => {
     const of = await ingest();
     const { promise: silence, resolve: answer } = Promise.withResolvers<void>();
-    listen = () => silence;
+    publish = () => silence;
     await setRrfK(of, 15);
     expect(await isOutdated(of)).equal(true);
     answer();
     await until('the store has answered', async () => !(await isOutdated(of)));
   });
 
-  it('does not wait for a document that the store refuses', async () => {
+  it('publishes other documents when the store refuses one', async () => {
     const [refused, fine] = [await ingest(), await ingest()];
     const asked = refuse();
     await Promise.all([setRrfK(refused, 14), setRrfK(fine, 14)]);
     await until('the store was asked about both', async () => asked.size === 2);
     await endLeases();
-    listen = async ({ documentId }) => {
+    publish = async ({ documentId }) => {
       if (documentId === refused.documentId) throw appError('internal_error');
     };
     await own.container.documents.publishOutdated().catch(() => undefined);
     expect(await Promise.all([refused, fine].map(isOutdated))).deep.equal([true, false]);
   });
 
-  it('is the newest, also when a change comes while an older one is being told', async () => {
+  it('publishes the newest state when a change happens during the publication of an older one', async () => {
     const of = await ingest();
-    told = [];
-    listen = async (generation) => {
-      told.push(generation);
-      if (told.length === 1) await setRrfK(of, 13);
+    published = [];
+    publish = async (generation) => {
+      published.push(generation);
+      if (published.length === 1) await setRrfK(of, 13);
     };
     await setRrfK(of, 12);
-    await until('the older one is told', async () => told.length === 1 && !(await isLeased(of)));
+    await until('the older state is published', async () => published.length === 1 && !(await isLeased(of)));
     expect(await isOutdated(of)).equal(true);
     await own.container.documents.publishOutdated();
-    const settings = told.map(({ retrievalSettings }) => JSON.parse(retrievalSettings).rrfK);
+    const settings = published.map(({ retrievalSettings }) => JSON.parse(retrievalSettings).rrfK);
     expect(settings).deep.equal([12, 13]);
     expect(await isOutdated(of)).equal(false);
   });

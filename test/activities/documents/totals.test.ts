@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
-import { createDocumentTotalsRepository } from '#src/modules/documents/document-totals.repository.ts';
+import { createDocumentsRepository } from '#src/modules/documents/documents.repository.ts';
 import { documentTotalsMatchDocuments } from '#src/modules/store-audit/invariants/documents.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
@@ -13,7 +13,7 @@ const anyKeys = fc.subarray(keys, { minLength: 1 });
 const anySize = fc.integer({ min: 0, max: 1_000 });
 const anyPlaces = fc.uniqueArray(fc.nat({ max: 9 }), { minLength: 1, maxLength: 10 });
 
-/** On documents by their places in those that there are. */
+/** `places` are positions in the list of existing documents. */
 type Change =
   | { kind: 'add'; count: number; acl: string[]; sizeBytes: number }
   | { kind: 'share'; places: number[]; acl: string[] }
@@ -32,7 +32,7 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
   fc.record({ kind: fc.constantFrom('mark' as const, 'purge' as const, 'touch' as const), places: anyPlaces }),
 );
 
-describe('totals of documents', () => {
+describe('document totals', () => {
   let db: Knex;
   let drop: () => Promise<void>;
   const [orgId, userId, folderId] = [uuidv7(), uuidv7(), uuidv7()];
@@ -100,7 +100,7 @@ describe('totals of documents', () => {
     return found;
   };
 
-  it('are exact after any changes at the same time, some of which come to nothing', async () => {
+  it('are exact after any concurrent changes, some of them rolled back', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ changes: fc.array(anyChange, { minLength: 1, maxLength: 4 }), fails: fc.boolean() }), {
@@ -126,18 +126,18 @@ describe('totals of documents', () => {
     );
   });
 
-  it('are what a list of a reader and the limits of the organization would count', async () => {
-    const actor = { userId: 'nobody', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-    const totals = createDocumentTotalsRepository(db);
+  it("equal the counts of a reader's list and of the organization's limits", async () => {
+    const actor = { userId: 'reader', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+    const documents = createDocumentsRepository(db);
     await db('documents').delete();
-    expect(await totals.usage(orgId)).deep.equal({ documents: 0, storageBytes: 0 });
-    await add(db, { kind: 'add', count: 3, acl: ['user:nobody'], sizeBytes: 10 });
-    await add(db, { kind: 'add', count: 2, acl: ['user:nobody', `org:${orgId}`], sizeBytes: 1 });
-    await add(db, { kind: 'add', count: 7, acl: ['user:somebody'], sizeBytes: 100 });
-    expect(await totals.readable(actor)).equal(5);
-    expect(await totals.readable(actor, userId)).equal(5);
-    expect(await totals.readable(actor, folderId)).equal(0);
-    expect(await totals.inFolder(actor, folderId)).equal(12);
-    expect(await totals.usage(orgId)).deep.equal({ documents: 12, storageBytes: 732 });
+    expect(await documents.usage(orgId)).deep.equal({ documents: 0, storageBytes: 0 });
+    await add(db, { kind: 'add', count: 3, acl: ['user:reader'], sizeBytes: 10 });
+    await add(db, { kind: 'add', count: 2, acl: ['user:reader', `org:${orgId}`], sizeBytes: 1 });
+    await add(db, { kind: 'add', count: 7, acl: ['user:another'], sizeBytes: 100 });
+    expect(await documents.countReadable(actor)).equal(5);
+    expect(await documents.countReadable(actor, userId)).equal(5);
+    expect(await documents.countReadable(actor, folderId)).equal(0);
+    expect(await documents.countInFolder(actor, folderId)).equal(12);
+    expect(await documents.usage(orgId)).deep.equal({ documents: 12, storageBytes: 732 });
   });
 });

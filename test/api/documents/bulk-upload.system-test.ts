@@ -14,17 +14,17 @@ import { type RunningWorkers, startWorkers } from '#workers/run.ts';
 
 const FILES = 60;
 const CORRUPT = 17;
-/** Before turns are taken a worker gets as many as it may work on, and asks for some more. */
+/** The fair order starts after these: a worker takes as many tasks as it may run, and polls a few more. */
 const AT_ONCE = 3 * Math.max(4, 2 * availableParallelism());
 
-describe('many uploads of one person at once', () => {
+describe('bulk upload by one user', () => {
   let own: Stack;
   let workers: RunningWorkers | undefined;
   let ada: Member;
   let folderId: string;
 
   before(async () => {
-    // Workers come when all is queued: who is served first is a matter of turns, and not of speed.
+    // Workers start once everything is queued, so that the fair order decides and not the speed.
     own = await startStack({}, { workers: false });
     await registerSearchAttributes(own.container.temporal);
     ada = await own.signUp();
@@ -61,7 +61,7 @@ describe('many uploads of one person at once', () => {
     }
   }
 
-  it('are taken and done, each with its job; a neighbour does not wait for them, and one that fails fails alone', async () => {
+  it('ingests every file with its own job, does not delay another user, and fails only the broken file', async () => {
     const uploads = await Promise.all(
       Array.from({ length: FILES }, (_, index) => {
         const fields = { target_folder_id: folderId };
@@ -90,7 +90,7 @@ describe('many uploads of one person at once', () => {
     expect(before).length.below(Math.min(AT_ONCE, FILES - 1));
   });
 
-  it('those that failed are retried together, and no other', async () => {
+  it('retries all failed ingestions together and no others', async () => {
     const { body } = await ada.post('/jobs/retry', { folder_id: folderId }, 202);
     expect(body).deep.equal({ count: 1 });
     await untilNoneIsOpen();

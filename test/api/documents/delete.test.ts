@@ -34,7 +34,7 @@ describe('DELETE /documents/{document_id}', () => {
     return document;
   }
 
-  it('204: leaves no row, point, blob, conversion or cached embedding, only its jobs', async () => {
+  it('204: removes every row, point, blob, conversion and cached embedding, and keeps only the jobs', async () => {
     const { id, embedding_job_id } = await ingested('The quick brown fox jumps over the lazy dog.');
     const traces = await tracesOf(shared, id);
     expect(await remainsOf(shared, traces)).length.greaterThan(6);
@@ -47,7 +47,7 @@ describe('DELETE /documents/{document_id}', () => {
     await untilRun(ada, embedding_job_id ?? '', 'succeeded');
   });
 
-  it('nothing is left before of what was replaced', async () => {
+  it('keeps nothing of a replaced original', async () => {
     const { id } = await ingested('The secret of the first original.');
     const { contents, orgId } = await tracesOf(shared, id);
     const { body } = await ada.upload(`/documents/${id}`, { name: 'fox.txt', content: 'What replaced it.' }, 200, {
@@ -58,7 +58,7 @@ describe('DELETE /documents/{document_id}', () => {
     expect(await conversions).deep.equal([]);
   });
 
-  it('204: nobody reads it from the answer on, while the work is still to be done', async () => {
+  it('204: hides the document at once, before the workflow has removed its data', async () => {
     const own = ada;
     const { id } = await ingested('A vixen sleeps in her den all day long.');
     const [chunk] = await shared.container.db('chunks').where({ documentId: id });
@@ -74,7 +74,7 @@ describe('DELETE /documents/{document_id}', () => {
       .deep.equal([]);
   });
 
-  it('204: keeps what another document has too', async () => {
+  it('204: keeps content that another document shares', async () => {
     const content = 'Foxes of two documents are the same foxes.';
     const [first, second] = [await ingested(content), await ingested(content)];
     await ada.delete(`/documents/${first.id}`, 204);
@@ -84,25 +84,25 @@ describe('DELETE /documents/{document_id}', () => {
     expect(fullDocumentSchema.parse((await ada.get(`/documents/${second.id}`, 200)).body).content).equal(content);
   });
 
-  it('204: for an org admin, of what is shared with the organization', async () => {
+  it('204: lets an org admin delete a document that is shared with the organization', async () => {
     const grace = await signUpColleague(shared, ada);
     const { id } = await upload('shared', { target_folder_id: await rootOf(ada, 'org_root'), ingest: 'false' });
     await shared.container.db('documents').where({ id }).update({ createdBy: grace.userId });
     await ada.delete(`/documents/${id}`, 204);
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await shared.anonymous.delete(`/documents/${crypto.randomUUID()}`, 401);
   });
 
-  it('403: for who may only read it', async () => {
+  it('403: rejects a caller with read access only', async () => {
     const grace = await signUpColleague(shared, ada);
     const { id } = await upload('shared', { target_folder_id: await rootOf(ada, 'org_root'), ingest: 'false' });
     expect((await grace.delete(`/documents/${id}`, 403)).body).include({ code: 'forbidden' });
     await ada.get(`/documents/${id}`, 200);
   });
 
-  it('404: for one that was deleted, is not readable, or is none', async () => {
+  it('404: rejects a deleted, an unreadable and an unknown document', async () => {
     const { id } = await upload('gone', { ingest: 'false' });
     const stranger = await shared.signUp('Eve');
     expect((await stranger.delete(`/documents/${id}`, 404)).body).include({ code: 'document_not_found' });

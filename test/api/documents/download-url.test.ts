@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { derivedKey } from '#src/derived-key.ts';
-import { downloadUrlSchema } from '#src/modules/documents/document-files.schema.ts';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { createFileTokens } from '#src/modules/documents/file-tokens.ts';
+import { createFileTokens } from '#src/modules/documents/document-files.service.ts';
+import { downloadUrlSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
@@ -26,14 +25,14 @@ describe('GET /documents/{document_id}/download-url', () => {
     ada = await shared.signUp();
   });
 
-  it('200: is an address of this API that needs no token', async () => {
+  it('200: returns a URL of this API that needs no token', async () => {
     const { url, expires_in } = await addressOf(ada, await upload(ada, 'anybody may read this'));
     expect(url).match(new RegExp(`^${shared.baseUrl}/files/[\\w-]+$`));
     expect(expires_in).equal(900);
     expect(await (await fetch(url)).text()).equal('anybody may read this');
   });
 
-  it('200: is where the operator says that clients find the API, or where they say themselves', async () => {
+  it('200: takes the base URL from the configuration, else from the request', async () => {
     const own = await startStack(
       { BASE_PATH: '/api', TRUST_PROXY: 'loopback', DOWNLOAD_URL_SECONDS: '60' },
       { workers: false },
@@ -57,11 +56,11 @@ describe('GET /documents/{document_id}/download-url', () => {
     }
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await shared.anonymous.get(`/documents/${await upload(ada, 'x')}/download-url`, 401);
   });
 
-  it('404: for a document that the caller may not read', async () => {
+  it('404: rejects a document that the caller may not read', async () => {
     const grace = await shared.signUp('Grace');
     const { body } = await grace.get(`/documents/${await upload(ada, 'x')}/download-url`, 404);
     expect(body).include({ code: 'document_not_found' });
@@ -89,7 +88,7 @@ describe('GET /files/{token}', () => {
   const sha256 = createHash('sha256').update('0123456789').digest('hex');
   const later = () => new Date(Date.now() + 60_000);
 
-  it('200: is the original, as an attachment that no browser runs', async () => {
+  it('200: returns the original as an attachment that no browser executes', async () => {
     const { body, headers } = await shared.anonymous.get(path, 200);
     expect(body).equal('0123456789');
     expect(headers.get('content-disposition')).match(/^attachment; .*filename\*=UTF-8''gr%C3%B6%C3%9Fe\.txt$/);
@@ -99,22 +98,22 @@ describe('GET /files/{token}', () => {
     expect([head.status, head.headers.get('content-length'), await head.text()]).deep.equal([200, '10', '']);
   });
 
-  it('206: is the part that was asked for', async () => {
+  it('206: returns the requested range', async () => {
     const { body, headers } = await shared.anonymous.get(path, 206, { Range: 'bytes=2-4' });
     expect(body).equal('234');
     expect(headers.get('content-range')).equal('bytes 2-4/10');
   });
 
-  it('304: when the client has it already', async () => {
+  it('304: answers a matching ETag without a body', async () => {
     await shared.anonymous.get(path, 304, { 'If-None-Match': `"${sha256}"` });
   });
 
-  it('403: once its time is over', async () => {
+  it('403: rejects an expired URL', async () => {
     const { body } = await shared.anonymous.get(`/files/${sign(sha256, new Date(Date.now() - 1))}`, 403);
     expect(body).include({ code: 'file_url_expired' });
   });
 
-  it('403: for what was not signed here, or is not all of what was', async () => {
+  it('403: rejects forged, altered and incomplete tokens', async () => {
     const token = sign(sha256, later());
     const changed = `${token.startsWith('A') ? 'B' : 'A'}${token.slice(1)}`;
     const strange = sign(sha256, later(), 'another key that has enough characters');
@@ -124,18 +123,18 @@ describe('GET /files/{token}', () => {
     }
   });
 
-  it('404: once the document is replaced', async () => {
+  it('404: rejects the URL of a replaced original', async () => {
     await ada.upload(`/documents/${id}`, { name: 'b.txt', content: 'b' }, 200, { method: 'PATCH', fields });
     expect((await shared.anonymous.get(path, 404)).body).include({ code: 'document_not_found' });
   });
 
-  it('404: once the document is deleted, even where another has the same content', async () => {
+  it('404: rejects the URL of a deleted document even if another document has the same content', async () => {
     await upload(ada, '0123456789');
     await ada.delete(`/documents/${id}`, 204);
     expect((await shared.anonymous.get(path, 404)).body).include({ code: 'document_not_found' });
   });
 
-  it('416: for a part behind the end', async () => {
+  it('416: rejects a range behind the end', async () => {
     await shared.anonymous.get(path, 416, { Range: 'bytes=10-' });
   });
 });

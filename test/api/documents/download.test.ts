@@ -18,7 +18,7 @@ describe('GET /documents/{document_id}/file', () => {
     path = `/documents/${fullDocumentSchema.parse(body).id}/file`;
   });
 
-  it('200: is the original, as an attachment that no browser runs', async () => {
+  it('200: returns the original as an attachment that no browser executes', async () => {
     const { body, headers } = await ada.get(path, 200);
     expect(body).to.equal(page);
     expect(headers.get('content-type')).to.equal('text/html');
@@ -27,22 +27,22 @@ describe('GET /documents/{document_id}/file', () => {
     expect(headers.get('content-security-policy')).to.contain('sandbox');
   });
 
-  it('206: is the part that was asked for', async () => {
+  it('206: returns the requested range', async () => {
     const { body, headers } = await ada.get(path, 206, { Range: 'bytes=1-6' });
     expect(body).to.equal('script');
     expect(headers.get('content-range')).to.equal(`bytes 1-6/${page.length}`);
   });
 
-  it('304: when the client has it already', async () => {
+  it('304: answers a matching ETag without a body', async () => {
     const { headers } = await ada.get(path, 200);
     await ada.get(path, 304, { 'If-None-Match': headers.get('etag') ?? '' });
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await shared.anonymous.get(path, 401);
   });
 
-  it('403: once a malware scanner has found something in it', async () => {
+  it('403: rejects a file in which the malware scanner has found something', async () => {
     const { body } = await ada.upload('/documents', { name: 'harm.txt', content: 'It does harm.' }, 201, {
       fields: { ingest: 'false' },
     });
@@ -55,11 +55,11 @@ describe('GET /documents/{document_id}/file', () => {
     expect((await ada.get(`/documents/${id}/file`, 403)).body).to.include({ code: 'malware_found' });
   });
 
-  it('404: for who may not read it, as if it were not there', async () => {
+  it('404: answers a caller without access as for an unknown document', async () => {
     expect((await (await shared.signUp('Eve')).get(path, 404)).body).to.include({ code: 'document_not_found' });
   });
 
-  it('404 or 503: when it was deleted or replaced before its first byte', async () => {
+  it('404 or 503: fails if the document is deleted or replaced before the first byte', async () => {
     const { body } = await ada.upload('/documents', { name: 'a.txt', content: 'a' }, 201, {
       fields: { ingest: 'false' },
     });
@@ -83,7 +83,7 @@ describe('GET /documents/{document_id}/file', () => {
     expect(await appErrorCode(open())).to.equal('document_not_found');
   });
 
-  it('416: for a part behind the end', async () => {
+  it('416: rejects a range behind the end', async () => {
     const { headers } = await ada.get(path, 416, { Range: 'bytes=1000-' });
     expect(headers.get('content-range')).to.equal(`bytes */${page.length}`);
   });

@@ -12,7 +12,7 @@ import { until } from '#test/support/until.ts';
 import { answerWith, redirectTo, startWebSite, type WebSite } from '#test/support/web-site.ts';
 
 const path = '/documents/import-from-url';
-const article = `<article><h2>Findings</h2>${'<p>The quick brown fox repaid his loan.</p>'.repeat(20)}</article>`;
+const article = `<article><h2>Findings</h2>${'<p>The quick brown fox repaid the loan.</p>'.repeat(20)}</article>`;
 const page = `<!doctype html><html><head><title>Foxes &amp;\n loans</title></head><body>
   <nav><a href="/">Home</a><a href="/shop">Shop</a></nav><div class="cookie-banner">We value your cookies.</div>
   ${article}<script>track()</script></body></html>`;
@@ -47,7 +47,7 @@ describe('POST /documents/import-from-url', () => {
     const folders = folderTreeNodeSchema.array().parse((await member.get('/folders', 200)).body);
     return folders.find(({ system_role }) => system_role === 'org_root')?.id;
   };
-  /** Nothing of a refused import stays, and no more is fetched than has to be. */
+  /** Checks that a rejected import leaves nothing behind and fetches no more than needed. */
   const leavesNothing = async (member: Member, work: () => Promise<unknown>, fetched = 0) => {
     const before = site.requests.length;
     await work();
@@ -58,7 +58,7 @@ describe('POST /documents/import-from-url', () => {
     expect(objects.filter(({ key }) => key.startsWith(member.orgId))).to.deep.equal([]);
   };
 
-  it('201: fetches a page, follows it to its place, and ingests what there is to read', async () => {
+  it('201: fetches a page, follows redirects, and ingests its main text', async () => {
     site.page(answerWith(gzipSync(page), { 'content-encoding': 'gzip' }), '/foxes');
     const asked = `${site.page(redirectTo('/foxes'))}?v=2&access_token=canary#part`;
     const queued = await importFrom(asked);
@@ -67,17 +67,17 @@ describe('POST /documents/import-from-url', () => {
     expect(queued.parse_job_id).to.equal(`ingest-${queued.id}-1.parse`);
     const { content, embedding_complete } = await ingested(queued.id);
     expect(embedding_complete).to.equal(true);
-    expect(content).to.contain('## Findings\n\nThe quick brown fox repaid his loan.');
+    expect(content).to.contain('## Findings\n\nThe quick brown fox repaid the loan.');
     expect(content).to.not.match(/cookies|Shop|track/);
     const { items } = Object((await ada.get(`/documents/${queued.id}/chunks`, 200)).body);
     expect(items[0].content).to.contain('quick brown fox');
-    // The original stays what was sent, under a name that says what it is.
+    // The original keeps the bytes that were sent, under a file name with the right extension.
     const original = await ada.raw(`/documents/${queued.id}/file`);
     expect(await original.text()).to.equal(page);
     expect(original.headers.get('content-disposition')).to.contain('foxes.html');
   });
 
-  it('201: reads each format by what the server says it is', async () => {
+  it('201: detects each format by the media type that the server sends', async () => {
     const pdf = pdfFile([[{ text: 'Leave policy', x: 50, y: 750 }]]);
     const feed = '<?xml version="1.0"?><rss version="2.0"><channel><title>News</title></channel></rss>';
     const sent: [Uint8Array | string, string, string, string][] = [
@@ -98,7 +98,7 @@ describe('POST /documents/import-from-url', () => {
     }
   });
 
-  it('201: reads the encoding that only the server names', async () => {
+  it('201: decodes with the charset that only the server names', async () => {
     for (const [charset, words] of [
       ['windows-1251', 'Быстрая лиса вернула заём'],
       ['shift_jis', '素早い狐は融資を返した'],
@@ -111,20 +111,20 @@ describe('POST /documents/import-from-url', () => {
     }
   });
 
-  it('201: is called as wished, else as the server, the page or the address calls it', async () => {
+  it('201: takes the requested name, else the name from the server, the page or the URL', async () => {
     const folder = await orgRootOf(ada);
     const named = { 'content-disposition': `attachment; filename="x.html"; filename*=UTF-8''%C3%9Cbersicht.html` };
     const address = site.page(answerWith(page, named), '/download');
-    const wished = await importFrom(address, { name: 'Plan', target_folder_id: folder });
-    expect(wished.name).to.equal('Plan');
-    expect(wished.folder_ids).to.deep.equal([folder]);
+    const requested = await importFrom(address, { name: 'Plan', target_folder_id: folder });
+    expect(requested.name).to.equal('Plan');
+    expect(requested.folder_ids).to.deep.equal([folder]);
     expect((await importFrom(address)).name).to.equal('Übersicht.html');
     const untitled = answerWith(article);
     expect((await importFrom(site.page(untitled, '/a/Annual%20report'))).name).to.equal('Annual report');
     expect((await importFrom(site.page(untitled, '/'))).name).to.equal('127.0.0.1');
   });
 
-  it('201: answers a repeated key with the same document and fetches once', async () => {
+  it('201: answers a repeated Idempotency-Key with the same document and fetches once', async () => {
     const url = site.page(answerWith(page));
     const headers = { 'Idempotency-Key': 'once' };
     const before = site.requests.length;
@@ -133,18 +133,18 @@ describe('POST /documents/import-from-url', () => {
     expect(site.requests.length - before).to.equal(1);
   });
 
-  it('201: says of a page that is made by scripts alone that it holds no text', async () => {
+  it('201: reports that a page rendered by scripts alone has no text', async () => {
     const shell =
       '<!doctype html><html><head><title>App</title></head><body><div id="root"></div><noscript>Enable JavaScript.</noscript><script src="/a.js"></script></body></html>';
     const { id } = await importFrom(site.page(answerWith(shell)));
     expect((await ingested(id)).last_error).to.include({ code: 'empty_document' });
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await stack.anonymous.post(path, { url: site.page(answerWith(page)) }, 401);
   });
 
-  it('403 and 404: fetches nothing for who may not write to the folder', async () => {
+  it('403 and 404: fetches nothing for a caller who may not write to the folder', async () => {
     const grace = await signUpColleague(stack, ada);
     const url = site.page(answerWith(page));
     const before = site.requests.length;
@@ -153,7 +153,7 @@ describe('POST /documents/import-from-url', () => {
     expect(site.requests.length).to.equal(before);
   });
 
-  it('409: fetches nothing for whom there is no room, and keeps nothing of what is too much', async () => {
+  it('409: fetches nothing when a limit is reached, and keeps nothing of a file above the quota', async () => {
     const grace = await stack.signUp('Grace');
     const { db } = stack.container;
     const used = (sizeBytes: number) => db('documents').where({ orgId: grace.orgId }).update({ sizeBytes });
@@ -169,13 +169,13 @@ describe('POST /documents/import-from-url', () => {
     expect(await db('documents').where({ orgId: grace.orgId })).to.have.length(1);
   });
 
-  it('413: what is larger than a file may be, and leaves nothing of it', async () => {
+  it('413: rejects a file above the size limit and keeps nothing of it', async () => {
     const grace = await stack.signUp('Grace');
     const bomb = site.page(answerWith(gzipSync(Buffer.alloc(2_000_000)), { 'content-encoding': 'gzip' }));
     await leavesNothing(grace, async () => expect(await refusal(bomb, 413, grace)).to.equal('payload_too_large'), 1);
   });
 
-  it('422: where there is nothing, or nothing whole, and leaves nothing of it', async () => {
+  it('422: rejects an empty, incomplete or failed response and keeps nothing of it', async () => {
     const grace = await stack.signUp('Grace');
     const none = [site.page(answerWith('')), site.page((response) => response.writeHead(204).end())];
     const broken = site.page((response) => {
@@ -193,7 +193,7 @@ describe('POST /documents/import-from-url', () => {
     );
   });
 
-  it('422: what is not public, without a word about what is there', async () => {
+  it('422: rejects a non-public address without revealing what is there', async () => {
     const grace = await stack.signUp('Grace');
     const led = site.page(redirectTo('http://169.254.169.254/latest/?token=canary'));
     await leavesNothing(
@@ -215,7 +215,7 @@ describe('POST /documents/import-from-url', () => {
     );
   });
 
-  it('422: no address, one with control characters or beyond every length, unknown fields', async () => {
+  it('422: rejects a malformed URL, control characters, an overlong URL and unknown fields', async () => {
     for (const wrong of [
       { url: 'example' },
       { url: '' },
@@ -230,7 +230,7 @@ describe('POST /documents/import-from-url', () => {
     }
   });
 
-  it('leaves the stores as the database says', async () => {
+  it('leaves the stores consistent with the database', async () => {
     const { db } = stack.container;
     await until('no job is left', async () => (await db('jobs').whereNull('finishedAt').first('id')) === undefined);
     await expectStoresMatch(stack);

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { documentLinksSchema } from '#src/modules/documents/document-links.schema.ts';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { documentLinksSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { makeFolder, rootOf, uploadInto } from '#test/support/folders.ts';
@@ -32,7 +31,7 @@ describe('the folders of a document', () => {
   const addressOf = (folderId: string) => `/documents/${documentId}/links/${folderId}`;
 
   describe('GET /documents/{document_id}/links', () => {
-    it('200: those that the caller may read, with their names', async () => {
+    it('200: lists the folders that the caller may read, with their names', async () => {
       const folder = await makeFolder(ada, shared, 'Loans');
       await link(folder.id);
       const { body } = await grace.get(`/documents/${documentId}/links`, 200);
@@ -40,11 +39,11 @@ describe('the folders of a document', () => {
       expect(await list()).deep.equal([personal, folder.id]);
     });
 
-    it('401: without a token', async () => {
+    it('401: rejects a request without a token', async () => {
       await own.anonymous.get(`/documents/${documentId}/links`, 401);
     });
 
-    it('404: for a document of somebody else', async () => {
+    it('404: rejects a document of another user', async () => {
       const eve = await own.signUp('Eve');
       for (const member of [grace, eve]) await member.get(`/documents/${documentId}/links`, 404);
       await ada.get('/documents/x/links', 404);
@@ -52,7 +51,7 @@ describe('the folders of a document', () => {
   });
 
   describe('POST /documents/{document_id}/links', () => {
-    it('201: it is in both folders, and those read it who read either', async () => {
+    it('201: puts the document into both folders and shows it to the readers of either', async () => {
       const before = fullDocumentSchema.parse((await ada.get(`/documents/${documentId}`, 200)).body);
       expect(await link(shared)).deep.equal([personal, shared]);
       const seen = fullDocumentSchema.parse((await grace.get(`/documents/${documentId}`, 200)).body);
@@ -60,7 +59,7 @@ describe('the folders of a document', () => {
       expect(seen.folder_ids).deep.equal([shared]);
     });
 
-    it('201: a second time changes nothing, with an Idempotency-Key or without', async () => {
+    it('201: changes nothing the second time, with or without an Idempotency-Key', async () => {
       const headers = { 'idempotency-key': crypto.randomUUID() };
       const body = { folder_id: shared };
       const first = await ada.post(`/documents/${documentId}/links`, body, 201, headers);
@@ -68,7 +67,7 @@ describe('the folders of a document', () => {
       expect(await link(shared)).deep.equal([personal, shared]);
     });
 
-    it('201: with promote it leaves the folders that the caller may write to', async () => {
+    it('201: promote removes the document from the folders that the caller may write to', async () => {
       const folder = await makeFolder(ada, personal);
       await link(shared);
       expect(await link(folder.id, { promote: true })).deep.equal([folder.id]);
@@ -76,9 +75,9 @@ describe('the folders of a document', () => {
       expect(await link(folder.id, { promote: true })).deep.equal([folder.id]);
     });
 
-    it('201: with promote it stays in a folder that the caller may only read, or does not see', async () => {
+    it('201: promote keeps the document in a folder that is read-only or hidden for the caller', async () => {
       documentId = await uploadInto(grace, await rootOf(grace, 'personal_root'));
-      // As a team admin would share what its owner has brought.
+      // A team admin shares a document that its owner has put into the team's folder.
       await own.container
         .db('folderLinks')
         .insert({ orgId: ada.orgId, folderId: shared, documentId, createdBy: ada.userId });
@@ -92,11 +91,11 @@ describe('the folders of a document', () => {
       expect(await list()).have.members([shared, personal]);
     });
 
-    it('401: without a token', async () => {
+    it('401: rejects a request without a token', async () => {
       await own.anonymous.post(`/documents/${documentId}/links`, { folder_id: shared }, 401);
     });
 
-    it('403: for who may only read the document, or the folder', async () => {
+    it('403: rejects a caller with read access only to the document or the folder', async () => {
       await link(shared);
       const ofGrace = await rootOf(grace, 'personal_root');
       await grace.post(`/documents/${documentId}/links`, { folder_id: ofGrace }, 403);
@@ -104,7 +103,7 @@ describe('the folders of a document', () => {
       await grace.post(`/documents/${documentId}/links`, { folder_id: shared }, 403);
     });
 
-    it('404: for a document or a folder of others', async () => {
+    it('404: rejects a document or a folder of another user', async () => {
       const eve = await own.signUp('Eve');
       await eve.post(`/documents/${documentId}/links`, { folder_id: await rootOf(eve, 'personal_root') }, 404);
       const strange = [await rootOf(eve, 'org_root'), await rootOf(grace, 'personal_root'), crypto.randomUUID()];
@@ -114,7 +113,7 @@ describe('the folders of a document', () => {
       }
     });
 
-    it('422: without a folder, and for what is not known', async () => {
+    it('422: rejects a missing folder and unknown fields', async () => {
       for (const fields of [
         {},
         { folder_id: 'x' },
@@ -127,14 +126,14 @@ describe('the folders of a document', () => {
   });
 
   describe('DELETE /documents/{document_id}/links/{folder_id}', () => {
-    it('204: it is in the others only, and loses the keys of this one', async () => {
+    it('204: keeps the document in the other folders and removes the access keys of this one', async () => {
       await link(shared);
       await ada.delete(addressOf(shared), 204);
       expect(await list()).deep.equal([personal]);
       await grace.get(`/documents/${documentId}`, 404);
     });
 
-    it('204: for who may write the folder, and not the document', async () => {
+    it('204: allows a caller who may write to the folder but not to the document', async () => {
       const teamId = await createTeam(ada, []);
       await ada.put(`/entity/teams/${teamId}/members/${grace.userId}`, { is_team_admin: true }, 200);
       const teamRoot = await rootOf(grace, 'team_root');
@@ -145,23 +144,23 @@ describe('the folders of a document', () => {
       expect(await list()).deep.equal([personal, shared]);
     });
 
-    it('401: without a token', async () => {
+    it('401: rejects a request without a token', async () => {
       await own.anonymous.delete(addressOf(personal), 401);
     });
 
-    it('403: for who may only read both', async () => {
+    it('403: rejects a caller with read access only to both', async () => {
       await link(shared);
       await grace.delete(addressOf(shared), 403);
     });
 
-    it('404: for a document of others, and a folder that it is not in', async () => {
+    it('404: rejects a document of another user, and a folder that the document is not in', async () => {
       await grace.delete(addressOf(personal), 404);
       for (const folderId of [shared, crypto.randomUUID(), 'x']) {
         expect((await ada.delete(addressOf(folderId), 404)).body).include({ code: 'folder_not_found' });
       }
     });
 
-    it('409: the last one stays', async () => {
+    it('409: keeps the last link', async () => {
       expect((await ada.delete(addressOf(personal), 409)).body).include({ code: 'last_link' });
       await link(shared);
       const answers = await Promise.all([personal, shared].map((id) => ada.raw(addressOf(id), { method: 'DELETE' })));

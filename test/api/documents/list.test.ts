@@ -27,12 +27,12 @@ describe('GET /documents', () => {
     expect(second).to.include({ total: 3, has_more: false });
   });
 
-  it('200: shows one folder', async () => {
+  it('200: lists one folder', async () => {
     const [folderId] = (await list()).items[0]?.folder_ids ?? [];
     expect((await list(`?folder_id=${folderId}`)).total).to.equal(3);
   });
 
-  it('200: shows a colleague what is shared with the organization, and nothing personal', async () => {
+  it('200: shows another member only documents that are shared with the organization', async () => {
     const root = await shared.container.db('folders').where({ orgId: ada.orgId, systemRole: 'org_root' }).first();
     const { body } = await ada.upload('/documents', { name: 'all.txt', content: 'all' }, 201, {
       fields: { target_folder_id: root.id, ingest: 'false' },
@@ -45,16 +45,16 @@ describe('GET /documents', () => {
     expect((await list('', await shared.signUp('Eve'))).total).to.equal(0);
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await shared.anonymous.get('/documents', 401);
   });
 
-  it('404: for a folder of another organization', async () => {
+  it('404: rejects a folder of another organization', async () => {
     const [folderId] = (await list()).items[0]?.folder_ids ?? [];
     await (await shared.signUp('Eve')).get(`/documents?folder_id=${folderId}`, 404);
   });
 
-  it('422: with numbers out of range', async () => {
+  it('422: rejects numbers out of range', async () => {
     for (const query of ['limit=0', 'limit=101', 'limit=x', 'offset=-1', 'folder_id=x', 'page=2']) {
       await ada.get(`/documents?${query}`, 422);
     }

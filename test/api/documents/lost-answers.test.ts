@@ -4,7 +4,7 @@ import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
-describe('a document whose making was never answered', () => {
+describe('a document whose creation succeeded without a response to the client', () => {
   let shared: Stack;
   let ada: Member;
   before(async () => {
@@ -15,14 +15,14 @@ describe('a document whose making was never answered', () => {
   const note = { name: 'Note', content: 'Written once.', source_format: 'text' };
   const file = { name: 'note.txt', content: 'Uploaded once.' };
   const idOf = ({ body }: { body: unknown }) => (body as { id: string }).id;
-  /** As when the process died before the answer was stored. */
+  /** Simulates a crash before the response was stored. */
   const loseAnswer = (key: string) =>
     shared.container
       .db('idempotency_keys')
       .where({ key })
       .update({ responseStatus: null, responseHeaders: null, responseBody: null, leaseExpiresAt: new Date(0) });
 
-  it('is found by the same request with the same Idempotency-Key', async () => {
+  it('is returned for the same request with the same Idempotency-Key', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     for (const make of [
       async () => idOf(await ada.post('/documents/paste', note, 201, headers)),
@@ -38,7 +38,7 @@ describe('a document whose making was never answered', () => {
     expect(await db('blob_claims').where({ orgId: ada.orgId })).deep.equal([]);
   });
 
-  it('keeps no file that it has not any more', async () => {
+  it('does not keep the file of a repeated request after its original was replaced', async () => {
     const { originals, db, blobs } = shared.container;
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const fields = { ingest: 'false' };
@@ -55,7 +55,7 @@ describe('a document whose making was never answered', () => {
     expect(await db('blob_claims').where({ orgId: ada.orgId })).deep.equal([]);
   });
 
-  it('is not what another caller has made under the same key', async () => {
+  it('is not returned to another caller with the same key', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const first = idOf(await ada.post('/documents/paste', note, 201, headers));
     await loseAnswer(headers['idempotency-key']);
@@ -64,7 +64,7 @@ describe('a document whose making was never answered', () => {
     expect(hers).not.equal(first);
   });
 
-  it('is made anew once it was deleted', async () => {
+  it('is created again after its deletion', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const first = idOf(await ada.post('/documents/paste', note, 201, headers));
     await ada.delete(`/documents/${first}`, 204);

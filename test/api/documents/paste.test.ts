@@ -19,7 +19,7 @@ describe('POST /documents/paste', () => {
     ada = await shared.signUp();
   });
 
-  it('201: makes a document of the text, in the format that its author says', async () => {
+  it('201: creates a document of the text in the format that its author states', async () => {
     const { body } = await ada.post('/documents/paste', { ...note, content: '<html><p>Not a page.</p>' }, 201);
     const { id } = fullDocumentSchema.parse(body);
     const ingested = await until('it is embedded', async () => {
@@ -30,16 +30,16 @@ describe('POST /documents/paste', () => {
     expect(ingested.content).to.contain('Not a page.');
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await shared.anonymous.post('/documents/paste', note, 401);
   });
 
-  it('403: into a folder that is only to be read', async () => {
+  it('403: rejects a read-only folder', async () => {
     const grace = await signUpColleague(shared, ada);
     await grace.post('/documents/paste', { ...note, target_folder_id: await rootOf(ada, 'org_root') }, 403);
   });
 
-  it('404: into a folder that is not there, and leaves no file behind', async () => {
+  it('404: rejects an unknown folder and keeps no file', async () => {
     const grace = await shared.signUp('Grace');
     await grace.post('/documents/paste', { ...note, target_folder_id: crypto.randomUUID() }, 404);
     const files = readdir(join(shared.config.dataDir, 'blobs', 'objects', grace.orgId));
@@ -48,7 +48,7 @@ describe('POST /documents/paste', () => {
 
   itHoldsTheLimit('document_limit_reached', async (member) => () => post(member, '/documents/paste', note));
 
-  it('422: blank, of another format, with control characters or unknown fields', async () => {
+  it('422: rejects blank text, another format, control characters and unknown fields', async () => {
     for (const wrong of [
       { content: ' \n' },
       { content: 'a\0b' },

@@ -12,7 +12,7 @@ describe('PATCH /documents/{document_id}', () => {
   let ada: Member;
   before(async () => {
     const limits = { documents: 3, fileSizeBytes: 1_000, storageBytes: 1_500 };
-    // Without workers, so that nothing changes behind the requests.
+    // Without workers, so that only requests change anything.
     stack = await startStack({ TIER_LIMITS: JSON.stringify({ free: limits }) }, { workers: false });
   });
   after(() => stack.close());
@@ -43,7 +43,7 @@ describe('PATCH /documents/{document_id}', () => {
       .parse((await member.get('/folders', 200)).body)
       .find((folder) => folder.system_role === role)?.id ?? '';
 
-  /** As if its newest generation had been made. */
+  /** Simulates a finished ingestion of the newest generation. */
   async function activate(documentId: string): Promise<void> {
     const { db } = stack.container;
     await db('documents')
@@ -52,12 +52,12 @@ describe('PATCH /documents/{document_id}', () => {
     await db('jobs').where({ documentId }).update({ status: 'succeeded', finishedAt: db.fn.now() });
   }
 
-  it('200: renames', async () => {
+  it('200: renames the document', async () => {
     const { id } = await upload();
     expect(await change(id, { name: 'Plan' })).include({ id, name: 'Plan', parse_job_id: null });
   });
 
-  it('200: moves, and those read it and its jobs who read the folder', async () => {
+  it('200: moves the document and gives the readers of the folder access to it and its jobs', async () => {
     const grace = await signUpColleague(stack, ada);
     const { id, parse_job_id } = await upload({});
     await grace.get(`/documents/${id}`, 404);
@@ -70,18 +70,18 @@ describe('PATCH /documents/{document_id}', () => {
     await grace.get(`/jobs/${parse_job_id}`, 404);
   });
 
-  it('200: changed chunking makes chunks and vectors stale until the next ingestion', async () => {
+  it('200: marks chunks and vectors as stale after a change of chunking until the next ingestion', async () => {
     const { id } = await upload({});
     await activate(id);
     expect(await change(id, { name: 'x' })).include({ chunking_stale: false, embedding_stale: false });
     expect(await change(id, { target_tokens: 100 })).include({ chunking_stale: true, embedding_stale: true });
     expect((await rowOf(id)).ragConfig.chunking).deep.equal({ method: 'token', targetTokens: 100, overlapTokens: 15 });
     expect((await rowOf(id)).generation).equal(1);
-    // What it was made of is what it is again.
+    // The document again equals the source of its generation.
     expect(await change(id, { target_tokens: 400 })).include({ chunking_stale: false, embedding_stale: false });
   });
 
-  it('200: ingests again when asked to, and only where that changes anything', async () => {
+  it('200: ingests again on request, and only if that changes anything', async () => {
     const { id } = await upload({});
     await activate(id);
     expect((await change(id, { ingest: true })).parse_job_id).equal(`ingest-${id}-1.parse`);
@@ -89,7 +89,7 @@ describe('PATCH /documents/{document_id}', () => {
     expect(changed.parse_job_id).equal(`ingest-${id}-2.parse`);
   });
 
-  it('200: replaces the original, ingests it, and removes the old one once nobody needs it', async () => {
+  it('200: replaces the original, ingests it, and removes the old one once it is unused', async () => {
     const { id, folder_ids } = await upload();
     const { blobKey } = await rowOf(id);
     const replaced = await replace(id, 'The grey wolf.');
@@ -99,7 +99,7 @@ describe('PATCH /documents/{document_id}', () => {
     expect(await isStored(blobKey)).equal(false);
   });
 
-  it('200: keeps the old original for an ingestion that has yet to read it', async () => {
+  it('200: keeps the old original for a queued ingestion that has not read it yet', async () => {
     const { id } = await upload({});
     const { blobKey } = await rowOf(id);
     const replaced = await replace(id, 'The grey wolf.', { ingest: 'false', name: 'Wolf' });
@@ -107,7 +107,7 @@ describe('PATCH /documents/{document_id}', () => {
     expect(await isStored(blobKey)).equal(true);
   });
 
-  it('200: takes a form without a file', async () => {
+  it('200: accepts a form without a file', async () => {
     const { id } = await upload();
     const form = new FormData();
     form.set('name', 'Plan');
@@ -116,24 +116,24 @@ describe('PATCH /documents/{document_id}', () => {
     expect(fullDocumentSchema.parse(await response.json()).name).equal('Plan');
   });
 
-  it('200: a newer original takes the place of the ingestion that was asked for before', async () => {
+  it('200: opens a new generation for a newer original', async () => {
     const { id } = await upload({});
     expect((await replace(id, 'The grey wolf.')).parse_job_id).equal(`ingest-${id}-2.parse`);
     const made = await stack.container.db('documentGenerations').where({ documentId: id }).orderBy('generation');
     expect(made.map((generation) => generation.fileName)).deep.equal(['fox.md', 'wolf.txt']);
   });
 
-  it('400: malformed JSON', async () => {
+  it('400: rejects malformed JSON', async () => {
     const { id } = await upload();
     const headers = { 'content-type': 'application/json' };
     expect((await ada.raw(`/documents/${id}`, { method: 'PATCH', headers, body: '{' })).status).equal(400);
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await stack.anonymous.patch(`/documents/${crypto.randomUUID()}`, { name: 'x' }, 401);
   });
 
-  it('403: for who may only read the document, or the folder', async () => {
+  it('403: rejects a caller with read access only to the document or the folder', async () => {
     const grace = await signUpColleague(stack, ada);
     const [orgRoot, ownRoot] = [await rootOf(ada, 'org_root'), await rootOf(grace, 'personal_root')];
     const { id } = await upload({ ingest: 'false', target_folder_id: orgRoot });
@@ -143,7 +143,7 @@ describe('PATCH /documents/{document_id}', () => {
     await grace.patch(`/documents/${own.id}`, { target_folder_id: orgRoot }, 403);
   });
 
-  it('404: for a document or a folder of somebody else', async () => {
+  it('404: rejects a document or a folder of another user', async () => {
     const eve = await stack.signUp('Eve');
     const { id } = await upload();
     expect((await eve.patch(`/documents/${id}`, { name: 'x' }, 404)).body).include({ code: 'document_not_found' });
@@ -152,7 +152,7 @@ describe('PATCH /documents/{document_id}', () => {
     expect((await rowOf(id)).name).equal('fox.md');
   });
 
-  it('409: a larger original over the quota, of which nothing stays', async () => {
+  it('409: rejects a replacement above the quota and keeps nothing of it', async () => {
     await upload({ ingest: 'false' }, { ...file, content: 'x'.repeat(900) });
     const { id } = await upload();
     const { blobKey } = await rowOf(id);
@@ -160,12 +160,12 @@ describe('PATCH /documents/{document_id}', () => {
     const { body } = await ada.upload(`/documents/${id}`, large, 409, { method: 'PATCH' });
     expect(body).include({ code: 'storage_quota_exceeded' });
     expect(await rowOf(id)).include({ blobKey });
-    // What is replaced makes room for what replaces it.
+    // The replaced original frees its size for the new one.
     await replace(id, 'x'.repeat(550));
     await replace(id, 'y'.repeat(600));
   });
 
-  it('412: when it changed since it was read', async () => {
+  it('412: rejects a change of a document that was modified since it was read', async () => {
     const { id } = await upload();
     const headers = { 'If-Match': (await ada.get(`/documents/${id}`, 200)).headers.get('etag') ?? '' };
     await ada.patch(`/documents/${id}`, { name: 'first' }, 200, headers);
@@ -173,18 +173,18 @@ describe('PATCH /documents/{document_id}', () => {
     expect((await rowOf(id)).name).equal('first');
   });
 
-  it('413: a file over the size of the tier', async () => {
+  it('413: rejects a file above the size limit of the tier', async () => {
     const { id } = await upload();
     await ada.upload(`/documents/${id}`, { name: 'large.txt', content: 'x'.repeat(1_001) }, 413, { method: 'PATCH' });
   });
 
-  it('415: a body that is neither', async () => {
+  it('415: rejects a body that is neither a form nor JSON', async () => {
     const { id } = await upload();
     const headers = { 'content-type': 'text/plain' };
     expect((await ada.raw(`/documents/${id}`, { method: 'PATCH', headers, body: 'name' })).status).equal(415);
   });
 
-  it('422: wrong or unknown fields, and an overlap that reaches the target', async () => {
+  it('422: rejects invalid and unknown fields, and an overlap that reaches the target', async () => {
     const { id } = await upload();
     for (const fields of [
       { name: '' },

@@ -21,7 +21,7 @@ describe('GET /documents/{document_id}/preview', () => {
   let own: Stack;
   let gotenberg: FakeGotenberg;
   let ada: Member;
-  /** A document that has its preview. */
+  /** Creates a document and waits for its preview. */
   let shown: string;
   before(async () => {
     gotenberg = await startFakeGotenberg({ pages });
@@ -31,7 +31,7 @@ describe('GET /documents/{document_id}/preview', () => {
     await untilJob(ada, previewWorkflowId(shown, 1), 'succeeded');
   });
   after(async () => {
-    // First: the worker waits 20 s for activities under way, and one of them waits for Gotenberg.
+    // Must come first: on shutdown the worker waits 20 s for running activities, and one of them waits for Gotenberg.
     await gotenberg.close();
     await own.close();
   });
@@ -49,7 +49,7 @@ describe('GET /documents/{document_id}/preview', () => {
   const whyNot = async (client: Member, id: string) =>
     Object(await client.get(`/documents/${id}/preview`, 404)).body as { code: string; detail: string };
 
-  it('200: is the PDF, once it is made; the document and its chunks then know their pages', async () => {
+  it('200: returns the PDF once it is rendered; the document and its chunks then have page numbers', async () => {
     const id = shown;
     await untilJob(ada, `${previewWorkflowId(id, 1)}.render`, 'succeeded');
     expect(await show(id)).include({ has_preview_pdf: true, page_count: 2 });
@@ -63,12 +63,12 @@ describe('GET /documents/{document_id}/preview', () => {
     await ada.get(`/documents/${id}/preview`, 304, { 'If-None-Match': headers.get('etag') ?? '' });
   });
 
-  it('206: is the part that was asked for', async () => {
+  it('206: returns the requested range', async () => {
     const { body } = await ada.get(`/documents/${shown}/preview`, 206, { Range: 'bytes=1-3' });
     expect(body).equal('PDF');
   });
 
-  it('403: once a malware scanner has found something in the original', async () => {
+  it('403: rejects the preview of an original in which the malware scanner has found something', async () => {
     const id = await uploadWord(['What is found to be harmful.']);
     const { db } = own.container;
     const { contentSha256: sha256 } = await db('documents').where({ id }).first('contentSha256');
@@ -78,7 +78,7 @@ describe('GET /documents/{document_id}/preview', () => {
     expect((await ada.get(`/documents/${id}/preview`, 403)).body).include({ code: 'malware_found' });
   });
 
-  it('200: by an address that needs no token, until the document is deleted', async () => {
+  it('200: returns the PDF by a URL without a token, until the document is deleted', async () => {
     const id = await uploadWord();
     await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
     const { url } = Object((await ada.get(`/documents/${id}/download-url?preview=true`, 200)).body);
@@ -87,7 +87,7 @@ describe('GET /documents/{document_id}/preview', () => {
     expect((await fetch(url)).status).equal(404);
   });
 
-  it('200: of equal content at once, which is printed once', async () => {
+  it('200: renders equal content once for all its documents', async () => {
     gotenberg.answer({ pages });
     const texts = [...pages, 'Of which there are two.'];
     const first = await uploadWord(texts);
@@ -98,15 +98,15 @@ describe('GET /documents/{document_id}/preview', () => {
     expect(gotenberg.files).length(1);
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await own.anonymous.get(`/documents/${shown}/preview`, 401);
   });
 
-  it('404: for who may not read the document', async () => {
+  it('404: rejects a caller who may not read the document', async () => {
     expect(await whyNot(await own.signUp('Eve'), shown)).include({ code: 'document_not_found' });
   });
 
-  it('404: tells why there is none', async () => {
+  it('404: says why there is no preview', async () => {
     const text = await upload('note.txt', 'A note.');
     expect(await whyNot(ada, text)).include({ code: 'preview_not_found', detail: 'Only office files have previews.' });
 
@@ -130,7 +130,7 @@ describe('GET /documents/{document_id}/preview', () => {
     expect((await bob.get(`/jobs/${previewWorkflowId(id, 1)}`, 404)).body).include({ code: 'job_not_found' });
   });
 
-  it('404: tells what became of this original, whatever the process that answers has', async () => {
+  it('404: reports the outcome for this original, whichever programs the answering process has', async () => {
     gotenberg.answer({ status: 400, text: 'no' });
     const id = await uploadWord(['Something that cannot be printed either.']);
     await untilJob(ada, previewWorkflowId(id, 1), 'failed');
@@ -146,17 +146,17 @@ describe('GET /documents/{document_id}/preview', () => {
     expect((await whyNot(ada, id)).detail).equal('It is made once the document is ingested.');
   });
 
-  it('404: tells why the document could not be ingested, if that is why', async () => {
+  it('404: gives the ingestion error if that is why there is no preview', async () => {
     const id = await upload('half.docx', word(pages).subarray(0, 300));
     const { last_error } = await untilJob(ada, `ingest-${id}-1`, 'failed');
     expect((await whyNot(ada, id)).detail).equal(`The document could not be ingested. ${last_error?.message}`);
   });
 
-  it('416: for a part behind the end', async () => {
+  it('416: rejects a range behind the end', async () => {
     await ada.get(`/documents/${shown}/preview`, 416, { Range: 'bytes=1000000-' });
   });
 
-  it('lets an old presentation be read, slide by slide, where there is a program', async () => {
+  it('reads an old presentation slide by slide if a renderer is available', async () => {
     gotenberg.answer({ pages });
     const slides = new Uint8Array(compoundFile({ 'PowerPoint Document': 'slides' }));
     const id = await upload('talk.ppt', slides);
@@ -175,7 +175,7 @@ describe('GET /documents/{document_id}/preview', () => {
     await bob.get(`/documents/${refused}/file`, 200);
   });
 
-  it('prints no longer what was replaced', async () => {
+  it('stops rendering a replaced original', async () => {
     gotenberg.answer('hang');
     const id = await uploadWord(['What is replaced while it is printed.']);
     await until('it is printed', async () => gotenberg.files.length > 0);
@@ -183,7 +183,7 @@ describe('GET /documents/{document_id}/preview', () => {
     await untilJob(ada, previewWorkflowId(id, 1), 'cancelled');
   });
 
-  it('leaves nothing when its document is replaced or deleted, also while it is made', async () => {
+  it('leaves nothing behind when its document is replaced or deleted, even while it is rendered', async () => {
     gotenberg.answer({ pages });
     const id = await uploadWord(['What will be replaced.']);
     await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');

@@ -32,7 +32,7 @@ describe('a document that was ingested', () => {
   const chunks = async () => chunkListSchema.parse((await ada.get(`/documents/${id}/chunks`, 200)).body).items;
 
   describe('GET /documents/{document_id}', () => {
-    it('200: has its content and the jobs that made it', async () => {
+    it('200: returns the content and the ids of the jobs', async () => {
       const document = fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
       expect(document).to.include({ content: body, char_count: body.length, page_count: 1 });
       expect(document.content_preview).to.equal(body.slice(0, 280));
@@ -40,7 +40,7 @@ describe('a document that was ingested', () => {
       expect(document.embedding_job_id).to.equal(`ingest-${id}-1.embed`);
     });
 
-    it('304: when the client has it already', async () => {
+    it('304: answers a matching ETag without a body', async () => {
       const { headers } = await ada.get(`/documents/${id}`, 200);
       await ada.get(`/documents/${id}`, 304, { 'If-None-Match': headers.get('etag') ?? '' });
     });
@@ -78,7 +78,7 @@ describe('a document that was ingested', () => {
   });
 
   describe('GET /documents/{document_id}/embedding-status', () => {
-    it('200: counts those that are embedded, which are all', async () => {
+    it('200: counts the embedded chunks, all of them after the ingestion', async () => {
       const { length } = await chunks();
       expect(await embeddingStatus()).to.include({ chunks_total: length, chunks_embedded: length });
     });
@@ -92,11 +92,11 @@ describe('a document that was ingested', () => {
     [`/documents/chunks/${chunkId}`, 'chunk_not_found'],
   ];
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     for (const [path = ''] of addresses(id, crypto.randomUUID())) await shared.anonymous.get(path, 401);
   });
 
-  it('404: for a colleague and for another organization, as if it were not there', async () => {
+  it('404: answers another member and another organization as for an unknown document', async () => {
     const [chunk] = await chunks();
     for (const stranger of [await signUpColleague(shared, ada), await shared.signUp('Eve')]) {
       for (const [path = '', code] of addresses(id, chunk?.id ?? '')) {
@@ -105,7 +105,7 @@ describe('a document that was ingested', () => {
     }
   });
 
-  it('404: for an id that is none', async () => {
+  it('404: rejects a malformed id', async () => {
     for (const [path = '', code] of addresses('7', '7')) expect((await ada.get(path, 404)).body).to.include({ code });
   });
 });

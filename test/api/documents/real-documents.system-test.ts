@@ -20,7 +20,7 @@ const files: [file: string, text: string, page: number][] = [
   ['test.xlsx', '| Alpha | Beta | Gamma | Delta |', 1],
 ];
 
-describe('a real document, from its upload to its chunks and its preview', () => {
+describe('a real document, from upload to chunks and preview', () => {
   const program = findLibreOffice();
   let own: Stack;
   let ada: Member;

@@ -32,26 +32,26 @@ describe('GET /documents/recent', () => {
     documentListSchema.parse((await member.get(`/documents/recent${query}`, 200)).body);
   const names = async (query = '', member = ada) => (await recent(query, member)).items.map(({ name }) => name);
 
-  it('200: what the caller may read, the newest change first', async () => {
+  it('200: lists what the caller may read, newest change first', async () => {
     expect(await names()).deep.equal(['changed.txt', 'second.txt', 'private.txt']);
     expect(await names('', grace)).deep.equal(['changed.txt', 'hers.txt', 'second.txt']);
     expect(await names('', await shared.signUp('Eve'))).deep.equal([]);
   });
 
-  it('200: counts all of them, however few it shows', async () => {
+  it('200: counts all documents, whatever the limit', async () => {
     const page = await recent('?limit=2');
     expect(page.items.map(({ name }) => name)).deep.equal(['changed.txt', 'second.txt']);
     expect(page).include({ total: 3, total_pages: 2, has_more: true });
   });
 
-  it('200: only what the caller has made', async () => {
+  it('200: lists only documents that the caller has created', async () => {
     expect(await names('?mine=true', grace)).deep.equal(['hers.txt']);
     expect(await recent('?mine=true', grace)).include({ total: 1, has_more: false });
     expect(await recent('?mine=false', grace)).include({ total: 3 });
     expect(await recent('?mine=true')).include({ total: 3 });
   });
 
-  it('200: without what was deleted', async () => {
+  it('200: omits deleted documents', async () => {
     const id = await upload('gone.txt');
     expect(await recent('?mine=true')).include({ total: 4 });
     await ada.delete(`/documents/${id}`, 204);
@@ -59,11 +59,11 @@ describe('GET /documents/recent', () => {
     expect(await recent('?mine=true')).include({ total: 3 });
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await shared.anonymous.get('/documents/recent', 401);
   });
 
-  it('422: with values out of range', async () => {
+  it('422: rejects values out of range', async () => {
     for (const query of ['limit=0', 'limit=32', 'limit=x', 'mine=perhaps', 'offset=1']) {
       await ada.get(`/documents/recent?${query}`, 422);
     }

@@ -29,7 +29,7 @@ describe('storage that uploads under way reserve', () => {
   });
   afterEach(() => until('nothing is staged', async () => (await staged()).files === 0));
 
-  /** What is on disk of uploads that have not ended. */
+  /** The bytes on disk of unfinished uploads. */
   async function staged(): Promise<{ files: number; bytes: number }> {
     const { blobs } = stack.config;
     if (blobs.store !== 'filesystem') throw new Error('the stack keeps files on the file system');
@@ -39,7 +39,7 @@ describe('storage that uploads under way reserve', () => {
     return { files: names.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
   }
 
-  /** Begins an upload and does not end it. Without `contentLength` it is sent in chunks. */
+  /** Begins an upload and does not finish it. Without `contentLength` the transfer encoding is chunked. */
   function begin({ contentLength, path = '/documents', method = 'POST' }: Record<string, string | number> = {}) {
     const req = request(stack.baseUrl + path, {
       method: String(method),
@@ -80,7 +80,7 @@ describe('storage that uploads under way reserve', () => {
     req.destroy();
   });
 
-  it("refuses a file above the tier's size of a file in the same way with 413", async () => {
+  it("refuses a file above the tier's size limit in the same way with 413", async () => {
     const { req, answer } = begin({ contentLength: formBytes(40 * MB) });
     req.write('x');
     const { status, body } = await answer;
@@ -88,7 +88,7 @@ describe('storage that uploads under way reserve', () => {
     req.destroy();
   });
 
-  it('stops a file without Content-Length where the quota ends', async () => {
+  it('stops a file without Content-Length at the quota', async () => {
     const { req, answer } = begin();
     req.write('x'.repeat(5 * MB));
     const { status, body } = await answer;
@@ -124,7 +124,7 @@ describe('storage that uploads under way reserve', () => {
   it('refuses more files while as many deleted ones as the quota allows are still on disk', async () => {
     for (const n of [1, 2]) {
       const { id } = Object(await (await ada.raw('/documents', { method: 'POST', body: formOf(3 * MB + n) })).json());
-      // No worker takes it away.
+      // No worker runs, so its file stays on disk.
       await ada.delete(`/documents/${id}`, 204);
     }
     expect(await upload(2 * MB)).deep.equal({ status: 429, retryAfter: '5', code: 'rate_limited' });

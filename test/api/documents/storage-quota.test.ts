@@ -6,7 +6,7 @@ const AT_ONCE = 16;
 const FITTING = 5;
 const FILE_BYTES = 300;
 
-describe('the storage quota, at its edge', () => {
+describe('the storage quota at its boundary', () => {
   let stack: Stack;
   before(async () => {
     const storageBytes = FITTING * FILE_BYTES + 10;
@@ -14,7 +14,7 @@ describe('the storage quota, at its edge', () => {
   });
   after(() => stack.close());
 
-  /** Of files with these contents that are sent at once: how many rows and objects there are then. */
+  /** Uploads files with these contents concurrently. @returns how many rows and objects there are then */
   async function stored(contents: readonly string[]): Promise<{ rows: number; objects: number }> {
     const ada = await stack.signUp();
     const upload = (content: string) => {
@@ -26,7 +26,7 @@ describe('the storage quota, at its edge', () => {
     const refused = replies.filter(({ status }) => status !== 201);
     expect(refused).length(AT_ONCE - FITTING);
     for (const reply of refused) {
-      // Until the others have ended it is not known whether there is room.
+      // Whether there is room is only known once the other uploads have ended.
       expect(problemSchema.parse(await reply.json()).code).oneOf(['storage_quota_exceeded', 'rate_limited']);
     }
     const late = await upload('y'.repeat(FILE_BYTES));
@@ -38,12 +38,12 @@ describe('the storage quota, at its edge', () => {
     return { rows: rows.length, objects: all.filter(({ key }) => key.startsWith(ada.orgId)).length };
   }
 
-  it('is exact for files that come at once, and nothing of the refused ones is left', async () => {
+  it('is exact for concurrent uploads, and rejected files leave nothing behind', async () => {
     const contents = Array.from({ length: AT_ONCE }, (_, index) => `${index}`.padEnd(FILE_BYTES, '.'));
     expect(await stored(contents)).deep.equal({ rows: FITTING, objects: FITTING });
   });
 
-  it('counts each document of the same content, and a refused one takes nothing away from the others', async () => {
+  it('counts every document of the same content, and a rejected one does not affect the others', async () => {
     const contents = Array.from({ length: AT_ONCE }, () => 'x'.repeat(FILE_BYTES));
     expect(await stored(contents)).deep.equal({ rows: FITTING, objects: 1 });
   });

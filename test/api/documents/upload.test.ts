@@ -45,7 +45,7 @@ describe('POST /documents', () => {
     expect(job).to.include({ kind: 'ingest', orgId: ada.orgId, createdBy: ada.userId });
   });
 
-  it('201: takes the name, the folder and the chunking of the form', async () => {
+  it('201: takes name, folder and chunking from the form', async () => {
     const folderId = await rootOf(ada, 'org_root');
     const document = await upload({ name: 'Plan', target_folder_id: folderId, target_tokens: '100' });
     expect(document.name).to.equal('Plan');
@@ -55,13 +55,13 @@ describe('POST /documents', () => {
     expect(row.acl).to.have.members([`user:${ada.userId}`, `org:${ada.orgId}`]);
   });
 
-  it('201: only stores the file when ingestion is not wanted', async () => {
+  it('201: only stores the file when ingest is false', async () => {
     const document = await upload({ ingest: 'false' });
     expect(document.parse_job_id).to.equal(null);
     expect(await stack.container.db('jobs').where({ documentId: document.id })).to.have.length(0);
   });
 
-  it('201: answers a repeated key with the same document and keeps one file', async () => {
+  it('201: answers a repeated Idempotency-Key with the same document and keeps one file', async () => {
     const headers = { 'Idempotency-Key': 'first' };
     const [one, two] = [
       await ada.upload('/documents', file, 201, { headers }),
@@ -71,25 +71,25 @@ describe('POST /documents', () => {
     expect(await storedFiles()).to.have.length(1);
   });
 
-  it('401: without a token', async () => {
+  it('401: rejects a request without a token', async () => {
     await stack.anonymous.upload('/documents', file, 401);
   });
 
-  it('403: into a folder that the caller may only read', async () => {
+  it('403: rejects a folder that is read-only for the caller', async () => {
     const grace = await signUpColleague(stack, ada);
     const fields = { target_folder_id: await rootOf(ada, 'org_root') };
     const { body } = await grace.upload('/documents', file, 403, { fields });
     expect(body).to.include({ code: 'forbidden' });
   });
 
-  it('404: into a folder of somebody else, and leaves no file behind', async () => {
+  it('404: rejects a folder of another user and keeps no file', async () => {
     const fields = { target_folder_id: await rootOf(await stack.signUp('Grace'), 'personal_root') };
     const { body } = await ada.upload('/documents', file, 404, { fields });
     expect(body).to.include({ code: 'folder_not_found' });
     expect(await storedFiles()).to.deep.equal([]);
   });
 
-  it('409: over the number of documents, also when they come at once', async () => {
+  it('409: rejects documents above the limit, also when uploads are concurrent', async () => {
     const tries = await Promise.all(
       Array.from({ length: 6 }, async (_, index) => {
         const form = new FormData();
@@ -102,7 +102,7 @@ describe('POST /documents', () => {
     expect(await storedFiles()).to.have.length(3);
   });
 
-  it('201: what is deleted makes room, before its deletion is done', async () => {
+  it('201: accepts a document in place of a deleted one before the deletion workflow is done', async () => {
     const large = { name: 'large.txt', content: 'x'.repeat(1_000) };
     await upload({}, { ...file, ...large });
     const { id } = await upload({}, { ...file, ...large });
@@ -111,24 +111,24 @@ describe('POST /documents', () => {
     await ada.upload('/documents', large, 201);
   });
 
-  it('409: over the storage quota', async () => {
+  it('409: rejects a file above the storage quota', async () => {
     const large = { name: 'large.txt', content: 'x'.repeat(1_000) };
     await ada.upload('/documents', large, 201);
     await ada.upload('/documents', large, 201);
     expect((await ada.upload('/documents', large, 409)).body).to.include({ code: 'storage_quota_exceeded' });
   });
 
-  it('413: a file over the size of the tier, and leaves nothing of it', async () => {
+  it('413: rejects a file above the size limit of the tier and keeps nothing of it', async () => {
     const { body } = await ada.upload('/documents', { name: 'large.txt', content: 'x'.repeat(1_001) }, 413);
     expect(body).to.include({ code: 'payload_too_large' });
     expect(await storedFiles()).to.deep.equal([]);
   });
 
-  it('415: a body that is no form', async () => {
+  it('415: rejects a body that is not a form', async () => {
     await ada.post('/documents', { name: 'x' }, 415);
   });
 
-  it('422: without a file, and with wrong or unknown fields', async () => {
+  it('422: rejects a missing file, and invalid and unknown fields', async () => {
     const form = new FormData();
     form.set('name', 'x');
     expect((await ada.raw('/documents', { method: 'POST', body: form })).status).to.equal(422);
@@ -143,7 +143,7 @@ describe('POST /documents', () => {
     expect(await storedFiles()).to.deep.equal([]);
   });
 
-  it('422: an overlap that reaches the target', async () => {
+  it('422: rejects an overlap that reaches the target', async () => {
     const fields = { target_tokens: '50', overlap_tokens: '50' };
     const { body } = await ada.upload('/documents', file, 422, { fields });
     expect(body).to.nested.include({ 'errors[0].path': 'overlap_tokens' });

@@ -8,46 +8,48 @@ import type { FullDocument } from './documents.model.ts';
 import type { DocumentsService } from './documents.service.ts';
 import type { UploadsService } from './uploads.service.ts';
 
-/** What is read best comes first; servers that have one form only ignore it. */
+/** Preferred formats first. */
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,application/pdf;q=0.9,text/plain;q=0.8,*/*;q=0.5';
-/** A large file may come over a slow line; it takes the place of an upload meanwhile. */
-const LONGEST_MS = 5 * 60_000;
-/** The title of a page stands in its head. */
-const headBytes = 64 * 1024;
+/** Enough for a large file over a slow connection. */
+const FETCH_TIMEOUT_MS = 5 * 60_000;
+/** Enough to find the title of a page. */
+const HEAD_BYTES = 64 * 1024;
 
-export type WebImportInput = {
-  /** A request that is repeated has it again. */
+export type WebImportService = ReturnType<typeof createWebImportService>;
+
+type WebImportInput = {
+  /** From the Idempotency-Key: a repeated request has the same id. */
   id: string;
   url: string;
-  /** The server's, the page's or the address's when undefined. */
+  /** When undefined: the file name that the server sends, the page's title, or a part of the URL. */
   name: string | undefined;
   /** The caller's personal root when undefined. */
   targetFolderId: string | undefined;
 };
 
-/** Makes documents of what is on the web. */
-export function createDocumentWebImport(deps: {
+/** Fetches pages and files of the public web and makes documents of them. */
+export function createWebImportService(deps: {
   web: WebFetcher;
   documents: Pick<DocumentsService, 'find' | 'requireRoom' | 'upload'>;
   uploads: UploadsService;
   limits: Pick<TierLimitsService, 'of'>;
-  /** The title of a page, by its first bytes. */
+  /** Finds the title of a page in its first bytes. */
   pageTitle: (head: Buffer, mediaType: string) => string | null;
 }) {
   const { web, documents, uploads, limits, pageTitle } = deps;
 
   return {
     /**
-     * Who may not have the document makes nobody fetch it. Throws what `upload` does, `url_not_allowed`,
-     * `url_unreachable`, `payload_too_large`, and `empty_document` where nothing is at the address.
+     * Checks access and limits before it fetches. Throws as `DocumentsService.upload`, and `url_not_allowed`,
+     * `url_unreachable`, `payload_too_large`, and `empty_document` if the response body is empty.
      */
     async importFromUrl(actor: RequestActor, input: WebImportInput): Promise<FullDocument> {
-      // The page may be another one by now, or gone.
-      const made = await documents.find(actor, input.id);
-      if (made !== undefined) return made;
+      // A repeated request must not fetch again: the page may have changed or be gone.
+      const existing = await documents.find(actor, input.id);
+      if (existing !== undefined) return existing;
       await documents.requireRoom(actor, input.targetFolderId);
       const { fileSizeBytes } = await limits.of(actor.orgId);
-      const source = await web.fetch(input.url, { accept, limitBytes: fileSizeBytes, timeoutMs: LONGEST_MS });
+      const source = await web.fetch(input.url, { accept, limitBytes: fileSizeBytes, timeoutMs: FETCH_TIMEOUT_MS });
       const { finalUrl, mediaType, fileName, content } = source;
       const head: Buffer[] = [];
       const names = (title: string | null) => webDocumentNames({ finalUrl, mediaType, fileName, title });
@@ -59,7 +61,8 @@ export function createDocumentWebImport(deps: {
         })
         .finally(() => content.destroy());
       try {
-        if (file.sizeBytes === 0) throw appError('empty_document', { detail: 'Nothing is at this address.' });
+        if (file.sizeBytes === 0)
+          throw appError('empty_document', { detail: 'The server sent an empty file for this URL.' });
         return await documents.upload(actor, {
           file,
           id: input.id,
@@ -77,14 +80,12 @@ export function createDocumentWebImport(deps: {
   };
 }
 
-/** Passes everything on. */
+/** Passes everything on and copies the first bytes to `head`. */
 async function* keepingHead(content: Readable, head: Buffer[]): AsyncGenerator<Buffer> {
-  let kept = 0;
+  let headLength = 0;
   for await (const piece of content as AsyncIterable<Buffer>) {
-    if (kept < headBytes) head.push(piece.subarray(0, headBytes - kept));
-    kept += piece.length;
+    if (headLength < HEAD_BYTES) head.push(piece.subarray(0, HEAD_BYTES - headLength));
+    headLength += piece.length;
     yield piece;
   }
 }
-
-export type DocumentWebImport = ReturnType<typeof createDocumentWebImport>;
