@@ -2,8 +2,8 @@ import type {
   EraseRowsInput,
   EraseSliceInput,
   EraseSliceResult,
-  ForgetLeaverInput,
-  Legacy,
+  ErasureSubject,
+  FinishErasureInput,
   RecordErasureFailureInput,
   RecordErasureInput,
 } from '#src/contracts/erasure.ts';
@@ -12,10 +12,10 @@ import { heartbeating } from './heartbeating.ts';
 
 export type ErasureActivities = ReturnType<typeof createErasureActivities>;
 
-/** The steps of `eraseContent`. Each may run twice, also at the same time, with the same result. */
+/** Activities of `eraseContent`. All are idempotent and safe to run concurrently. */
 export function createErasureActivities({ erasure }: { erasure: ErasureService }) {
   return {
-    stopWork: (input: Legacy): Promise<void> => heartbeating(({ signal }) => erasure.stopWork(input, signal)),
+    stopWork: (input: ErasureSubject): Promise<void> => heartbeating(({ signal }) => erasure.stopWork(input, signal)),
 
     eraseDocuments: (input: EraseSliceInput): Promise<EraseSliceResult> =>
       heartbeating(({ signal }) => erasure.eraseDocuments(input, signal)),
@@ -23,14 +23,15 @@ export function createErasureActivities({ erasure }: { erasure: ErasureService }
     eraseRows: (input: EraseRowsInput): Promise<EraseSliceResult> =>
       heartbeating(({ signal }) => erasure.eraseRows(input, signal)),
 
-    forgetLeaver: (input: ForgetLeaverInput): Promise<{ isMore: boolean }> => heartbeating(() => erasure.forget(input)),
+    forgetLeaver: (input: FinishErasureInput): Promise<{ isMore: boolean }> =>
+      heartbeating(() => erasure.forget(input)),
 
     recordErasure: (input: RecordErasureInput): Promise<void> => heartbeating(() => erasure.recordErasure(input)),
 
     recordParkedErasure: (input: RecordErasureFailureInput): Promise<void> =>
       heartbeating(() => erasure.recordParked(input)),
 
-    recordResumedErasure: (input: Legacy): Promise<void> => heartbeating(() => erasure.recordResumed(input)),
+    recordResumedErasure: (input: ErasureSubject): Promise<void> => heartbeating(() => erasure.recordResumed(input)),
 
     recordErasureFailure: (input: RecordErasureFailureInput): Promise<void> =>
       heartbeating(() => erasure.recordFailure(input)),

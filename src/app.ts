@@ -18,6 +18,7 @@ import { createOpenApi } from './http/server/openapi.ts';
 import { createDocsPage, createMetricsPage } from './http/server/pages.ts';
 import { createRequestLog, createRequestTelemetry } from './http/server/request-log.ts';
 import { healthRoutes, openApiRoutes, referenceRoutes } from './http/server/service.routes.ts';
+import { accountDeletionRoutes } from './modules/account-deletion/account-deletion.routes.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
@@ -39,7 +40,6 @@ import { exportsRoutes } from './modules/exports/exports.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { importsRoutes } from './modules/imports/imports.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
-import { leavingRoutes } from './modules/leaving/leaving.routes.ts';
 import { logsRoutes } from './modules/logs/logs.routes.ts';
 import { membersRoutes } from './modules/members/members.routes.ts';
 import { usersRoutes } from './modules/members/users.routes.ts';
@@ -87,7 +87,7 @@ export function createApp(container: Container): App {
     ...organizationRoutes(container.organizations),
     ...membersRoutes(container.members),
     ...usersRoutes(container.users),
-    ...leavingRoutes(container.leaving),
+    ...accountDeletionRoutes(container.accountDeletion),
     ...exportsRoutes(container.exports, cursors),
     ...teamsRoutes(container.teams, container.teamMembers),
     ...modelsRoutes(container.models),

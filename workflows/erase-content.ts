@@ -25,7 +25,7 @@ import { parking } from './parking.ts';
 import { bulk, quick, record, turn } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// A run that is stopped may be in a parser, which ends within its own minute.
+// A stopped run may be inside a parser, which ends within a minute.
 const { stopWork } = proxyActivities<ErasureActivities>(bulk);
 const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(turn);
 const { forgetLeaver } = proxyActivities<ErasureActivities>(quick);
@@ -34,12 +34,12 @@ const { recordErasure, recordParkedErasure, recordResumedErasure, recordErasureF
 
 const stageQuery = defineQuery<ErasureProgress>(stageQueryName);
 
-/** The state that goes along is small, and nobody scrolls through thousands of events. */
+/** Continues as new after this many events, so that a history stays readable. */
 const eventsPerRun = 300;
 
 /**
- * Stops what works for somebody who has left, and, once it is time, erases what nobody else may read: all of it, where
- * it is an organization. What was decided is not given up: it cannot be cancelled.
+ * Stops the workflows of a deleted user or organization, waits until the due day and erases the data that no other user
+ * can read. Cannot be cancelled.
  */
 export async function eraseContent(input: EraseContentInput): Promise<EraseContentResult> {
   const of = { orgId: input.orgId, userId: input.userId };
@@ -62,7 +62,7 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
   async function untilDue(): Promise<void> {
     const waitMs = Date.parse(input.dueAt) - Date.now();
     if (waitMs <= 0) return;
-    enter('wait', `Waits until ${input.dueAt}, and erases then what ${whose} has left behind.`);
+    enter('wait', `Waiting until ${input.dueAt}. Then the data of ${whose} is erased.`);
     await sleep(waitMs);
   }
 
@@ -71,7 +71,7 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
     slice: (input: EraseSliceInput) => Promise<EraseSliceResult>,
   ): Promise<void> {
     for (let isMore = true; isMore; ) {
-      enter(stage, `Erasing the ${stage} of ${whose}; ${progress.erased} items are erased so far.`);
+      enter(stage, `Erasing the ${stage} of ${whose}; ${progress.erased} items erased so far.`);
       const result = await orPark(() => slice({ ...of, erased: progress.erased }));
       progress.erased += result.erased;
       byKind[stage] = (byKind[stage] ?? 0) + result.erased;
@@ -86,14 +86,14 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
   await CancellationScope.nonCancellable(async () => {
     try {
       if (input.progress === undefined) {
-        enter('stop', `Stopping what works for ${whose} only.`);
+        enter('stop', `Stopping the workflows of ${whose}.`);
         await orPark(() => stopWork(of));
         await untilDue();
       }
       for (let isMore = true; isMore; ) {
         await erase('documents', eraseDocuments);
         for (const what of erasedRows) await erase(what, (slice) => eraseRows({ ...slice, what }));
-        enter('forget', `Forgetting who ${whose} was; ${progress.erased} items are erased.`);
+        enter('forget', `Erasing the name of ${whose}; ${progress.erased} items erased.`);
         ({ isMore } = await orPark(() => forgetLeaver({ ...of, byKind })));
       }
       await condition(allHandlersFinished);
@@ -106,6 +106,6 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
     }
   });
   progress.stage = 'done';
-  showStage('done', `Done: ${progress.erased} items are erased, and nothing that was of ${whose} alone is left.`);
+  showStage('done', `Done: ${progress.erased} items of ${whose} erased.`);
   return { erased: progress.erased, byKind };
 }

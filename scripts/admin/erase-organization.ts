@@ -25,27 +25,28 @@ export const eraseOrganization: Command = {
     const { now: isNow = false, yes: isSure = false, status: isQuestion = false } = read.values;
     if (isQuestion && (isNow || isSure)) return { wrong: '--status stands alone' };
     const orgId = given.toLowerCase();
-    if (isQuestion) return async ({ leaving, audit }, { print }) => tellStatus({ leaving, audit }, orgId, print);
-    return async ({ leaving, audit }, { print }) => {
-      const { organization } = await leaving.erasureOf(orgId);
-      if (organization.name === '') return tellStatus({ leaving, audit }, orgId, print);
+    if (isQuestion)
+      return async ({ accountDeletion, audit }, { print }) => tellStatus({ accountDeletion, audit }, orgId, print);
+    return async ({ accountDeletion, audit }, { print }) => {
+      const { organization } = await accountDeletion.erasureOf(orgId);
+      if (organization.name === '') return tellStatus({ accountDeletion, audit }, orgId, print);
       const question = `This erases "${organization.name}" with all that its members have. Its id once more: `;
       if (!isSure && (await askLine(question, { isSecret: false })).trim().toLowerCase() !== orgId) {
         throw new StartFailure('That is not the id: nothing was done.');
       }
-      await leaving.eraseOrganization(thisOperator(), orgId, { isNow });
-      return tellStatus({ leaving, audit }, orgId, print);
+      await accountDeletion.eraseOrganization(thisOperator(), orgId, { isNow });
+      return tellStatus({ accountDeletion, audit }, orgId, print);
     };
   },
 };
 
 /** @returns whether it is erased, or will be */
 async function tellStatus(
-  { leaving, audit }: Pick<Container, 'leaving' | 'audit'>,
+  { accountDeletion, audit }: Pick<Container, 'accountDeletion' | 'audit'>,
   orgId: string,
   print: (line: string) => void,
 ): Promise<boolean> {
-  const { organization, job } = await leaving.erasureOf(orgId);
+  const { organization, job } = await accountDeletion.erasureOf(orgId);
   if (organization.deletedAt === null) {
     print(`"${organization.name}" is not deleted.`);
     return false;

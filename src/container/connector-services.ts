@@ -2,6 +2,7 @@ import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
 import { createFairQueue } from '../adapters/fair-queue.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-stores.ts';
+import { createAccountDeletionService } from '../modules/account-deletion/account-deletion.service.ts';
 import { createConnectionConsentsService } from '../modules/connectors/connection-consents.service.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
@@ -21,7 +22,6 @@ import { createImportStepsService } from '../modules/imports/import-steps.servic
 import { createImportsService } from '../modules/imports/imports.service.ts';
 import { createRemoteListing } from '../modules/imports/remote-listing.ts';
 import { createSyncsService } from '../modules/imports/syncs.service.ts';
-import { createLeavingService } from '../modules/leaving/leaving.service.ts';
 import { createSyncSchedules } from '../temporal/sync-schedules.ts';
 import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';
@@ -99,7 +99,7 @@ export function createConnectorServices(
     }),
     syncs: createSyncsService(importing),
     erasure,
-    leaving: createLeavingService({
+    accountDeletion: createAccountDeletionService({
       db,
       passwords,
       members,

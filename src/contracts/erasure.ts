@@ -23,10 +23,10 @@ export const erasedRows = ['chats', 'drafts', 'agents', 'folders', 'traces'] as 
 export type ErasedRows = (typeof erasedRows)[number];
 
 /** Private data of a deleted user; all data of an organization if `userId` is null. */
-export type Legacy = { orgId: string; userId: string | null };
+export type ErasureSubject = { orgId: string; userId: string | null };
 
 /** The argument of `eraseContent`. `dueAt` is ISO 8601; `progress` is set when a run continues as new. */
-export type EraseContentInput = Legacy & { dueAt: string; progress?: ErasureProgress };
+export type EraseContentInput = ErasureSubject & { dueAt: string; progress?: ErasureProgress };
 
 /** Numbers of erased items by kind. */
 export type ErasedByKind = { [what in 'documents' | ErasedRows]?: number };
@@ -36,13 +36,13 @@ export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased:
 
 export type EraseContentResult = { erased: number; byKind: ErasedByKind };
 
-export type ForgetLeaverInput = Legacy & { byKind?: ErasedByKind };
+export type FinishErasureInput = ErasureSubject & { byKind?: ErasedByKind };
 
 /** `erased` is the number before this slice. */
-export type EraseSliceInput = Legacy & { erased: number };
+export type EraseSliceInput = ErasureSubject & { erased: number };
 export type EraseSliceResult = { erased: number; isMore: boolean };
 export type EraseRowsInput = EraseSliceInput & { what: ErasedRows };
 
-export type RecordErasureInput = Legacy & AttemptOfJob;
+export type RecordErasureInput = ErasureSubject & AttemptOfJob;
 /** `error.code` is a code of the error catalogue. */
 export type RecordErasureFailureInput = RecordErasureInput & { error: { code: string; message: string } };

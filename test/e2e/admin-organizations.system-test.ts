@@ -11,7 +11,7 @@ import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
 import { gifOfFrames } from '#test/support/poison/images.ts';
-import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
+import { membersAndRemains, remainsOfOrganization } from '#test/support/remaining-content.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeConnection } from '#test/support/stored-connection.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';

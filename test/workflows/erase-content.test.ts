@@ -24,8 +24,8 @@ describe('eraseContent', () => {
   const erase = (activities: ErasureActivities, dueAt = dueNow) =>
     worker.start('eraseContent', activities, {
       args: [{ orgId: 'org', userId: 'user', dueAt }],
-      staticSummary: 'Erase what a user has left behind',
-      memo: { attempt: 1, startId: 'start', summary: 'Erase what a user has left behind' },
+      staticSummary: 'Erase the data of a deleted user',
+      memo: { attempt: 1, startId: 'start', summary: 'Erase the data of a deleted user' },
       typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'erase' }),
     });
 
@@ -57,7 +57,7 @@ describe('eraseContent', () => {
     const isTimer = (event: HistoryEvent) => event.timerStartedEventAttributes;
     await untilHistory(run, (events) => events.some(isTimer));
     expect(await attributeOf(run, 'Stage')).equal('wait');
-    expect(await detailsOf(run)).include(`Waits until ${dueAt}`);
+    expect(await detailsOf(run)).include(`Waiting until ${dueAt}`);
     await run.cancel();
     const events = await untilHistory(run, (all) => {
       const cancellation = all.findIndex((event) => event.workflowExecutionCancelRequestedEventAttributes);
@@ -82,7 +82,7 @@ describe('eraseContent', () => {
     const latest = await worker.client.workflow.getHandle(run.workflowId).describe();
     expect(latest.runId).not.equal(run.firstExecutionRunId);
     expect(await detailsOf(worker.client.workflow.getHandle(run.workflowId))).match(
-      /^Erase what a user has left behind\n\nDone/,
+      /^Erase the data of a deleted user\n\nDone/,
     );
   });
 

@@ -16,12 +16,12 @@ export function createDeletionRepository(db: Knex) {
   });
 
   return {
-    /** A part of them. @returns of each the hash of its text; null when nothing is left */
+    /** Deletes a batch. @returns the hashes of the texts; null if nothing was left */
     deleteChunks(of: DeleteDocumentInput): Promise<Buffer[] | null> {
       return db.transaction((trx) => deleteIndexedChunks(trx, allGenerationsOf(of)));
     },
 
-    /** The originals of the document and of its generations. */
+    /** Blob keys of the originals of the document and its generations. */
     async listBlobKeys(of: DeleteDocumentInput): Promise<string[]> {
       const found = await rows(
         db,
@@ -34,7 +34,7 @@ export function createDeletionRepository(db: Knex) {
       return found.map(({ blobKey }) => blobKey);
     },
 
-    /** Generations, and the conversions of their contents that no other document has. */
+    /** Deletes the generations, and conversions that no other document uses. */
     async deleteGenerations(of: DeleteDocumentInput): Promise<void> {
       await deleteGenerationsWith(db, allGenerationsOf(of), (trx) =>
         trx.raw(
@@ -57,7 +57,7 @@ export function createDeletionRepository(db: Knex) {
       );
     },
 
-    /** With its links, and with whatever a step that was cut off has written meanwhile. */
+    /** Cascades to links and to rows that a late activity wrote in the meantime. */
     async deleteDocument(of: DeleteDocumentInput): Promise<void> {
       await DocumentModel.table(db).where({ orgId: of.orgId, id: of.documentId }).whereNotNull('deletedAt').delete();
     },

@@ -9,17 +9,17 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createDeletionRepository } from './deletion.repository.ts';
 
-/** A run that stops ends within seconds; nobody waits for the answer. */
+/** A cancelled run ends within seconds, and no client waits for it. */
 const POLL_INTERVAL_MS = 200;
 
-/** Whose wish a deletion is, and who may see that it goes. */
+/** `acl` are the keys that can see the job. */
 export type DeletionRequest = { createdBy: string; acl: readonly string[]; requestId: string | null };
 
 export type DeletionService = ReturnType<typeof createDeletionService>;
 
 /**
- * The work of `deleteDocument`, one method a step. The document's row says since its request that it is deleted: nobody
- * reads it, and no step of an ingestion writes for it any more. The row goes last, so that every step can be repeated.
+ * The steps of `deleteDocument`. The document's row has been marked as deleted by the request, so it cannot be read and
+ * ingestions do not write to it. The row is deleted last, so that every step can be repeated.
  */
 export function createDeletionService(deps: {
   db: Knex;
@@ -46,14 +46,14 @@ export function createDeletionService(deps: {
   };
 
   return {
-    /** For a document whose row says that it is deleted. @returns the job to dispatch after the commit */
+    /** For a document that is marked as deleted. @returns the job to dispatch after the commit */
     async enqueue(trx: Knex, of: DeleteDocumentInput, request: DeletionRequest): Promise<string> {
       const job = toJob(of, request, false);
       await jobs.enqueue(trx, job);
       return job.id;
     },
 
-    /** The same for many, which come after what somebody waits for. The sweeper starts them. */
+    /** For many documents, with lower priority. The sweeper starts the jobs. */
     async enqueueAll(
       trx: Knex,
       documents: readonly (DeleteDocumentInput & { acl: readonly string[] })[],
@@ -63,7 +63,7 @@ export function createDeletionService(deps: {
       await jobs.enqueueAll(trx, all);
     },
 
-    /** Asks every run that works on the document to stop, and waits until it has. */
+    /** Cancels the runs of the document and waits until they end. */
     async stopIngestion(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
       const openRuns = async () => {
@@ -78,7 +78,7 @@ export function createDeletionService(deps: {
           await delay(POLL_INTERVAL_MS, undefined, { signal });
         }
       }
-      // One that was never started, or was ended by force, has not said so itself.
+      // Jobs that never started, or whose run was terminated, do not record their own end.
       for (const workflowId of await openRuns()) await jobs.advance(workflowId, { status: 'cancelled' });
     },
 
@@ -87,19 +87,19 @@ export function createDeletionService(deps: {
       await deleteVectors(of);
     },
 
-    /** A part at a time, each followed by the cached embeddings that only it needed. */
+    /** In batches, each followed by the cached embeddings that no other chunk uses. */
     async deleteChunks(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
       await enter(of, 'chunks');
       for (;;) {
         signal.throwIfAborted();
         const hashes = await repository.deleteChunks(of);
         if (hashes === null) return;
-        // By itself, for whoever counts words of the organization waits for a part. What is left here is swept.
+        // Not in the same transaction, which would hold locks of the term statistics. The sweeper deletes what is missed.
         await embeddings.forgetUnused(db, of.orgId, hashes);
       }
     },
 
-    /** The stored files, and what they were converted to. */
+    /** Deletes the stored files and their conversions. */
     async deleteOriginal(of: DeleteDocumentInput): Promise<void> {
       await enter(of, 'original');
       for (const blobKey of await repository.listBlobKeys(of)) await originals.release({ orgId: of.orgId, blobKey });
@@ -109,7 +109,7 @@ export function createDeletionService(deps: {
     async forgetDocument(of: DeleteDocumentInput): Promise<void> {
       await enter(of, 'forget');
       await repository.deleteDocument(of);
-      // A worker that was cut off from the engine may have stored a last batch without being told that it was over.
+      // A worker that lost its connection to Temporal may have stored a last batch.
       await deleteVectors(of);
     },
 

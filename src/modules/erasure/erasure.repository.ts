@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 import { boolean, type Row, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
-import { isLeftBehind } from '#src/adapters/postgres/left-behind.ts';
+import { isOrphaned } from '#src/adapters/postgres/orphaned-rows.ts';
 import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { ErasedRows, Legacy } from '#src/contracts/erasure.ts';
+import type { ErasedRows, ErasureSubject } from '#src/contracts/erasure.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
@@ -12,60 +12,60 @@ import { FolderModel } from '#src/modules/folders/folders.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 
-/** Rows of one statement, each with what hangs on it: well below the time that it may take. */
+/** Rows per statement that delete dependent rows too. */
 const ROWS_AT_ONCE = 200;
-/** The same of small rows without anything else. */
+/** Rows per statement without dependent rows. */
 const SMALL_ROWS_AT_ONCE = 5_000;
 
-const leftDocument = pick(DocumentModel, 'id', 'createdBy');
-const deletion = shape({ ...leftDocument.columns, isStopped: boolean() });
+const erasableDocument = pick(DocumentModel, 'id', 'createdBy');
+const deletion = shape({ ...erasableDocument.columns, isStopped: boolean() });
 const rest = shape({ isLeft: boolean() });
 const late = shape({ orgId: uuid(), userId: uuid(), dueAt: timestamp() });
 
-export type LeftDocument = Row<typeof leftDocument>;
+export type ErasableDocument = Row<typeof erasableDocument>;
 
-/** A condition on rows `t`. A document may come to be somebody else's, a folder goes with its tree; all else is its creator's. */
-function isHis(table: string, userId: string): string {
+/** SQL condition on rows `t`: by ACL for documents, by the owner of the tree for folders, otherwise by creator. */
+function belongsTo(table: string, userId: string): string {
   if (table === 'documents') return `t.acl @> array['user:' || ${userId}]`;
   return table === 'folders' ? `t.owner_id = ${userId}` : `t.created_by = ${userId}`;
 }
 
-/** Tables whose rows have keys, and that are asked once more at the end: a request may have been under way. */
+/** Tables that are checked again at the end, because a request in progress may have written to them. */
 const contentTables = ['documents', 'chats', 'drafts', 'folders'] as const;
 
 /**
- * What a user, or an organization, leaves behind. Nothing of it is found while he, or it, is living: a run that an older
- * database does not know of finds nothing to do there.
+ * The data of a deleted user or organization. All statements check that the user or organization is deleted, so a run
+ * finds nothing after the database was restored to an earlier state.
  */
 export function createErasureRepository(db: Knex) {
-  /** A condition on a row `t` of the table. */
-  function isLeft({ userId }: Legacy, table: string): string {
+  /** SQL condition on a row `t` of the table. */
+  function isErasable({ userId }: ErasureSubject, table: string): string {
     if (userId === null) {
       return `t.org_id = :orgId
         and exists (select from organizations o where o.id = t.org_id and o.deleted_at is not null)`;
     }
-    return `t.org_id = :orgId and ${isHis(table, ':userId')} and ${isLeftBehind('t')}`;
+    return `t.org_id = :orgId and ${belongsTo(table, ':userId')} and ${isOrphaned('t')}`;
   }
 
-  /** Some rows `t`; `key` names one. */
+  /** Deletes up to `limit` rows `t`; `key` are the columns of the primary key. */
   async function deleteSome(
-    of: Legacy,
+    of: ErasureSubject,
     table: string,
-    { key = 'id', condition = isLeft(of, table), limit = ROWS_AT_ONCE } = {},
+    { key = 'id', condition = isErasable(of, table), limit = ROWS_AT_ONCE } = {},
   ): Promise<number> {
     return db(table)
       .whereRaw(`(${key}) in (select ${key} from ${table} t where ${condition} limit ${limit})`, of)
       .delete();
   }
 
-  async function deleteAgents(of: Legacy): Promise<number> {
-    const isAsked = 'exists (select from chats c where c.org_id = t.org_id and c.agent_id = t.id)';
-    const condition = `${isLeft(of, 'agents')} and not ${isAsked}`;
+  async function deleteAgents(of: ErasureSubject): Promise<number> {
+    const hasChats = 'exists (select from chats c where c.org_id = t.org_id and c.agent_id = t.id)';
+    const condition = `${isErasable(of, 'agents')} and not ${hasChats}`;
     const deleted = await deleteSome(of, 'agents', { condition });
-    // A chat that others read goes on to show that there was one.
+    // An agent with shared chats stays as a deleted agent without a prompt.
     const emptied = await AgentModel.query(db)
       .alias('t')
-      .whereRaw(`${isLeft(of, 'agents')} and (t.deleted_at is null or t.agent_prompt <> '')`, of)
+      .whereRaw(`${isErasable(of, 'agents')} and (t.deleted_at is null or t.agent_prompt <> '')`, of)
       .patch({
         deletedAt: db.raw('coalesce(t.deleted_at, now())'),
         agentPrompt: '',
@@ -75,24 +75,24 @@ export function createErasureRepository(db: Knex) {
     return deleted + emptied;
   }
 
-  async function deleteFolders(of: Legacy): Promise<number> {
-    const folders = `(select t.id from folders t where ${isLeft(of, 'folders')})`;
-    const kept = await takeOut(of, folders);
+  async function deleteFolders(of: ErasureSubject): Promise<number> {
+    const folders = `(select t.id from folders t where ${isErasable(of, 'folders')})`;
+    const kept = await unlinkShared(of, folders);
     if (kept > 0) return kept;
     const links = { key: 'document_id, folder_id', condition: `t.folder_id in ${folders}`, limit: SMALL_ROWS_AT_ONCE };
     const unlinked = await deleteSome(of, 'folder_links', links);
-    // All at once: they refer to each other.
+    // In one statement, because folders refer to their parents.
     return unlinked > 0 ? unlinked : FolderModel.table(db).whereRaw(`id in ${folders}`, of).delete();
   }
 
-  /** Documents that others read stay: in their other folders, or else in the personal root of who has made them. */
-  function takeOut(of: Legacy, folders: string): Promise<number> {
+  /** Documents that other users can read stay in their other folders, or in the personal root of their creator. */
+  function unlinkShared(of: ErasureSubject, folders: string): Promise<number> {
     return db.transaction(async (trx) => {
       const documents = await rows(
         trx,
         pick(DocumentModel, 'id'),
         `select d.id from documents d
-         where d.deleted_at is null and not (${isLeftBehind('d')})
+         where d.deleted_at is null and not (${isOrphaned('d')})
            and d.id in (select l.document_id from folder_links l where l.folder_id in ${folders})
          order by d.id limit ${ROWS_AT_ONCE} for no key update`,
         of,
@@ -116,14 +116,14 @@ export function createErasureRepository(db: Knex) {
     });
   }
 
-  /** What is remembered of people and of content that are gone. */
-  async function deleteTraces(of: Legacy): Promise<number> {
+  /** Records about deleted users and deleted content. */
+  async function deleteTraces(of: ErasureSubject): Promise<number> {
     const isOver = of.userId === null ? `t.id <> 'erase-' || :orgId` : 't.finished_at is not null';
     const users = `(select u.id from memberships m join users u on u.id = m.user_id
       where m.org_id = :orgId and ${of.userId === null ? 'true' : 'u.id = :userId'} and u.deleted_at is not null)`;
     const condition = `t.user_id in ${users}`;
     const counts = [
-      await deleteSome(of, 'jobs', { condition: `${isOver} and ${isLeft(of, 'jobs')}` }),
+      await deleteSome(of, 'jobs', { condition: `${isOver} and ${isErasable(of, 'jobs')}` }),
       await deleteSome(of, 'evaluation_runs'),
       await deleteSome(of, 'idempotency_keys', { key: 'user_id, route, key', condition }),
       await deleteSome(of, 'refresh_token_families', { condition }),
@@ -135,7 +135,7 @@ export function createErasureRepository(db: Knex) {
       const small = { limit: SMALL_ROWS_AT_ONCE };
       const isUnused = 'not exists (select from document_generations g where g.conversion_id = t.id)';
       counts.push(
-        await deleteSome(of, 'conversions', { condition: `${isLeft(of, 'conversions')} and ${isUnused}` }),
+        await deleteSome(of, 'conversions', { condition: `${isErasable(of, 'conversions')} and ${isUnused}` }),
         await deleteSome(of, 'round_events', { key: 'stream_id, first_seq', ...small }),
         await deleteSome(of, 'judgements', { key: 'org_id, cache_key', ...small }),
         await deleteSome(of, 'generated_answers', { key: 'org_id, cache_key', ...small }),
@@ -152,7 +152,7 @@ export function createErasureRepository(db: Knex) {
     return counts.reduce((sum, count) => sum + count);
   }
 
-  const deletions: { readonly [what in ErasedRows]: (of: Legacy) => Promise<number> } = {
+  const deletions: { readonly [what in ErasedRows]: (of: ErasureSubject) => Promise<number> } = {
     chats: (of) => deleteSome(of, 'chats'),
     drafts: (of) => deleteSome(of, 'drafts'),
     agents: deleteAgents,
@@ -161,31 +161,31 @@ export function createErasureRepository(db: Knex) {
   };
 
   return {
-    /** Some of them. @returns how many; 0 when nothing is left */
-    deleteRows: (of: Legacy, what: ErasedRows): Promise<number> => deletions[what](of),
+    /** Deletes a batch. @returns the number of deleted rows; 0 when none is left */
+    deleteRows: (of: ErasureSubject, what: ErasedRows): Promise<number> => deletions[what](of),
 
-    /** Open jobs that work for nobody any more. */
-    async listOpenRuns(of: Legacy): Promise<string[]> {
+    /** Open jobs that only deleted users can see. */
+    async listOpenRuns(of: ErasureSubject): Promise<string[]> {
       const runs = await rows(
         db,
         pick(JobModel, 'id'),
         `select t.id from jobs t
-         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'preview', 'evaluate', 'compare', 'import', 'sync', 'export') and ${isLeft(of, 'jobs')}
+         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'preview', 'evaluate', 'compare', 'import', 'sync', 'export') and ${isErasable(of, 'jobs')}
          order by t.id`,
         of,
       );
       return runs.map(({ id }) => id);
     },
 
-    /** False on a database of before he, or it, left. */
-    async isGone({ orgId, userId }: Legacy): Promise<boolean> {
+    /** False if the database was restored to a state before the deletion. */
+    async isGone({ orgId, userId }: ErasureSubject): Promise<boolean> {
       const left =
         userId === null ? OrganizationModel.query(db).where({ id: orgId }) : UserModel.query(db).where({ id: userId });
       return (await left.whereNotNull('deletedAt').resultSize()) > 0;
     },
 
-    /** To providers of files. */
-    async listConnections(of: Legacy): Promise<string[]> {
+    /** Ids of the connections to file providers. */
+    async listConnections(of: ErasureSubject): Promise<string[]> {
       const isGone =
         of.userId === null ? 'o.deleted_at is not null' : 't.user_id = :userId and u.deleted_at is not null';
       const connections = await rows(
@@ -199,38 +199,38 @@ export function createErasureRepository(db: Knex) {
       return connections.map(({ id }) => id);
     },
 
-    /** Documents that nobody has begun to delete. */
-    listDocuments(of: Legacy, limit: number) {
+    /** Documents without a deletion. */
+    listDocuments(of: ErasureSubject, limit: number) {
       return rows(
         db,
-        leftDocument,
+        erasableDocument,
         `select t.id, t.created_by from documents t
-         where t.deleted_at is null and ${isLeft(of, 'documents')}
+         where t.deleted_at is null and ${isErasable(of, 'documents')}
          order by t.id limit :limit`,
         { ...of, limit },
       );
     },
 
-    /** Documents whose deletion has begun; it is stopped when nobody works on it. */
-    listDeletions(of: Legacy) {
-      const isHis = of.userId === null ? 'true' : `(d.created_by = :userId or j.request_id = 'erase-' || :userId)`;
+    /** Documents with a deletion; `isStopped` if its job is finished or missing. */
+    listDeletions(of: ErasureSubject) {
+      const isTheirs = of.userId === null ? 'true' : `(d.created_by = :userId or j.request_id = 'erase-' || :userId)`;
       return rows(
         db,
         deletion,
         `select d.id, d.created_by, (j.id is null or j.finished_at is not null) as is_stopped
          from documents d left join jobs j on j.id = 'delete-' || d.id
-         where d.org_id = :orgId and d.deleted_at is not null and ${isHis}
+         where d.org_id = :orgId and d.deleted_at is not null and ${isTheirs}
          order by d.id`,
         of,
       );
     },
 
-    async isContentLeft(of: Legacy): Promise<boolean> {
-      const isThere = contentTables.map((table) => `exists (select from ${table} t where ${isLeft(of, table)})`);
+    async isContentLeft(of: ErasureSubject): Promise<boolean> {
+      const isThere = contentTables.map((table) => `exists (select from ${table} t where ${isErasable(of, table)})`);
       return (await oneRow(db, rest, `select ${isThere.join(' or ')} as is_left`, of)).isLeft;
     },
 
-    /** Leaves the name that stands beside what stays. @returns false when that was done before */
+    /** Keeps only the display name, which shared content shows. @returns false if it was done before */
     async forgetUser(userId: string): Promise<boolean> {
       const forgotten = await UserModel.query(db)
         .where({ id: userId })
@@ -247,7 +247,7 @@ export function createErasureRepository(db: Knex) {
       return forgotten > 0;
     },
 
-    /** Leaves a row without a name. @returns false when that was done before */
+    /** Keeps a row without a name. @returns false if it was done before */
     async forgetOrganization(orgId: string): Promise<boolean> {
       const forgotten = await OrganizationModel.query(db)
         .where({ id: orgId })
@@ -262,11 +262,11 @@ export function createErasureRepository(db: Knex) {
       return true;
     },
 
-    /** Who has left something that was stored after his erasure had ended. */
+    /** Deleted users with content that was stored after their erasure ended. */
     listLate(limit: number) {
       const isThere = contentTables.map((table) => {
-        const isTheirs = isHis(table, 'gone.id');
-        return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${isLeftBehind('t')})`;
+        const isTheirs = belongsTo(table, 'gone.id');
+        return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${isOrphaned('t')})`;
       });
       return rows(
         db,

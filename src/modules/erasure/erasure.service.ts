@@ -5,8 +5,8 @@ import type {
   EraseSliceInput,
   EraseSliceResult,
   ErasureStage,
-  ForgetLeaverInput,
-  Legacy,
+  ErasureSubject,
+  FinishErasureInput,
   RecordErasureFailureInput,
   RecordErasureInput,
 } from '#src/contracts/erasure.ts';
@@ -20,21 +20,20 @@ import type { DocumentsService } from '#src/modules/documents/documents.service.
 import type { ExportsService } from '#src/modules/exports/exports.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import { createErasureRepository, type LeftDocument } from './erasure.repository.ts';
+import { createErasureRepository, type ErasableDocument } from './erasure.repository.ts';
 
-/** Keeps the workers of deletions busy, and leaves room for those that somebody waits for. */
+/** Enough to keep the workers busy, and few enough to leave capacity for deletions that users wait for. */
 const DELETIONS_AT_ONCE = 20;
 const SLICE_MS = 30_000;
 const POLL_INTERVAL_MS = 200;
 const LATE_AT_ONCE = 100;
 
-const idOf = ({ orgId, userId }: Legacy): string => erasureWorkflowId(userId ?? orgId);
+const idOf = ({ orgId, userId }: ErasureSubject): string => erasureWorkflowId(userId ?? orgId);
 
 export type ErasureService = ReturnType<typeof createErasureService>;
 
 /**
- * The work of `eraseContent`, one method a step: what somebody has left behind is taken away a part at a time, found by
- * what is still there, so that each step can be repeated.
+ * The steps of `eraseContent`. Each deletes what the database still contains, in batches, so it can be repeated.
  */
 export function createErasureService(deps: {
   db: Knex;
@@ -49,30 +48,30 @@ export function createErasureService(deps: {
   const { db, documents, deletion, jobs, orchestrator, connections, exports, audit } = deps;
   const repository = createErasureRepository(db);
 
-  async function enter(of: Legacy, stage: ErasureStage, erased?: number): Promise<void> {
+  async function enter(of: ErasureSubject, stage: ErasureStage, erased?: number): Promise<void> {
     const progress = erased === undefined ? {} : { progress: { done: erased, total: null, unit: 'items' } };
     await jobs.advance(idOf(of), { status: 'running', stage, ...progress });
   }
 
-  /** Who administers the organization sees it, and may retry it. */
-  const requestOf = (of: Legacy, { createdBy }: LeftDocument): DeletionRequest => ({
+  /** Org admins can see and retry the deletion. */
+  const requestOf = (of: ErasureSubject, { createdBy }: ErasableDocument): DeletionRequest => ({
     createdBy,
     acl: [adminsKey(of.orgId)],
     requestId: idOf(of),
   });
 
-  async function deleteAgain(of: Legacy, document: LeftDocument): Promise<void> {
+  async function deleteAgain(of: ErasureSubject, document: ErasableDocument): Promise<void> {
     const key = { orgId: of.orgId, documentId: document.id };
     await jobs.dispatch(await deletion.enqueue(db, key, requestOf(of, document)));
   }
 
   async function enqueue(
     trx: Knex,
-    of: Legacy,
+    of: ErasureSubject,
     { dueAt, createdBy, requestId }: { dueAt: Date; createdBy: string; requestId: string | null },
   ): Promise<string> {
     const id = idOf(of);
-    const whose = of.userId === null ? 'an organization' : 'a user';
+    const whose = of.userId === null ? 'a deleted organization' : 'a deleted user';
     await jobs.enqueue(trx, {
       id,
       kind: 'erase',
@@ -82,7 +81,7 @@ export function createErasureService(deps: {
       start: {
         workflow: 'eraseContent',
         input: { orgId: of.orgId, userId: of.userId, dueAt: dueAt.toISOString() },
-        summary: `Erase what ${whose} has left behind`,
+        summary: `Erase the data of ${whose}`,
         bulk: true,
       },
       requestId,
@@ -91,14 +90,14 @@ export function createErasureService(deps: {
   }
 
   return {
-    /** For who has left, in the same transaction. @returns the job to dispatch after the commit */
+    /** In the transaction that deletes the user or organization. @returns the job to dispatch after the commit */
     enqueue,
 
     /**
-     * Asks every run that works for nobody any more to stop, and waits until it has. What was let in at providers is
-     * taken back and forgotten at once, with its schedules, and exports are deleted.
+     * Cancels the runs that only deleted users can see and waits until they end. Revokes connections, and deletes them
+     * with their schedules, and deletes exports.
      */
-    async stopWork(of: Legacy, signal: AbortSignal): Promise<void> {
+    async stopWork(of: ErasureSubject, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
       const runs = await repository.listOpenRuns(of);
       for (const workflowId of runs) await orchestrator.cancel(workflowId);
@@ -107,7 +106,7 @@ export function createErasureService(deps: {
           await delay(POLL_INTERVAL_MS, undefined, { signal });
         }
       }
-      // One that was never started, or was ended by force, has not said so itself.
+      // Jobs that never started, or whose run was terminated, do not record their own end.
       for (const workflowId of await repository.listOpenRuns(of)) {
         await jobs.advance(workflowId, { status: 'cancelled' });
       }
@@ -118,7 +117,7 @@ export function createErasureService(deps: {
       await enter(of, 'wait');
     },
 
-    /** Has documents deleted, some at a time. Throws `erasure_incomplete` for one whose deletion fails. */
+    /** Deletes documents, up to 20 at a time. Throws `erasure_incomplete` for one whose deletion fails. */
     async eraseDocuments({ erased, ...of }: EraseSliceInput, signal: AbortSignal): Promise<EraseSliceResult> {
       await enter(of, 'documents', erased);
       const endMs = performance.now() + SLICE_MS;
@@ -129,7 +128,7 @@ export function createErasureService(deps: {
         for (const document of underWay.filter(({ isStopped }) => isStopped)) {
           if (triedAgain.has(document.id)) {
             throw appError('erasure_incomplete', {
-              detail: `The job delete-${document.id} says what stands in its way.`,
+              detail: `See the error of the job delete-${document.id}.`,
             });
           }
           triedAgain.add(document.id);
@@ -160,10 +159,10 @@ export function createErasureService(deps: {
     },
 
     /**
-     * The person, or the organization with all that is known of its people; the audit log keeps how much that was. `isMore`: something has
-     * come meanwhile.
+     * Erases the personal data of the user, or the organization with its members, and records the counts in the audit
+     * log. `isMore` is true if new content was stored in the meantime.
      */
-    async forget({ byKind, ...of }: ForgetLeaverInput): Promise<{ isMore: boolean }> {
+    async forget({ byKind, ...of }: FinishErasureInput): Promise<{ isMore: boolean }> {
       await enter(of, 'forget');
       return db.transaction(async (trx) => {
         const erasure = createErasureRepository(trx);
@@ -188,7 +187,7 @@ export function createErasureService(deps: {
       await jobs.advance(idOf(of), { status: 'parked', error });
     },
 
-    async recordResumed(of: Legacy): Promise<void> {
+    async recordResumed(of: ErasureSubject): Promise<void> {
       await jobs.advance(idOf(of), { status: 'running' });
     },
 
@@ -196,7 +195,7 @@ export function createErasureService(deps: {
       await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
-    /** A step of the sweeper: erases what a request that was under way has stored for somebody after his erasure. */
+    /** Step of the sweeper: erases content that a request in progress stored after the erasure of its user ended. */
     async eraseLate(): Promise<void> {
       for (const { orgId, userId, dueAt } of await repository.listLate(LATE_AT_ONCE)) {
         await enqueue(db, { orgId, userId }, { dueAt, createdBy: userId, requestId: null });

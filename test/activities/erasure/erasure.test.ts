@@ -1,7 +1,13 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createErasureActivities, type ErasureActivities } from '#activities/erasure.ts';
-import type { ErasedRows, EraseRowsInput, EraseSliceInput, EraseSliceResult, Legacy } from '#src/contracts/erasure.ts';
+import type {
+  ErasedRows,
+  EraseRowsInput,
+  EraseSliceInput,
+  EraseSliceResult,
+  ErasureSubject,
+} from '#src/contracts/erasure.ts';
 import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
@@ -10,7 +16,7 @@ import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { makeFolder, rootOf, uploadInto } from '#test/support/folders.ts';
-import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
+import { membersAndRemains, remainsOfOrganization } from '#test/support/remaining-content.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
@@ -36,12 +42,12 @@ describe('erasure activities', () => {
     grace = await signUpColleague(own, ada);
   });
 
-  const eraseDocuments = (of: Legacy) =>
+  const eraseDocuments = (of: ErasureSubject) =>
     runActivity<EraseSliceInput, EraseSliceResult>(erasure.eraseDocuments, { ...of, erased: 0 });
-  const eraseRows = (of: Legacy, what: ErasedRows) =>
+  const eraseRows = (of: ErasureSubject, what: ErasedRows) =>
     runActivity<EraseRowsInput, EraseSliceResult>(erasure.eraseRows, { ...of, what, erased: 0 });
-  const forget = (of: Legacy) => runActivity<Legacy, { isMore: boolean }>(erasure.forgetLeaver, of);
-  const stopWork = (of: Legacy) => runActivity<Legacy, void>(erasure.stopWork, of);
+  const forget = (of: ErasureSubject) => runActivity<ErasureSubject, { isMore: boolean }>(erasure.forgetLeaver, of);
+  const stopWork = (of: ErasureSubject) => runActivity<ErasureSubject, void>(erasure.stopWork, of);
 
   async function paste(member: Member): Promise<string> {
     const text = { name: 'note', content: 'Some words.', source_format: 'text' };
@@ -62,7 +68,7 @@ describe('erasure activities', () => {
     await deletion.recordDeletion(of);
   }
 
-  it('leave nothing of a user that nobody else reads, when each of them runs twice at the same time', async () => {
+  it('erase the personal content of a user when each runs twice at the same time', async () => {
     const of = { orgId: ada.orgId, userId: grace.userId };
     const documentId = await paste(grace);
     await publishAgent(grace);
@@ -86,7 +92,7 @@ describe('erasure activities', () => {
     expect(erased).length(1);
   });
 
-  it('leave nothing of an organization, when each of them runs twice at the same time', async () => {
+  it('erase an organization when each runs twice at the same time', async () => {
     const of = { orgId: ada.orgId, userId: null };
     const documentIds = [await paste(ada), await paste(grace)];
     await publishAgent(grace, { visibility: 'org_level' });
@@ -100,7 +106,7 @@ describe('erasure activities', () => {
     expect(await remainsOfOrganization(own, ada.orgId, userIds)).deep.equal([]);
   });
 
-  it('leave what others have made: documents come back to them, folders stay where they are shared', async () => {
+  it('keep content of other users: documents return to their creators, shared folders stay', async () => {
     const of = { orgId: ada.orgId, userId: grace.userId };
     await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
     const [shared, ofGrace] = [await rootOf(ada, 'org_root'), await rootOf(grace, 'personal_root')];
@@ -125,7 +131,7 @@ describe('erasure activities', () => {
     expect(await db('folders').whereIn('id', [staying.id, taken.id, below.id]).pluck('id')).deep.equal([staying.id]);
   });
 
-  it('forget nobody of whom something has come meanwhile', async () => {
+  it('keep the user if new content was stored in the meantime', async () => {
     const of = { orgId: ada.orgId, userId: grace.userId };
     await paste(grace);
     await ada.delete(`/entity/members/${grace.userId}`, 204);
@@ -133,7 +139,7 @@ describe('erasure activities', () => {
     expect(await db('users').where({ id: grace.userId }).first()).include({ email: grace.email });
   });
 
-  it('try a deletion that has failed once more, and then ask for a person', async () => {
+  it('retry a failed deletion once, then throw erasure_incomplete', async () => {
     const of = { orgId: ada.orgId, userId: grace.userId };
     const documentId = await paste(grace);
     await ada.delete(`/entity/members/${grace.userId}`, 204);

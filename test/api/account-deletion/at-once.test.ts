@@ -7,28 +7,28 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 import { stoppedIngestion, systemFolder } from '#test/support/stopped-jobs.ts';
 import { until } from '#test/support/until.ts';
 
-type Act = { whoLeaves: string; leave: (ada: Member, grace: Member) => Promise<unknown>; isOrganizationGone: boolean };
+type Act = { title: string; remove: (ada: Member, grace: Member) => Promise<unknown>; isOrganizationGone: boolean };
 
 const acts: Act[] = [
   {
-    whoLeaves: 'a member who is removed',
-    leave: (ada, grace) => ada.delete(`/entity/members/${grace.userId}`, 204),
+    title: 'removing a member',
+    remove: (ada, grace) => ada.delete(`/entity/members/${grace.userId}`, 204),
     isOrganizationGone: false,
   },
   {
-    whoLeaves: 'a user who deletes his account',
-    leave: (_, grace) => grace.delete('/auth/account', 204, { password: grace.password }),
+    title: 'deleting the own account',
+    remove: (_, grace) => grace.delete('/auth/account', 204, { password: grace.password }),
     isOrganizationGone: false,
   },
   {
-    whoLeaves: 'a member of an organization that is deleted',
-    leave: (ada) => ada.delete('/entity/org', 204),
+    title: 'deleting the organization',
+    remove: (ada) => ada.delete('/entity/org', 204),
     isOrganizationGone: true,
   },
 ];
 
-for (const { whoLeaves, leave, isOrganizationGone } of acts) {
-  describe(`${whoLeaves} loses at once`, () => {
+for (const { title, remove, isOrganizationGone } of acts) {
+  describe(title, () => {
     let stack: ScriptedStack;
     let ada: Member;
     let grace: Member;
@@ -48,11 +48,11 @@ for (const { whoLeaves, leave, isOrganizationGone } of acts) {
       stack.model.failEmbeddings(false);
     });
 
-    it('his streams, and the answer that is being written, of which nothing is stored', async () => {
+    it('ends streams and discards the answer in progress', async () => {
       const agentId = await publishAgent(grace);
       const events = await openChatStream(grace, { agent_id: agentId, message: 'How is a loan repaid?' });
       await events.next();
-      await leave(ada, grace);
+      await remove(ada, grace);
       const rest = await collect(events);
       expect(rest.map(({ event }) => event)).deep.equal(['error']);
       const round = await until('the round is over', async () => {
@@ -62,13 +62,13 @@ for (const { whoLeaves, leave, isOrganizationGone } of acts) {
       expect(round).include({ errorCode: 'account_disabled', assistantReply: null });
     });
 
-    it(`the runs of his own documents${isOrganizationGone ? ', and of all others' : ', and of no others'}`, async () => {
+    it(`cancels the runs of ${isOrganizationGone ? 'all' : 'personal'} documents${isOrganizationGone ? '' : ' only'}`, async () => {
       const { db } = stack.container;
       const personal = await stoppedIngestion(stack, grace, 'parked');
       const shared = await stoppedIngestion(stack, grace, 'parked', await systemFolder(grace, 'org_root'));
-      await leave(ada, grace);
+      await remove(ada, grace);
       const statusOf = async ({ jobId }: { jobId: string }) => (await db('jobs').where({ id: jobId }).first())?.status;
-      await until('his own is cancelled', async () => (await statusOf(personal)) === 'cancelled');
+      await until('the personal run is cancelled', async () => (await statusOf(personal)) === 'cancelled');
       const gone = isOrganizationGone ? ada.orgId : grace.userId;
       const waits = async () =>
         (
@@ -76,7 +76,7 @@ for (const { whoLeaves, leave, isOrganizationGone } of acts) {
             .where({ id: `erase-${gone}` })
             .first()
         )?.stage === 'wait';
-      await until('it waits for its day', waits);
+      await until('the erasure waits for its due day', waits);
       expect(await statusOf(shared)).equal(isOrganizationGone ? 'cancelled' : 'parked');
     });
   });

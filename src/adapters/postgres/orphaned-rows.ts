@@ -1,8 +1,8 @@
 /**
- * As a condition on a row of `table` (or its alias): its keys are those of users who are gone, so that nobody may read
- * it any more. What a deletion has begun to take away has no keys at all, and is not meant.
+ * SQL condition on a row of `table` (or its alias): all its ACL keys belong to deleted users, so no user can read it.
+ * False for rows with an empty ACL, which a deletion has already begun to remove.
  */
-export const isLeftBehind = (table: string): string => `
+export const isOrphaned = (table: string): string => `
   cardinality(${table}.acl) > 0 and not exists (
     select from unnest(${table}.acl) as held (key)
     where not exists (

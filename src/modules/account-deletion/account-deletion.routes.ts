@@ -2,23 +2,31 @@ import { z } from 'zod';
 import { idParam } from '#src/http/request/validation.ts';
 import { noContent } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import { deleteAccountBody } from './leaving.schema.ts';
-import type { LeavingService } from './leaving.service.ts';
+import type { AccountDeletionService } from './account-deletion.service.ts';
 
-export function leavingRoutes(leaving: LeavingService): Route[] {
+const deleteAccountBody = z.strictObject({
+  password: z
+    .string()
+    .min(1)
+    .max(1_024)
+    .optional()
+    .meta({ description: 'Required if the account has a password.', writeOnly: true }),
+});
+
+export function accountDeletionRoutes(accountDeletion: AccountDeletionService): Route[] {
   return [
     route({
       method: 'delete',
       path: '/entity/members/:user_id',
       operationId: 'removeMember',
       tag: 'organization',
-      summary: 'End the account of a member; what is shared stays, what is personal is erased later',
+      summary: 'Delete the account of a member; shared content stays, personal content is erased later',
       access: 'organization:administer',
       params: z.strictObject({ user_id: idParam('member_not_found') }),
-      responses: { 204: { description: 'He is gone' } },
+      responses: { 204: { description: 'The account is deleted' } },
       errors: ['member_not_found', 'last_org_admin', 'forbidden'],
       handle: async ({ actor, params: { user_id } }) => {
-        await leaving.removeMember(actor, user_id);
+        await accountDeletion.removeMember(actor, user_id);
         return noContent();
       },
     }),
@@ -27,14 +35,14 @@ export function leavingRoutes(leaving: LeavingService): Route[] {
       path: '/auth/account',
       operationId: 'deleteAccount',
       tag: 'auth',
-      summary: 'Delete your account, and your organization with it where you are its only member',
+      summary: 'Delete your account, and your organization if you are its only member',
       access: 'user',
       limits: [{ limit: 'login', by: 'user' }],
       body: deleteAccountBody,
-      responses: { 204: { description: 'It is deleted' } },
+      responses: { 204: { description: 'The account is deleted' } },
       errors: ['wrong_password', 'last_org_admin'],
       handle: async ({ actor, body }) => {
-        await leaving.deleteAccount(actor, body.password);
+        await accountDeletion.deleteAccount(actor, body.password);
         return noContent();
       },
     }),
@@ -45,9 +53,9 @@ export function leavingRoutes(leaving: LeavingService): Route[] {
       tag: 'organization',
       summary: 'Delete the organization and the accounts of all its members',
       access: 'organization:administer',
-      responses: { 204: { description: 'It is deleted' } },
+      responses: { 204: { description: 'The organization is deleted' } },
       handle: async ({ actor }) => {
-        await leaving.deleteOrganization(actor);
+        await accountDeletion.deleteOrganization(actor);
         return noContent();
       },
     }),

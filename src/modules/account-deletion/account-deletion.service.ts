@@ -10,15 +10,15 @@ import type { Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
 import type { Operator } from '#src/modules/operator/operator.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import { createLeavingRepository, type LeavingOrganization } from './leaving.repository.ts';
+import { createAccountDeletionRepository, type DeletedOrganization } from './account-deletion.repository.ts';
 
-export type LeavingService = ReturnType<typeof createLeavingService>;
+export type AccountDeletionService = ReturnType<typeof createAccountDeletionService>;
 
 /**
- * How members and organizations go. Their sessions end and their keys are nobody's at once; a run stops what works for
- * them, and erases what they leave behind when it is time.
+ * Deletes accounts and organizations. Sessions end and access is lost immediately; a run of `eraseContent` stops their
+ * workflows and erases their data when it is due.
  */
-export function createLeavingService(deps: {
+export function createAccountDeletionService(deps: {
   db: Knex;
   passwords: Pick<PasswordsService, 'confirmOwner' | 'hold'>;
   members: Pick<MembersService, 'get' | 'requireAnotherAdmin'>;
@@ -32,28 +32,28 @@ export function createLeavingService(deps: {
   const { db, passwords, members, sessions, accessChanges, erasure, jobs, audit, eraseAfterDays } = deps;
 
   /** @returns the job to dispatch after the commit */
-  async function endAccount(trx: Knex, actor: RequestActor, userId: string, action: string): Promise<string> {
+  async function deleteAccount(trx: Knex, actor: RequestActor, userId: string, action: string): Promise<string> {
     const { orgId, userId: actorId, requestId } = actor;
-    const dueAt = await createLeavingRepository(trx).endAccounts([userId], eraseAfterDays);
+    const dueAt = await createAccountDeletionRepository(trx).deleteAccounts([userId], eraseAfterDays);
     await sessions.endAll(trx, [userId]);
     await audit.record(trx, { orgId, actorId, action, target: userId, requestId });
     return erasure.enqueue(trx, { orgId, userId }, { dueAt, createdBy: userId, requestId });
   }
 
   /**
-   * @param by who decides it: one of its admins, or the operator, who is known by a name
+   * @param by an admin of the organization, or the operator with a name
    * @returns the job to dispatch after the commit
    */
-  async function endOrganization(
+  async function deleteOrganization(
     trx: Knex,
     by: { orgId: string; userId: string | null; operator?: string; requestId: string },
     userIds: readonly string[],
     afterDays = eraseAfterDays,
   ): Promise<string> {
     const { orgId, userId, operator, requestId } = by;
-    const leaving = createLeavingRepository(trx);
-    const dueAt = await leaving.endAccounts(userIds, afterDays);
-    await leaving.endOrganization(orgId, afterDays);
+    const repository = createAccountDeletionRepository(trx);
+    const dueAt = await repository.deleteAccounts(userIds, afterDays);
+    await repository.deleteOrganization(orgId, afterDays);
     await sessions.endAll(trx, userIds);
     const detail = { members: userIds.length, ...(operator !== undefined && { operator }) };
     const entry = { orgId, actorId: userId, action: 'organization.deleted', target: orgId, detail, requestId };
@@ -62,9 +62,9 @@ export function createLeavingService(deps: {
     return erasure.enqueue(trx, { orgId, userId: null }, { dueAt, createdBy, requestId });
   }
 
-  /** Of an organization that was deleted before: what waits for its day begins. @returns as `endOrganization` */
-  async function hurry(trx: Knex, operator: Operator, orgId: string): Promise<string | null> {
-    const waiting = await createLeavingRepository(trx).hurryOrganization(orgId);
+  /** Erases now what an already deleted organization keeps until its due day. @returns as `deleteOrganization` */
+  async function eraseNow(trx: Knex, operator: Operator, orgId: string): Promise<string | null> {
+    const waiting = await createAccountDeletionRepository(trx).makeErasureDue(orgId);
     if (waiting === undefined) return null;
     const { name, requestId } = operator;
     const entry = { orgId, actorId: null, action: 'organization.erasure_hurried', target: orgId, requestId };
@@ -73,7 +73,7 @@ export function createLeavingService(deps: {
   }
 
   return {
-    /** For org admins, and not for themselves. Throws `member_not_found`, `last_org_admin`, `forbidden`. */
+    /** For org admins; their own account is `deleteAccount`. Throws `member_not_found`, `last_org_admin`, `forbidden`. */
     async removeMember(actor: RequestActor, userId: string): Promise<void> {
       const { orgId } = actor;
       const jobId = await accessChanges.administer(actor, async (trx) => {
@@ -82,13 +82,13 @@ export function createLeavingService(deps: {
         if (userId === actor.userId) {
           throw appError('forbidden', { detail: 'Delete your own account by DELETE /auth/account.' });
         }
-        return endAccount(trx, actor, userId, 'member.removed');
+        return deleteAccount(trx, actor, userId, 'member.removed');
       });
       await jobs.dispatch(jobId);
     },
 
     /**
-     * The caller's own. Who is alone in his organization deletes it, too. Throws `validation_failed`, `wrong_password`,
+     * The caller's account, and the organization if the caller is its only member. Throws `validation_failed`, `wrong_password`,
      * `last_org_admin`.
      */
     async deleteAccount(actor: RequestActor, password: string | undefined): Promise<void> {
@@ -96,45 +96,45 @@ export function createLeavingService(deps: {
       const confirmed = await passwords.confirmOwner(actor, password);
       const jobId = await accessChanges.change(actor, async (trx, caller) => {
         await passwords.hold(trx, actor, confirmed);
-        const all = await createLeavingRepository(trx).listMembers(orgId);
-        if (all.length === 1) return endOrganization(trx, actor, all);
+        const all = await createAccountDeletionRepository(trx).listMembers(orgId);
+        if (all.length === 1) return deleteOrganization(trx, actor, all);
         if (caller.isOrgAdmin) await members.requireAnotherAdmin(trx, orgId, userId);
-        return endAccount(trx, actor, userId, 'account.deleted');
+        return deleteAccount(trx, actor, userId, 'account.deleted');
       });
       await jobs.dispatch(jobId);
     },
 
     /**
-     * Any, by the operator, with the accounts of all its members; `isNow` without the days, also of one that was deleted
-     * before. Throws `not_found`. @returns false where nothing was left to do
+     * For operators: deletes any organization with the accounts of its members. `isNow` erases without the days of
+     * grace, also if the organization was deleted before. Throws `not_found`. @returns false if nothing was left to do
      */
     async eraseOrganization(operator: Operator, orgId: string, { isNow }: { isNow: boolean }): Promise<boolean> {
-      const found = await createLeavingRepository(db).findOrganization(orgId);
+      const found = await createAccountDeletionRepository(db).findOrganization(orgId);
       if (found === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });
       const by = { orgId, userId: null, operator: operator.name, requestId: operator.requestId };
       const jobId =
         found.deletedAt === null
           ? await accessChanges.operate(orgId, async (trx) => {
-              const all = await createLeavingRepository(trx).listMembers(orgId);
-              return endOrganization(trx, by, all, isNow ? 0 : eraseAfterDays);
+              const all = await createAccountDeletionRepository(trx).listMembers(orgId);
+              return deleteOrganization(trx, by, all, isNow ? 0 : eraseAfterDays);
             })
-          : isNow && (await db.transaction((trx) => hurry(trx, operator, orgId)));
+          : isNow && (await db.transaction((trx) => eraseNow(trx, operator, orgId)));
       if (typeof jobId === 'string') await jobs.dispatch(jobId);
       return typeof jobId === 'string';
     },
 
-    /** How far that is. `job` is null before it begins, and once it is done. Throws `not_found`. */
-    async erasureOf(orgId: string): Promise<{ organization: LeavingOrganization; job: Job | null }> {
-      const organization = await createLeavingRepository(db).findOrganization(orgId);
+    /** Progress of the erasure. `job` is null before it starts and after it ends. Throws `not_found`. */
+    async erasureOf(orgId: string): Promise<{ organization: DeletedOrganization; job: Job | null }> {
+      const organization = await createAccountDeletionRepository(db).findOrganization(orgId);
       if (organization === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });
       return { organization, job: (await jobs.find(erasureWorkflowId(orgId))) ?? null };
     },
 
-    /** The caller's, with the accounts of all its members. */
+    /** The caller's organization, with the accounts of its members. */
     async deleteOrganization(actor: RequestActor): Promise<void> {
       const jobId = await accessChanges.administer(actor, async (trx) => {
-        const all = await createLeavingRepository(trx).listMembers(actor.orgId);
-        return endOrganization(trx, actor, all);
+        const all = await createAccountDeletionRepository(trx).listMembers(actor.orgId);
+        return deleteOrganization(trx, actor, all);
       });
       await jobs.dispatch(jobId);
     },

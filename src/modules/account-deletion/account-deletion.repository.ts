@@ -8,29 +8,33 @@ import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
 
 const due = shape({ eraseDueAt: timestamp() });
 
-/** `name` is empty once it is erased. */
-export type LeavingOrganization = Pick<Row<typeof OrganizationModel>, 'name' | 'deletedAt' | 'eraseDueAt'>;
+/** `name` is empty after the erasure. */
+export type DeletedOrganization = Pick<Row<typeof OrganizationModel>, 'name' | 'deletedAt' | 'eraseDueAt'>;
 
-export function createLeavingRepository(db: Knex) {
-  const gone = (eraseAfterDays: number) => ({
+export function createAccountDeletionRepository(db: Knex) {
+  const deleted = (eraseAfterDays: number) => ({
     deletedAt: db.fn.now(),
     eraseDueAt: db.raw('now() + make_interval(days => ?)', [eraseAfterDays]),
     updatedAt: db.fn.now(),
   });
 
-  async function end(table: 'users' | 'organizations', ids: readonly string[], eraseAfterDays: number): Promise<Date> {
-    const ended = db(table)
+  async function markDeleted(
+    table: 'users' | 'organizations',
+    ids: readonly string[],
+    eraseAfterDays: number,
+  ): Promise<Date> {
+    const marked = db(table)
       .whereIn('id', [...ids])
       .whereNull('deletedAt')
-      .update(gone(eraseAfterDays))
+      .update(deleted(eraseAfterDays))
       .returning('eraseDueAt');
-    const row = await firstRow(db, due, ended);
-    if (row === undefined) throw new Error(`nobody of ${table} ended`);
+    const row = await firstRow(db, due, marked);
+    if (row === undefined) throw new Error(`no row of ${table} was marked as deleted`);
     return row.eraseDueAt;
   }
 
   return {
-    /** Of an organization, disabled ones too. */
+    /** Ids of the members of an organization, including disabled ones. */
     async listMembers(orgId: string): Promise<string[]> {
       const members = db('memberships as m')
         .join('users as u', 'u.id', 'm.userId')
@@ -41,46 +45,49 @@ export function createLeavingRepository(db: Knex) {
     },
 
     /**
-     * Their emails are free from then on. The row of a membership stays: it says where the user belonged.
-     * @returns when what they leave behind is to be erased
+     * Their email addresses can be registered again. The row of a membership stays, because the erasure needs it.
+     * @returns when the erasure of their data is due
      */
-    async endAccounts(userIds: readonly string[], eraseAfterDays: number): Promise<Date> {
+    async deleteAccounts(userIds: readonly string[], eraseAfterDays: number): Promise<Date> {
       await TeamMembershipModel.query(db)
         .whereIn('userId', [...userIds])
         .delete();
       await MembershipModel.query(db)
         .whereIn('userId', [...userIds])
         .patch({ isOrgAdmin: false });
-      const dueAt = await end('users', userIds, eraseAfterDays);
-      // Behind the rows of the users: whoever gives one an identity holds that row. And who comes back comes anew.
+      const dueAt = await markDeleted('users', userIds, eraseAfterDays);
+      // After the update of users, because linking an identity locks the row of the user.
       await UserIdentityModel.query(db)
         .whereIn('userId', [...userIds])
         .delete();
       return dueAt;
     },
 
-    async findOrganization(orgId: string): Promise<LeavingOrganization | undefined> {
+    async findOrganization(orgId: string): Promise<DeletedOrganization | undefined> {
       return OrganizationModel.table(db).where({ id: orgId }).first('name', 'deletedAt', 'eraseDueAt');
     },
 
-    /** @returns when it is due now, and for whom its job is; undefined when it is so already, or done */
-    async hurryOrganization(orgId: string): Promise<{ dueAt: Date; createdBy: string } | undefined> {
+    /**
+     * Makes the erasure of a deleted organization due now.
+     * @returns the new due time and the creator of its job; undefined if it was due already or is done
+     */
+    async makeErasureDue(orgId: string): Promise<{ dueAt: Date; createdBy: string } | undefined> {
       const job = await JobModel.table(db)
         .where({ id: `erase-${orgId}` })
         .first('createdBy');
       if (job === undefined) return undefined;
-      const hurried = OrganizationModel.table(db)
+      const updated = OrganizationModel.table(db)
         .where({ id: orgId })
         .whereNotNull('deletedAt')
         .where('eraseDueAt', '>', db.fn.now())
         .update({ eraseDueAt: db.fn.now() })
         .returning('eraseDueAt');
-      const row = await firstRow(db, due, hurried);
+      const row = await firstRow(db, due, updated);
       return row && { dueAt: row.eraseDueAt, createdBy: job.createdBy };
     },
 
-    async endOrganization(orgId: string, eraseAfterDays: number): Promise<void> {
-      await end('organizations', [orgId], eraseAfterDays);
+    async deleteOrganization(orgId: string, eraseAfterDays: number): Promise<void> {
+      await markDeleted('organizations', [orgId], eraseAfterDays);
     },
   };
 }

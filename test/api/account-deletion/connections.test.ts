@@ -4,11 +4,11 @@ import { signUpColleague } from '#test/support/colleague.ts';
 import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { importFiles } from '#test/support/import-stack.ts';
-import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
+import { membersAndRemains, remainsOfOrganization } from '#test/support/remaining-content.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('the connections of somebody who leaves', () => {
+describe('connections of a deleted account', () => {
   let api: ConnectorStack;
   before(async () => {
     api = await startConnectorStack({ ERASE_AFTER_DAYS: '0' }, { workers: true });
@@ -42,7 +42,7 @@ describe('the connections of somebody who leaves', () => {
     return { id: String(id), jobId: result?.job_id ?? '' };
   }
 
-  it('end at once with their schedules and runs, and what was imported goes as all that is his', async () => {
+  it('are deleted at once with their schedules and runs, and imported documents are erased', async () => {
     const ada = await api.signUp();
     const grace = await signUpColleague(api, ada);
     const { id, jobId } = await parkedImport(grace, 'of grace');
@@ -56,7 +56,7 @@ describe('the connections of somebody who leaves', () => {
     expect(await db('documents').where({ orgId: ada.orgId })).deep.equal([]);
   });
 
-  it('are taken back at their providers', async () => {
+  it('are revoked at their providers', async () => {
     const ada = await api.signUp();
     const grace = await signUpColleague(api, ada);
     const fakes = [api.fakes.acme_drive, api.fakes.acme_dropbox];
@@ -71,7 +71,7 @@ describe('the connections of somebody who leaves', () => {
     expect(live()).deep.equal(before);
   });
 
-  it('leave nothing behind of an organization', async () => {
+  it('leave no rows of a deleted organization', async () => {
     const ada = await api.signUp();
     const { id, jobId } = await parkedImport(ada, 'of ada');
     const { userIds } = await membersAndRemains(api, ada.orgId);
@@ -83,7 +83,7 @@ describe('the connections of somebody who leaves', () => {
     expect([await isOpen(jobId), await isScheduled(id)]).deep.equal([false, false]);
   });
 
-  it('of somebody who is disabled start nothing, and stop at the next file', async () => {
+  it('of a disabled user start no sync, and stop a running one at the next file', async () => {
     const ada = await api.signUp();
     const grace = await signUpColleague(api, ada);
     const { id, jobId } = await parkedImport(grace, 'of a disabled one');

@@ -10,15 +10,15 @@ import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { exportOf } from '#test/support/exported.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { gifOfFrames } from '#test/support/poison/images.ts';
+import { membersAndRemains, remainsOfOrganization } from '#test/support/remaining-content.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
-import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { systemFolder } from '#test/support/stopped-jobs.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 import { untilClosed } from '#test/support/workflow-run.ts';
 
-describe('what somebody leaves behind, once it is time', () => {
+describe('erasure on the due day', () => {
   let own: Stack;
   let db: Knex;
   let ada: Member;
@@ -70,7 +70,7 @@ describe('what somebody leaves behind, once it is time', () => {
     await db('oauthStates').insert({ ...consent, stateHash: Buffer.from(userId), expiresAt: soon });
   }
 
-  it('of a user: what nobody else reads is gone, and what is shared stays with his name', async () => {
+  it('of a user erases personal content and keeps shared content with the name of its author', async () => {
     const personal = await ingest(grace, 'Mine', 'The fox is quick and brown.');
     const shared = await ingest(grace, 'Ours', 'The dog is lazy and grey.');
     await share(grace, shared);
@@ -118,19 +118,19 @@ describe('what somebody leaves behind, once it is time', () => {
     expect((await auditEntries(own, grace.userId)).at(-1)).include({ action: 'account.erased', actorId: null });
   });
 
-  it('of a user: the run shows in the engine what it does, and for whom', async () => {
+  it('of a user shows its stage and its owner in Temporal', async () => {
     await remove(grace);
     const handle = own.container.temporal.client.workflow.getHandle(erasureWorkflowId(grace.userId));
     expect(await handle.result())
       .property('erased')
       .above(0);
     const run = await handle.describe();
-    expect(await run.staticSummary()).equal('Erase what a user has left behind');
+    expect(await run.staticSummary()).equal('Erase the data of a deleted user');
     const attributes = run.typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
     expect(Object.fromEntries(attributes)).include({ OrgId: ada.orgId, JobKind: 'erase', Stage: 'done' });
   });
 
-  it('of a user: a document that somebody has put into his own folder is his, until he leaves', async () => {
+  it('of a user keeps a document that another user linked into a folder, until that user is deleted', async () => {
     const id = await ingest(grace, 'Taken', 'The owl is wise.');
     await share(grace, id);
     const second = await signUpColleague(own, ada, 'Second', { is_admin: true });
@@ -143,7 +143,7 @@ describe('what somebody leaves behind, once it is time', () => {
     expect(await remainsOf(own, traces)).deep.equal([]);
   });
 
-  it('of a user: what a request has stored after that is erased by the next day', async () => {
+  it('of a user also erases content that was stored after it ended', async () => {
     await remove(grace);
     const of = { orgId: ada.orgId, createdBy: grace.userId, visibility: 'personal', acl: [`user:${grace.userId}`] };
     const id = crypto.randomUUID();
@@ -153,7 +153,7 @@ describe('what somebody leaves behind, once it is time', () => {
     await untilJob(ada, erasureWorkflowId(grace.userId), 'succeeded');
   });
 
-  it('of a user: the exports that he has asked for, at once, and no others', async () => {
+  it('of a user deletes only the exports of that user, at once', async () => {
     await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
     const [his, others] = [await exportOf(grace), await exportOf(ada)];
     await remove(grace);
@@ -162,7 +162,7 @@ describe('what somebody leaves behind, once it is time', () => {
     expect(Object(left.body).volumes).length(1);
   });
 
-  it('of a user: nothing, while he is living', async () => {
+  it('of a user erases nothing if the user is not deleted', async () => {
     await ingest(grace, 'Kept', 'The cat is black.');
     const { erasure } = own.container;
     const of = { orgId: ada.orgId, userId: grace.userId };
@@ -178,7 +178,7 @@ describe('what somebody leaves behind, once it is time', () => {
     expect(await db('users').where({ id: grace.userId }).first()).include({ email: grace.email });
   });
 
-  it('of an organization: nothing but a nameless row, and the audit log', async () => {
+  it('of an organization keeps only a row without a name and the audit log', async () => {
     await createTeam(ada, [grace]);
     for (const member of [ada, grace]) {
       await ingest(member, 'Mine', `The fox of ${member.userId} is quick and brown.`);
