@@ -1,7 +1,7 @@
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
-import { isOutage } from './adapters/postgres/outage.ts';
+import { isOutage } from './adapters/postgres/errors.ts';
 import { metricsPlaceOf, noTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
 import { derivedKey } from './derived-key.ts';

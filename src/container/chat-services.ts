@@ -1,4 +1,4 @@
-import { isOutage } from '../adapters/postgres/outage.ts';
+import { isOutage } from '../adapters/postgres/errors.ts';
 import { createAdjudicator } from '../modules/alignment/adjudicator.ts';
 import { createAlignmentService } from '../modules/alignment/alignment.service.ts';
 import { createRoundMeasurer } from '../modules/alignment/round-measurer.ts';

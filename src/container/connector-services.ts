@@ -1,7 +1,7 @@
 import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
 import { createFairQueue } from '../adapters/fair-queue.ts';
-import { observedConnectors } from '../adapters/telemetry/observed-stores.ts';
+import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
 import { createAccountDeletionService } from '../modules/account-deletion/account-deletion.service.ts';
 import { createConnectionConsentsService } from '../modules/connectors/connection-consents.service.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';

@@ -18,16 +18,22 @@ import { createParserSandbox } from '../adapters/parser-sandbox.ts';
 import { createPdfRenderer } from '../adapters/pdf-renderer/pdf-renderer.ts';
 import { createDatabase } from '../adapters/postgres/database.ts';
 import { createDatabaseDumps } from '../adapters/postgres/database-dumps.ts';
+import { loggableError } from '../adapters/postgres/errors.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
-import { loggableError } from '../adapters/postgres/loggable-error.ts';
 import { createPgRateLimiter } from '../adapters/postgres/rate-limiter.ts';
 import { createSecretCipher } from '../adapters/secrets/secret-cipher.ts';
 import { createStatementObserver, measurePool } from '../adapters/telemetry/database-telemetry.ts';
 import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
-import { observedChatModel, observedEmbedder, observedEmbedders } from '../adapters/telemetry/observed-models.ts';
-import { observedOrchestrator } from '../adapters/telemetry/observed-orchestrator.ts';
-import { observedRateLimiter } from '../adapters/telemetry/observed-rate-limiter.ts';
-import { observedBlobStore, observedConverter, observedVectorStore } from '../adapters/telemetry/observed-stores.ts';
+import {
+  observedBlobStore,
+  observedChatModel,
+  observedConverter,
+  observedEmbedder,
+  observedEmbedders,
+  observedOrchestrator,
+  observedRateLimiter,
+  observedVectorStore,
+} from '../adapters/telemetry/observed-ports.ts';
 import { createChunker } from '../adapters/text/chunker.ts';
 import { createTextAnalyzer } from '../adapters/text/text-analyzer.ts';
 import { createTokenCounter } from '../adapters/text/token-counter.ts';

@@ -1,6 +1,6 @@
 import { createFairQueue } from '../adapters/fair-queue.ts';
 import { createReranker } from '../adapters/models/reranker.ts';
-import { observedReranker } from '../adapters/telemetry/observed-models.ts';
+import { observedReranker } from '../adapters/telemetry/observed-ports.ts';
 import { createPassageRanker } from '../modules/retrieval/passage-ranker.ts';
 import { createRetrievalService } from '../modules/retrieval/retrieval.service.ts';
 import { createSearchService } from '../modules/search/search.service.ts';

@@ -9,8 +9,15 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import type { TemporalConfig } from '#src/config.ts';
 import { traceHeaderName } from '#src/contracts/tracing.ts';
 import { appError } from '#src/errors.ts';
-import { connectionOptions, type ServerAccess } from './connection-options.ts';
 import { dataConverter } from './data-converter.ts';
+
+/** Where the server is, and how it is told who we are. */
+type ServerAccess = Pick<TemporalConfig, 'address'> & Partial<Pick<TemporalConfig, 'tls' | 'apiKey'>>;
+
+/** For connections of clients and of workers alike. */
+export function connectionOptions({ address, tls, apiKey }: ServerAccess) {
+  return { address, ...(tls && { tls }), ...(apiKey && { apiKey }) };
+}
 
 /** Half a second of patience with a server that refuses connections: requests should not hang while it is down. */
 const CALL_ATTEMPTS = 3;

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { crc32, deflateSync } from 'node:zlib';
 import { defaultConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { drawPdfPages } from '#src/adapters/converter/formats/pdf.ts';
-import { readGreyMaps } from '#src/adapters/converter/ocr/grey-maps.ts';
+import { readGreyMaps } from '#src/adapters/converter/ocr/image-pages.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { type PdfText, type Picture, pdfFile } from './document-fixtures.ts';
 

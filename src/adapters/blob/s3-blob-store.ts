@@ -13,16 +13,56 @@ import {
   ListMultipartUploadsCommand,
   paginateListObjectsV2,
   S3Client,
+  S3ServiceException,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { attachment } from '#src/domain/documents/names.ts';
-import { appError } from '#src/errors.ts';
+import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { requireBlobKey } from './blob-key.ts';
-import { isMissing, toAppError } from './s3-errors.ts';
 import { createS3Upload } from './s3-upload.ts';
 import { createUploadMeter } from './upload-meter.ts';
+
+/** Neither are we let in again by waiting, nor does the bucket come to be. */
+const refusals = new Set([301, 400, 401, 403, 405]);
+
+/** What the store said, or how it failed: without the request, which is signed with our key. */
+class S3Error extends Error {
+  override readonly name = 'S3Error';
+}
+
+/**
+ * - refused keys, a bucket that is not there or elsewhere: `blob_store_refused`, somebody has to act.
+ * - everything else (408, 429, 5xx, network, timeouts): `service_unavailable`, which is waited for.
+ */
+function toAppError(error: unknown): AppError {
+  const cause = new S3Error(wordsOf(error));
+  if (isRefusal(error)) {
+    return appError('blob_store_refused', { detail: 'The store of the files refuses us; tell the operator.', cause });
+  }
+  const detail = 'The store of the files is not reachable.';
+  return appError('service_unavailable', { detail, retryAfterSeconds: 5, cause });
+}
+
+/** An object that is not there. The answer to a HEAD has no body that could say what is not. */
+function isMissing(error: unknown): boolean {
+  return error instanceof S3ServiceException && ['NoSuchKey', 'NotFound'].includes(error.name);
+}
+
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof S3ServiceException)) return false;
+  // A clock that is off, or a body that came too slowly: the next request may be in time.
+  if (['RequestTimeTooSkewed', 'RequestTimeout'].includes(error.name)) return false;
+  return error.name === 'NoSuchBucket' || refusals.has(error.$metadata.httpStatusCode ?? 0);
+}
+
+function wordsOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(wordsOf).join(', ');
+  if (!(error instanceof Error)) return String(error);
+  const status = error instanceof S3ServiceException ? ` (${error.$metadata.httpStatusCode})` : '';
+  return `${error.name}${status}: ${error.message}`.slice(0, 1_000);
+}
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Without a byte in either direction. A copy within the store may take its time. */
@@ -31,7 +71,7 @@ const ATTEMPTS = 3;
 /** No upload pauses for so long. */
 const STRAY_AFTER_MS = 24 * 60 * 60_000;
 
-export type S3Settings = {
+type S3Settings = {
   /** Null for the one of Amazon in this region. */
   endpoint: string | null;
   region: string;

@@ -1,22 +1,74 @@
 import type { Dispatcher } from 'undici';
 import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
-import type { ConnectorAccesses } from '#src/ports/connectors.ts';
+import type { ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
-import { connectorOAuth } from './connector-oauth.ts';
 import { createDriveConnector } from './drive-connector.ts';
 import { createDropboxConnector } from './dropbox-connector.ts';
 import { createGraphConnector } from './graph-connector.ts';
 import { createS3Connector } from './s3-connector.ts';
 
-/** Base URLs are null for the providers' own addresses, clients where there are none to ask for consents with. */
-export type ConnectorSettings = Readonly<
+/** `baseUrl` is null for the provider's own hosts. */
+type Place = { baseUrl: string | null; client: OAuthProvider['client'] };
+
+/** Read-only scopes. */
+function connectorOAuth(provider: OAuthConnectorProvider, place: Place): ConnectorOAuth {
+  if (provider === 'acme_drive') return drive(place);
+  if (provider === 'acme_dropbox') return dropbox(place);
+  const right = provider === 'acme_onedrive' ? 'Files.Read.All' : 'Sites.Read.All';
+  return { settings: graph(place), scopes: ['offline_access', 'User.Read', right] };
+}
+
+function drive({ baseUrl, client }: Place): ConnectorOAuth {
+  return {
+    settings: {
+      issuer: baseUrl ?? 'https://accounts.google.com',
+      authorizeUrl: `${baseUrl ?? 'https://accounts.google.com'}/o/oauth2/v2/auth`,
+      tokenUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/token`,
+      revokeUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/revoke`,
+      client,
+      // Required for a refresh token, also after an earlier consent.
+      authorizeParameters: { access_type: 'offline', prompt: 'consent' },
+    },
+    scopes: ['https://www.googleapis.com/auth/drive.readonly'],
+  };
+}
+
+function graph({ baseUrl, client }: Place): OAuthProvider {
+  const root = `${baseUrl ?? 'https://login.microsoftonline.com'}/common`;
+  return {
+    issuer: `${root}/v2.0`,
+    authorizeUrl: `${root}/oauth2/v2.0/authorize`,
+    tokenUrl: `${root}/oauth2/v2.0/token`,
+    revokeUrl: null,
+    client,
+    // The user may want another account than the one that is signed in.
+    authorizeParameters: { prompt: 'select_account' },
+  };
+}
+
+function dropbox({ baseUrl, client }: Place): ConnectorOAuth {
+  return {
+    settings: {
+      issuer: baseUrl ?? 'https://www.dropbox.com',
+      authorizeUrl: `${baseUrl ?? 'https://www.dropbox.com'}/oauth2/authorize`,
+      tokenUrl: `${baseUrl ?? 'https://api.dropboxapi.com'}/oauth2/token`,
+      revokeUrl: null,
+      client,
+      authorizeParameters: { token_access_type: 'offline' },
+    },
+    scopes: ['account_info.read', 'files.metadata.read', 'files.content.read'],
+  };
+}
+
+/** `baseUrl` is null for the provider's own hosts; `client` is null if OAuth is not configured. */
+type ConnectorSettings = Readonly<
   Record<OAuthConnectorProvider, { baseUrl: string | null; client: OAuthProvider['client'] | null }> & {
     acme_s3: { baseUrl: string | null };
   }
 >;
 
-/** @param deps.agent a guarded one, for what is too long or too much for `call` */
+/** @param deps.agent with the SSRF guard; for downloads that are too large for `call` */
 export function createConnectors(
   settings: ConnectorSettings,
   deps: { call: ProviderCaller; agent: Dispatcher },

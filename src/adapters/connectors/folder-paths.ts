@@ -1,16 +1,42 @@
+import { z } from 'zod';
+import { appError } from '#src/errors.ts';
 import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 
-/** A folder as its provider tells it; `parentId` is null at the root. */
+const folderCursor = z.strictObject({
+  position: z.string(),
+  folderId: z.string(),
+  path: z.string(),
+  /** For shared drives, which have their own change lists. */
+  driveId: z.string().optional(),
+});
+
+/** The provider's position in the changes of a drive, and the synced folder. */
+export type FolderCursor = z.infer<typeof folderCursor>;
+
+export function writeCursor(cursor: FolderCursor): string {
+  return JSON.stringify(cursor);
+}
+
+/** Throws `cursor_expired` for a cursor of another version. */
+export function readCursor(text: string): FolderCursor {
+  try {
+    return folderCursor.parse(JSON.parse(text));
+  } catch {
+    throw appError('cursor_expired');
+  }
+}
+
+/** `parentId` is null at the root. */
 type Folder = { name: string; parentId: string | null };
 
-/** Deeper than any provider lets folders be; also the way out of a circle. */
+/** More than any provider allows; also ends cycles. */
 const maxDepth = 200;
 
 /**
- * Finds the paths of folders by their parents, each of which is asked for once: `pathOf(folderId)` is null for what is
- * not `within` the folder there, whose path is known.
- * @param within null for all that there is
- * @param read null for a folder that is not there
+ * Resolves paths of folders by their parents, and reads each folder once. The returned function returns null for a folder
+ * outside of `within`.
+ * @param within a folder with a known path; null for the whole drive
+ * @param read returns null for a missing folder
  */
 export function createFolderPaths(
   within: { folderId: string; path: string } | null,
@@ -37,18 +63,18 @@ export function createFolderPaths(
   return (folderId) => pathOf(folderId);
 }
 
-/** A name with a slash, which some providers allow, is still one name. */
+/** Replaces slashes in a name, which some providers allow. */
 export function childPath(folder: string, name: string): string {
   const safe = name.replaceAll('/', '_');
   return folder === '' ? safe : `${folder}/${safe}`;
 }
 
-/** The names of a path, whatever slashes stand around them. */
+/** The names in a path; ignores repeated, leading and trailing slashes. */
 export function namesOf(path: string): string[] {
   return path.split('/').filter(Boolean);
 }
 
-/** Where a wanted thing lies that is not wanted by its id. */
+/** The path of a file that is queried by path or name instead of id. */
 export function wantedNames({ path, name, folder = '' }: RemoteFileQuery): string[] {
   if (path !== undefined) return namesOf(path);
   return name === undefined ? [] : [...namesOf(folder), name];

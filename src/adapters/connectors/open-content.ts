@@ -1,21 +1,56 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
-import { readBeginning } from '#src/adapters/bounded-body.ts';
+import { atMost, readBeginning } from '#src/adapters/bounded-body.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
-import { limited, longestDownloadMs } from './limited-content.ts';
+
+/**
+ * Time limit for a whole file, against endlessly slow downloads. Shorter than the hour of an import step (`transfer` in
+ * `workflows/policies.ts`), so that it becomes an error of the file.
+ */
+export const longestDownloadMs = 50 * 60_000;
+
+/**
+ * Limits a download. Fails with `payload_too_large` above `limitBytes`, before the first byte if the announced size is too
+ * large, and with `provider_unavailable` if it is interrupted or too slow. Destroying it closes the connection.
+ * @param options.announcedBytes 0 if unknown
+ */
+export function limited(
+  body: Readable,
+  { announcedBytes, limitBytes, longestMs }: { announcedBytes: number; limitBytes: number; longestMs: number },
+): Readable {
+  if (announcedBytes > limitBytes) {
+    body.on('error', () => {}).destroy();
+    throw tooLarge(limitBytes);
+  }
+  const content = atMost(limitBytes, () => tooLarge(limitBytes));
+  const fail = (detail: string) => content.destroy(appError('provider_unavailable', { detail }));
+  const timer = setTimeout(() => fail(`The download takes longer than ${longestMs / 60_000} minutes.`), longestMs);
+  body.on('error', () => fail('The provider interrupted the download.'));
+  content.once('close', () => {
+    clearTimeout(timer);
+    body.destroy();
+  });
+  // An error without a listener would end the process.
+  content.on('error', () => {});
+  return body.pipe(content);
+}
+
+function tooLarge(limitBytes: number) {
+  return appError('payload_too_large', { detail: `The file has more than ${limitBytes} bytes.` });
+}
 
 const maxRedirects = 3;
-/** Without a byte of the content; also for all that comes before it: redirects, headers, the text of a refusal. */
+/** Limit without a byte of content; also for redirects, headers and the body of an error response. */
 const defaultSilenceMs = 30_000;
 const maxRefusalBytes = 16_000;
 
 type Request = {
   agent: Dispatcher;
   method?: 'GET' | 'POST';
-  /** Asked for each address anew: a token is not for everybody. */
+  /** Called for each URL, because a token must not go to another host. */
   headersFor: (url: string) => Readonly<Record<string, string>>;
-  /** Of what is no 2xx, and where it came from. */
+  /** Error for a response other than 2xx. */
   failure: (answer: ProviderAnswer, url: string) => AppError;
   limitBytes: number;
   signal: AbortSignal;
@@ -23,7 +58,7 @@ type Request = {
   downloadMs?: number | undefined;
 };
 
-/** Opens what a provider has for download, with its redirects. Errors quote no address: it may be a key by itself. */
+/** Opens a download and follows redirects. Errors contain no URL, because it may contain a secret. */
 export async function openContent(url: string, options: Request): Promise<{ content: Readable; headers: Headers }> {
   const { limitBytes, signal, failure } = options;
   const { silenceMs = defaultSilenceMs, downloadMs: longestMs = longestDownloadMs } = options;
@@ -34,7 +69,7 @@ export async function openContent(url: string, options: Request): Promise<{ cont
     const { url: finalUrl, answer } = await follow(url, { ...options, signal: until, silenceMs });
     const headers = headersOf(answer);
     const status = answer.statusCode;
-    // A part, without having asked for one, is not the whole.
+    // 206 without a range request is not the whole file.
     if (status < 200 || status >= 300 || status === 206) {
       throw failure(
         { status, headers, body: (await readBeginning(answer.body, maxRefusalBytes)).toString('utf8') },
@@ -68,11 +103,12 @@ async function follow(
     if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === null) return { url, answer };
     drop(answer.body);
     const next = new URL(location, url);
-    // An answer that TLS was to protect is not taken without it.
-    if (url.startsWith('https:') && next.protocol !== 'https:') throw unavailable('It leads from https to http.');
+    // No downgrade from https.
+    if (url.startsWith('https:') && next.protocol !== 'https:')
+      throw unavailable('The provider redirects from https to http.');
     url = next.href;
   }
-  throw unavailable(`It redirects more than ${maxRedirects} times.`);
+  throw unavailable(`The provider redirects more than ${maxRedirects} times.`);
 }
 
 function headersOf({ headers }: Dispatcher.ResponseData): Headers {
@@ -81,17 +117,17 @@ function headersOf({ headers }: Dispatcher.ResponseData): Headers {
   );
 }
 
-/** Hangs up. */
+/** Closes the connection. */
 function drop(body: Readable): void {
   body.on('error', () => {}).destroy();
 }
 
 function failedBy(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
-  if (!(error instanceof AppError)) return unavailable('It does not answer, or breaks off.');
-  // The agent's word for an address that a user has given; this one is the provider's or the deployment's.
+  if (!(error instanceof AppError)) return unavailable('The provider does not answer, or closed the connection.');
+  // `url_not_allowed` is for URLs of users; this one comes from the provider or the deployment.
   return error.code === 'url_not_allowed'
-    ? unavailable('It leads to an address that is not public, and EGRESS_ALLOW does not name it.')
+    ? unavailable('The provider redirects to a non-public address that EGRESS_ALLOW does not list.')
     : error;
 }
 

@@ -10,7 +10,7 @@ import type { Dispatcher } from 'undici';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createGuardedS3Handler, notS3 } from './guarded-s3-handler.ts';
-import { limited, longestDownloadMs } from './limited-content.ts';
+import { limited, longestDownloadMs } from './open-content.ts';
 import { pauseSecondsOf } from './provider-api.ts';
 
 const folderType = 'application/x-directory';

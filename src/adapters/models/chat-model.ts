@@ -8,14 +8,16 @@ import type {
   ModelToolCall,
   ModelUsage,
 } from '#src/ports/models.ts';
-import { type ChatAnswer, readChatAnswer } from './chat-answer.ts';
-import { limitedFetch } from './limited-fetch.ts';
-import { createOpenAiClient, type Endpoint, maxAnswerBytes } from './openai-client.ts';
+import {
+  type ChatAnswer,
+  createStorablePieces,
+  createToolCallPieces,
+  readChatAnswer,
+  watchSilence,
+} from './chat-reply.ts';
+import { createOpenAiClient, type Endpoint, limitedFetch, maxAnswerBytes } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 import { createParameterHabits, type LearnedHabits, type ParameterHabits } from './parameter-habits.ts';
-import { watchSilence } from './silence.ts';
-import { createStorablePieces } from './storable-pieces.ts';
-import { createToolCallPieces } from './tool-call-pieces.ts';
 
 /** A service that still works on an answer sends something within it, if only a comment. */
 const silenceTimeoutMs = 60_000;

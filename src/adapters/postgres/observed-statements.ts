@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import PostgresClient from 'knex/lib/dialects/postgres/index.js';
-import { isOutage } from './outage.ts';
+import { isOutage } from './errors.ts';
 
 /** Called when a statement is sent. The function that it returns is called at the end, with a name for the failure. */
 export type StatementObserver = (sql: string) => (failure: string | undefined) => void;

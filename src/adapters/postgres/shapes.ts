@@ -1,5 +1,7 @@
 import type { Knex } from 'knex';
+import knex from 'knex';
 import { type QueryBuilder, snakeCaseMappers } from 'objection';
+import { appError } from '#src/errors.ts';
 import { type Column, type Columns, type Row, typeIds } from './columns.ts';
 
 /** The columns of a result that is no table's row. */
@@ -140,4 +142,20 @@ function rowOf(fields: readonly Field[], values: readonly unknown[]): Record<str
     row[key] = value;
   }
   return row;
+}
+
+/** As `rows`. Throws `service_unavailable`, and cancels the statement, when it takes longer than `timeoutMs`. */
+export async function rowsWithin<S extends Shape>(
+  timeoutMs: number,
+  db: Knex,
+  source: S,
+  sql: string,
+  bindings: Bindings,
+): Promise<Row<S>[]> {
+  try {
+    return await rows(db, source, sql, bindings, timeoutMs);
+  } catch (error) {
+    if (!(error instanceof knex.KnexTimeoutError)) throw error;
+    throw appError('service_unavailable', { detail: 'The search took too long.', cause: error });
+  }
 }

@@ -1,9 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { bigint, boolean, double, integer, type Row, text } from '#src/adapters/postgres/columns.ts';
-import { withOwnConnection } from '#src/adapters/postgres/own-connection.ts';
 import { firstRow, oneRow, pick, rows, type Statements, shape } from '#src/adapters/postgres/shapes.ts';
 import { ChunkVectorModel } from './pgvector.model.ts';
+
+/** Lends a connection of the pool to `work`, whose statements are in no transaction. */
+async function withOwnConnection(db: Knex, work: (own: Statements) => Promise<void>): Promise<void> {
+  const connection = await db.client.acquireConnection();
+  const raw = (sql: string, bindings: readonly Knex.RawBinding[] = []) => db.raw(sql, bindings).connection(connection);
+  try {
+    await work({ raw: raw as Knex['raw'] });
+  } finally {
+    await db.client.releaseConnection(connection);
+  }
+}
 
 const vectorIndex = shape({ name: text(), isValid: boolean(), points: double() });
 const support = shape({ isThere: boolean() });

@@ -3,12 +3,34 @@ import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
 import { bigint, double, uuid } from '#src/adapters/postgres/columns.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
-import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
-import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { pick, rows, rowsWithin, shape } from '#src/adapters/postgres/shapes.ts';
 import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
 import { ChunkVectorModel } from './pgvector.model.ts';
 import { indexedEmbedding, indexName, listVectorIndexes, maintainVectorIndexes } from './pgvector-index.ts';
-import { remembered } from './remembered.ts';
+
+/** So many different questions are remembered at once. */
+const MAX_KEYS = 10_000;
+
+/** Asks once for each key in `forMs`, for all who ask meanwhile too. What fails is asked again. */
+export function remembered<Arguments extends unknown[], Result>(
+  forMs: number,
+  ask: (key: string, ...rest: Arguments) => Promise<Result>,
+): ((key: string, ...rest: Arguments) => Promise<Result>) & { forget(): void } {
+  const known = new Map<string, { result: Promise<Result>; until: number }>();
+
+  function get(key: string, ...rest: Arguments): Promise<Result> {
+    const now = performance.now();
+    const before = known.get(key);
+    if (before !== undefined && before.until > now) return before.result;
+    if (known.size >= MAX_KEYS) known.clear();
+    const result = ask(key, ...rest);
+    known.set(key, { result, until: now + forMs });
+    result.catch(() => known.delete(key));
+    return result;
+  }
+
+  return Object.assign(get, { forget: () => known.clear() });
+}
 
 const counted = shape({ count: bigint() });
 const vectorHit = shape({ chunkId: uuid(), similarity: double() });

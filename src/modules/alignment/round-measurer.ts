@@ -2,18 +2,51 @@ import type { Logger } from 'pino';
 import { calibrationFor, scorerVersion } from '#src/domain/alignment/calibration.ts';
 import { createReadRefusal, refusalOf } from '#src/domain/alignment/refusal.ts';
 import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment/round.ts';
+import type { Anchor } from '#src/domain/alignment/score.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Embedder } from '#src/ports/models.ts';
 import type { Adjudicate, Doubts, Verdict } from './adjudicator.ts';
 import type { MeasuredRound, RoundSaidBefore, RoundTextsRow, ScoredChat } from './alignment.model.ts';
-import { createAgentAnchors, wordAnchors } from './anchors.ts';
+
+/** Some hundred vectors each; an agent that was forgotten costs one call of the embedder. */
+const maxRememberedAgents = 200;
+
+type AgentAnchors = (chat: Pick<ScoredChat, 'agentId' | 'anchorWords'>, signal: AbortSignal) => Promise<Anchor[]>;
+
+/** Anchors for scoring by words alone. */
+function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText): Anchor[] {
+  return Object.entries(anchorWords).map(([word, weight]) => ({
+    stems: analyze(word).map((term) => term.stem),
+    weight,
+    vector: null,
+  }));
+}
+
+/** Embedded anchors by agent. They never change after its publication, so that they are embedded once a process. */
+function createAgentAnchors(deps: { embedder: Embedder; analyze: AnalyzeText }): AgentAnchors {
+  const { embedder, analyze } = deps;
+  const remembered = new Map<string, Anchor[]>();
+
+  return async ({ agentId, anchorWords }, signal) => {
+    const known = remembered.get(agentId);
+    if (known !== undefined) return known;
+    const vectors = await embedder.embed(Object.keys(anchorWords), { signal });
+    const anchors = wordAnchors(anchorWords, analyze).map((anchor, index) => ({
+      ...anchor,
+      vector: vectors[index] ?? null,
+    }));
+    if (remembered.size >= maxRememberedAgents) remembered.clear();
+    remembered.set(agentId, anchors);
+    return anchors;
+  };
+}
 
 /**
  * `byWords`: when to go by words alone: whenever the embedder fails, only where waiting does not heal, or only where it
  * is the text that the embedder refuses.
  */
-export type MeasureOptions = { byWords: 'always' | 'unless_it_heals' | 'where_refused'; signal: AbortSignal };
+type MeasureOptions = { byWords: 'always' | 'unless_it_heals' | 'where_refused'; signal: AbortSignal };
 
 export type RoundMeasurer = {
   /** What is stored with the rounds that it scores, unless by words alone. */

@@ -1,8 +1,7 @@
 import type { Knex } from 'knex';
-import type { Row } from '#src/adapters/postgres/columns.ts';
-import { bigint, integer, uuidArray } from '#src/adapters/postgres/columns.ts';
+import { bigint, integer, type Row, uuidArray } from '#src/adapters/postgres/columns.ts';
+import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
 import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
-import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
 import { type Folder, FolderModel } from './folders.model.ts';
 
 /** A folder with all that are below it; `height` counts its levels, 1 for a folder without others. */

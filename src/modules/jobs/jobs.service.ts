@@ -9,8 +9,7 @@ import { AppError, appError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Tracing } from '#src/ports/telemetry.ts';
 import { createJobMovesRepository } from './job-moves.repository.ts';
-import { createJobStatisticsRepository } from './job-statistics.repository.ts';
-import { createJobSummaryRepository } from './job-summary.repository.ts';
+import { createJobStatisticsRepository, createJobSummaryRepository } from './job-statistics.repository.ts';
 import { summaryOf } from './job-summary.ts';
 import { type JobView, viewOf } from './job-view.ts';
 import type {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
+import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
-import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { type Member, member } from './members.model.ts';
 

@@ -1,7 +1,48 @@
+import { z } from 'zod';
 import { ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import { modelListSchema, toModelDto } from './models.schema.ts';
+import type { Model } from './models.model.ts';
 import type { ModelsService } from './models.service.ts';
+
+const price = z.number().describe('US dollars for a million tokens.');
+
+const modelSchema = z
+  .strictObject({
+    id: z.string(),
+    kind: z.enum(['chat', 'embedding', 'reranker']),
+    default: z.boolean().describe('What its kind is done with where nobody chooses.'),
+    context_window: z
+      .int()
+      .nullable()
+      .describe('Tokens that a request may hold; null where its provider does not say.'),
+    dimensions: z.int().nullable().describe("Of an embedding model's vectors; null where its provider does not say."),
+    reranking_type: z
+      .enum(['cross_encoder', 'llm'])
+      .nullable()
+      .describe('Which `reranking_type` of a chat a reranker serves; null for other models.'),
+    prices: z
+      .strictObject({ input: price, cached_input: price, output: price })
+      .nullable()
+      .describe('Null: unknown, and counted as nothing.'),
+    local: z.boolean().describe("Runs on the deployment's own machine."),
+  })
+  .meta({ id: 'Model' });
+
+export const modelListSchema = z.strictObject({ items: z.array(modelSchema) });
+
+function toModelDto(model: Model): z.input<typeof modelSchema> {
+  const { price } = model;
+  return {
+    id: model.id,
+    kind: model.kind,
+    default: model.isDefault,
+    context_window: model.contextWindow,
+    dimensions: model.dimensions,
+    reranking_type: model.rerankingType,
+    prices: price && { input: price.input, cached_input: price.cachedInput, output: price.output },
+    local: model.isLocal,
+  };
+}
 
 export function modelsRoutes(models: Pick<ModelsService, 'list'>): Route[] {
   return [

@@ -1,9 +1,14 @@
 import type { Knex } from 'knex';
 import { bigint, integer, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
-import { isNarrow, type OpenedCounts, openedCounts, openedDocuments } from '#src/adapters/postgres/opened-documents.ts';
-import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
-import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
-import { type Shape, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  isNarrow,
+  isReadable,
+  type OpenedCounts,
+  openedCounts,
+  openedDocuments,
+  readableValues,
+} from '#src/adapters/postgres/readable.ts';
+import { rowsWithin, type Shape, shape } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, CHUNKS_PER_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import { type PassageHit, passageHit, type WordHit, wordHit } from './retrieval.model.ts';

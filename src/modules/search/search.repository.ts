@@ -1,9 +1,15 @@
 import type { Knex } from 'knex';
 import { integer, text } from '#src/adapters/postgres/columns.ts';
-import { isNarrow, openedCounts, openedDocuments, openedHashes } from '#src/adapters/postgres/opened-documents.ts';
-import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/readable.ts';
-import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
-import { rows, type Shape, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  isNarrow,
+  isReadable,
+  openedCounts,
+  openedDocuments,
+  openedHashes,
+  readableBy,
+  readableValues,
+} from '#src/adapters/postgres/readable.ts';
+import { rows, rowsWithin, type Shape, shape } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import { maxRanked, type WantedName } from '#src/domain/retrieval/search-ranking.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';

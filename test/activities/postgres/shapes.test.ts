@@ -4,8 +4,8 @@ import type { Knex } from 'knex';
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { bigint, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
 import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
 import { testServices } from '#test/support/services.ts';
 
 class ParentModel extends model('parents', { id: uuid(), fullName: text(), tags: textArray() }) {}

@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { createPassageSearch } from '#src/modules/retrieval/passage-search.ts';
+import { createPassageSearch } from '#src/modules/retrieval/retrieval.service.ts';
 import { createSearchService, type SearchService } from '#src/modules/search/search.service.ts';
 import { addIndexedDocument, addOrganization } from '#test/support/indexed-documents.ts';
 import { createTestDatabase } from '#test/support/services.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { modelListSchema } from '#src/modules/models/models.schema.ts';
+import { modelListSchema } from '#src/modules/models/models.routes.ts';
 import type { Member } from '#test/support/client.ts';
 import { startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
-import { organizationSchema } from '#src/modules/organization/organization.schema.ts';
+import { organizationSchema } from '#src/modules/organization/organization.routes.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badNames, blankNames, eachBad } from '#test/support/bad-fields.ts';
 import type { Member } from '#test/support/client.ts';

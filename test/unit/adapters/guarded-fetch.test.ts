@@ -1,12 +1,10 @@
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { createGuardedAgent, publicLookup, type Resolve } from '#src/adapters/web/guarded-agent.ts';
+import { createGuardedAgent, isPublicAddress, publicLookup, type Resolve } from '#src/adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '#src/adapters/web/guarded-fetch.ts';
-import { isPublicAddress } from '#src/adapters/web/public-address.ts';
 import { AppError } from '#src/errors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { answerWith, redirectTo, startWebSite, type WebSite } from '#test/support/web-site.ts';

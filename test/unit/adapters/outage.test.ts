@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import { isOutage } from '#src/adapters/postgres/outage.ts';
+import { isOutage } from '#src/adapters/postgres/errors.ts';
 
 describe('isOutage', () => {
   async function failureAt(port: number): Promise<unknown> {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createChatModel } from '#src/adapters/models/chat-model.ts';
+import { createToolCallPieces } from '#src/adapters/models/chat-reply.ts';
 import { createParameterHabits } from '#src/adapters/models/parameter-habits.ts';
-import { createToolCallPieces } from '#src/adapters/models/tool-call-pieces.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';

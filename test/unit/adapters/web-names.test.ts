@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import iconv from 'iconv-lite';
 import { pageTitle } from '#src/adapters/converter/page-title.ts';
-import { dispositionFileName } from '#src/adapters/web/disposition-file-name.ts';
+import { dispositionFileName } from '#src/adapters/web/guarded-fetch.ts';
 
 describe('the file name of a Content-Disposition header', () => {
   const cases: [string, string | null][] = [

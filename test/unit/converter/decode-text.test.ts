@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import iconv from 'iconv-lite';
-import { cleanMarkdown, cleanText } from '#src/adapters/converter/clean-text.ts';
+import { cleanMarkdown, cleanText } from '#src/adapters/converter/clean-document.ts';
 import { decodeText, htmlEncoding } from '#src/adapters/converter/decode-text.ts';
 
 describe('decoding text', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { kindOfArchive } from '#src/adapters/converter/file-kinds.ts';
+import { kindOfArchive } from '#src/adapters/converter/detect-format.ts';
 import { parseEpub } from '#src/adapters/converter/formats/epub.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { zipFile } from '#test/support/document-fixtures.ts';

@@ -1,4 +1,4 @@
-import type { CountedList, ListLevel } from '../office/list-counter.ts';
+import type { CountedList, ListLevel } from '../office/list-numbers.ts';
 import type { DocFile } from './doc-file.ts';
 import { codes, numberOf, type Properties, readProperties } from './doc-properties.ts';
 

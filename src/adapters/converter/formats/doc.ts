@@ -1,8 +1,7 @@
 import { addBlocks, distinct, footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
-import { nextLabel } from '../office/list-counter.ts';
+import { nextLabel } from '../office/list-numbers.ts';
 import { createStory, type StoryParagraph } from '../office/story.ts';
-import type { DocumentParser } from '../parsed-document.ts';
-import { statedTitle } from '../stated-title.ts';
+import { type DocumentParser, statedTitle } from '../parsed-document.ts';
 import { type DocFile, type DocTable, openDoc, summaryTitle } from './doc-file.ts';
 import { codes, numberOf, type Properties, readRuns, runAt } from './doc-properties.ts';
 import { readDocLists, readDocStyles } from './doc-styles.ts';

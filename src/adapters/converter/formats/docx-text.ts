@@ -11,8 +11,14 @@ import {
 import type { DrawingParts } from '../office/drawing-parts.ts';
 import { equation } from '../office/equation.ts';
 import { childAt, descendants, elementsOf, textOf, type XmlElement } from '../office/xml.ts';
-import type { NextNumber } from './docx-numbering.ts';
-import { type DocxStyle, type DocxStyles, listPlace, outlineLevel, saysHidden } from './docx-styles.ts';
+import {
+  type DocxStyle,
+  type DocxStyles,
+  listPlace,
+  type NextNumber,
+  outlineLevel,
+  saysHidden,
+} from './docx-styles.ts';
 
 /** What the text of a part refers to. */
 export type DocxReferences = {

@@ -1,12 +1,17 @@
 import { appError } from '#src/errors.ts';
 import { addBlocks, distinct, renderBlocks, type TextBlock } from '../office/blocks.ts';
 import { readDrawingParts } from '../office/drawing-parts.ts';
-import { mainPartName, packageTitle, readRelationships, readXmlPart } from '../office/package-parts.ts';
+import {
+  mainPartName,
+  openZipParts,
+  packageTitle,
+  readRelationships,
+  readXmlPart,
+  type ZipParts,
+} from '../office/package-parts.ts';
 import { childrenNamed, elementsOf, type XmlElement } from '../office/xml.ts';
-import { openZipParts, type ZipParts } from '../office/zip-parts.ts';
 import type { DocumentParser } from '../parsed-document.ts';
-import { createNumbering } from './docx-numbering.ts';
-import { readStyles } from './docx-styles.ts';
+import { createNumbering, readStyles } from './docx-styles.ts';
 import { countsPages, type DocxReferences, readBlock, readBlocks } from './docx-text.ts';
 
 /** Parts that hold notes, by the kind of the relationship, with the name of one note. */

@@ -2,13 +2,10 @@ import { posix } from 'node:path';
 import { DOMParser } from 'linkedom';
 import { appError } from '#src/errors.ts';
 import { decodeText, htmlEncoding } from '../decode-text.ts';
-import { checkNesting } from '../html-nesting.ts';
-import { htmlToMarkdown } from '../html-to-markdown.ts';
-import { readXmlPart } from '../office/package-parts.ts';
+import { checkNesting, htmlToMarkdown } from '../html-to-markdown.ts';
+import { openZipParts, readXmlPart, type ZipParts } from '../office/package-parts.ts';
 import { childAt, childrenNamed, descendants, elementsOf, textOf, type XmlElement } from '../office/xml.ts';
-import { openZipParts, type ZipParts } from '../office/zip-parts.ts';
-import type { DocumentParser } from '../parsed-document.ts';
-import { statedTitle } from '../stated-title.ts';
+import { type DocumentParser, statedTitle } from '../parsed-document.ts';
 
 /** Books may scramble their fonts, which protects no text. */
 const fontAlgorithms = new Set(['http://www.idpf.org/2008/embedding', 'http://ns.adobe.com/pdf/enc#RC']);

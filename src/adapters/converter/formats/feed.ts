@@ -1,5 +1,4 @@
-import { checkNesting } from '../html-nesting.ts';
-import { htmlToMarkdown } from '../html-to-markdown.ts';
+import { checkNesting, htmlToMarkdown } from '../html-to-markdown.ts';
 import { elementsOf, parseXml, textOf, type XmlElement } from '../office/xml.ts';
 import type { ParsedDocument } from '../parsed-document.ts';
 

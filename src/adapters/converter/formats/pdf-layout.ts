@@ -1,9 +1,177 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
-import { isSameSize, type PdfBlock, splitIntoBlocks } from './pdf-blocks.ts';
-import { createHeadingLevel } from './pdf-headings.ts';
-import { collectVocabulary, hyphenBetween, type Vocabulary } from './pdf-hyphenation.ts';
 import type { PdfLine, PdfPage } from './pdf-page.ts';
-import { dropRunningLines } from './pdf-running-lines.ts';
+
+/** Lines that belong together: a paragraph, a heading, a list, or rows of a table. */
+type PdfBlock = { lines: PdfLine[]; isTable: boolean };
+
+/** Empty space inside a line, in font sizes, from which on the line is a row of a table. */
+const columnGap = 1.8;
+/** The distance of two lines, in usual distances, from which on a new paragraph starts. */
+const paragraphSpacing = 1.3;
+/** Rows may be this many font sizes apart. */
+const rowSpacing = 3;
+/** Sizes that differ by less are the same to the eye. */
+const sizeTolerance = 0.08;
+
+function isSameSize(a: PdfLine, b: PdfLine): boolean {
+  return Math.abs(a.size - b.size) <= sizeTolerance * Math.max(a.size, b.size);
+}
+
+/** In the order of the document; a step upwards (the next column) starts a new block. */
+function splitIntoBlocks(lines: PdfLine[]): PdfBlock[] {
+  const pitch = usualPitch(lines);
+  const blocks: PdfBlock[] = [];
+  for (const line of lines) {
+    const isTable = line.gap > columnGap * line.size;
+    const block = blocks.at(-1);
+    const previous = block?.lines.at(-1);
+    if (block && previous && block.isTable === isTable && isNext(previous, line, isTable, pitch))
+      block.lines.push(line);
+    else blocks.push({ lines: [line], isTable });
+  }
+  return blocks;
+}
+
+function isNext(previous: PdfLine, line: PdfLine, isTable: boolean, pitch: number): boolean {
+  const step = previous.baseline - line.baseline;
+  if (isTable) return step > 0 && step <= rowSpacing * line.size;
+  const isSameStyle = isSameSize(previous, line) && previous.isBold === line.isBold;
+  return isSameStyle && step > 0 && step <= paragraphSpacing * Math.max(pitch, line.size);
+}
+
+/** The most common distance between lines of the page's text. */
+function usualPitch(lines: PdfLine[]): number {
+  const steps: number[] = [];
+  lines.forEach((line, index) => {
+    const previous = lines[index - 1];
+    if (!previous || !isSameSize(previous, line)) return;
+    const step = previous.baseline - line.baseline;
+    if (step > 0.5 * line.size && step < 2.5 * line.size) steps.push(step);
+  });
+  steps.sort((a, b) => a - b);
+  // Paragraph spacing only widens steps, so the usual one is in the lower half.
+  return steps[Math.floor(steps.length / 3)] ?? 1.2 * (lines[0]?.size ?? 0);
+}
+
+/** The words that a document writes without a cut, in lower case; compounds with their hyphens. */
+type Vocabulary = ReadonlySet<string>;
+
+const word = /\p{L}+(?:-\p{L}+)*/gu;
+/** Short words are part of many longer ones ("with-out"): as halves they say nothing. */
+const tellingHalf = 4;
+
+/** The document's own words decide about its cut words, so that no dictionary of any language is needed. */
+function collectVocabulary(pages: PdfPage[]): Vocabulary {
+  const words = new Set<string>();
+  const lines = pages.flatMap((page) => page.lines);
+  if (!lines.some((line) => line.isHyphenated)) return words;
+  lines.forEach((line, index) => {
+    const found = line.text.toLowerCase().match(word) ?? [];
+    const start = lines[index - 1]?.isHyphenated ? 1 : 0;
+    for (const each of found.slice(start, line.isHyphenated ? -1 : undefined)) words.add(each);
+  });
+  return words;
+}
+
+/** What stands between the halves of a word cut at a line's end: nothing, or the hyphen of a compound. */
+function hyphenBetween(before: string, after: string, vocabulary: Vocabulary): '' | '-' {
+  const first = /[\p{L}-]+$/u.exec(before)?.[0].toLowerCase() ?? '';
+  const second = /^\p{L}+/u.exec(after)?.[0].toLowerCase() ?? '';
+  // "COVID-" + "19", "A-" + "B": a cut goes through lower case.
+  if (!/^\p{Ll}/u.test(after)) return '-';
+  if (vocabulary.has(first + second)) return '';
+  if (vocabulary.has(`${first}-${second}`)) return '-';
+  const halves = [first, second];
+  return halves.every((half) => half.length >= tellingHalf && vocabulary.has(half)) ? '-' : '';
+}
+
+/** How much larger than the body text a heading is. */
+const headingRatio = 1.15;
+const headingLength = 150;
+const headingLines = 3;
+const deepestLevel = 4;
+
+/** Tells the level (1 to 5) of a block that is a heading by its size or weight; null for any other block. */
+type HeadingLevel = (block: PdfBlock) => number | null;
+
+function createHeadingLevel(pages: PdfPage[]): HeadingLevel {
+  const bodySize = sizeOfMostText(pages);
+  const isLarge = (size: number) => size > bodySize * headingRatio;
+  const sizes = pages.flatMap((page) => page.lines.map((line) => roundedSize(line.size))).filter(isLarge);
+  const levels = [...new Set(sizes)].sort((a, b) => b - a);
+  return (block) => {
+    const [line] = block.lines;
+    const text = block.lines.map((each) => each.text).join(' ');
+    const isShort = text.length <= headingLength && block.lines.length <= headingLines;
+    if (!line?.size || block.isTable || !isShort || !/\p{L}{2}/u.test(text)) return null;
+    const size = roundedSize(line.size);
+    if (isLarge(size)) return Math.min(deepestLevel, levels.indexOf(size) + 1);
+    const isBoldTitle = line.isBold && size >= bodySize && /^[\p{Lu}\p{Lo}\p{N}]/u.test(text) && !/[.,;]$/.test(text);
+    return isBoldTitle ? Math.min(deepestLevel, Math.max(1, levels.length)) + 1 : null;
+  };
+}
+
+/** Half points: the same font comes out a little different on different pages. */
+function roundedSize(size: number): number {
+  return Math.round(size * 2) / 2;
+}
+
+function sizeOfMostText(pages: PdfPage[]): number {
+  const lengths = new Map<number, number>();
+  for (const { lines } of pages) {
+    for (const { size, text } of lines) {
+      lengths.set(roundedSize(size), (lengths.get(roundedSize(size)) ?? 0) + text.length);
+    }
+  }
+  return [...lengths].reduce((most, each) => (each[1] > most[1] ? each : most), [0, 0])[0];
+}
+
+/** Fewer pages prove no habit. */
+const leastPages = 4;
+const runningShare = 0.6;
+/** How many lines at the top and at the bottom of a page may be running ones. */
+const edgeLines = 3;
+
+/** "Page 3", "p. 3 / 12", "Seite 3 von 12": how a line names its page. */
+const pageName = /(?<!\p{L})(?:pages?|pg|p|seite|página|pagina|strona)\.?\s*\d+(?:\s*(?:of|von|de|di|z|\/)\s*\d+)?/giu;
+const bareNumber = /^[^\p{L}\d]*(\d{1,4})[^\p{L}\d]*$/u;
+
+/**
+ * Takes out headers, footers and page numbers: lines that stand at the same height on most pages with the same text
+ * but for the page's number. Between two pages they would cut sentences apart. The first appearance stays. Lines that
+ * differ in any other number are data, such as the balance at the end of each page.
+ */
+function dropRunningLines(pages: PdfPage[]): PdfPage[] {
+  if (pages.length < leastPages) return pages;
+  const counts = new Map<string, number>();
+  for (const [index, page] of pages.entries()) {
+    for (const key of new Set(edges(page).map((line) => lineKey(line, index))))
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  const seen = new Set<string>();
+  return pages.map((page, index) => {
+    const running = new Set<PdfLine>();
+    for (const line of edges(page)) {
+      const key = lineKey(line, index);
+      if ((counts.get(key) ?? 0) < pages.length * runningShare) continue;
+      if (seen.has(key)) running.add(line);
+      seen.add(key);
+    }
+    return { ...page, lines: page.lines.filter((line) => !running.has(line)) };
+  });
+}
+
+function edges({ lines }: PdfPage): PdfLine[] {
+  const byHeight = [...lines].sort((a, b) => b.baseline - a.baseline);
+  return [...new Set([...byHeight.slice(0, edgeLines), ...byHeight.slice(-edgeLines)])];
+}
+
+/** The same for lines that are the same header or footer on their pages. A number alone has to count the pages. */
+function lineKey({ baseline, text }: PdfLine, pageIndex: number): string {
+  const number = bareNumber.exec(text)?.[1];
+  const words = number === undefined ? text.replace(pageName, '#') : `# ${Number(number) - pageIndex}`;
+  return `${Math.round(baseline / 4)} ${words}`;
+}
 
 /** Thousands of pages take long enough to hold up everything else in this process. */
 const pagesPerTurn = 20;

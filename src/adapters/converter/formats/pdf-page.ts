@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { RecognizedLine } from '#src/ports/documents.ts';
-import { cleanText } from '../clean-text.ts';
+import { cleanText } from '../clean-document.ts';
 
 /** A line of a page as drawn. Places and sizes are in points; `gap` is the widest empty space inside the line. */
 export type PdfLine = {

@@ -5,8 +5,8 @@ import { appError } from '#src/errors.ts';
 import type { ParserSandbox } from '../../parser-sandbox.ts';
 import type { CleanDocument } from '../clean-document.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
+import { statedTitle } from '../parsed-document.ts';
 import { runParserProcess } from '../parser-process.ts';
-import { statedTitle } from '../stated-title.ts';
 import { layOutPages } from './pdf-layout.ts';
 import { type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-page.ts';
 

@@ -3,16 +3,16 @@ import { remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
 import { readDrawingParts } from '../office/drawing-parts.ts';
 import {
   mainPartName,
+  openZipParts,
   packageTitle,
   type Relationship,
   readRelationships,
   readXmlPart,
+  type ZipParts,
 } from '../office/package-parts.ts';
 import { childAt, childrenNamed, descendants, elementsOf, textOf, type XmlElement } from '../office/xml.ts';
-import { openZipParts, type ZipParts } from '../office/zip-parts.ts';
 import type { DocumentParser } from '../parsed-document.ts';
-import { createBulletRule } from './pptx-bullets.ts';
-import { isPlaceholder, readShapes } from './pptx-shapes.ts';
+import { createBulletRule, isPlaceholder, readShapes } from './pptx-shapes.ts';
 
 /** PowerPoint: a page for each slide in the order of the show, with its notes and comments; hidden slides say so. */
 export const parsePptx: DocumentParser = async ({ bytes }) => {

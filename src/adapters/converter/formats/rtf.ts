@@ -1,8 +1,7 @@
 import { appError } from '#src/errors.ts';
 import { distinct, renderBlocks } from '../office/blocks.ts';
 import { headingLevel } from '../office/heading-name.ts';
-import type { DocumentParser } from '../parsed-document.ts';
-import { statedTitle } from '../stated-title.ts';
+import { type DocumentParser, statedTitle } from '../parsed-document.ts';
 import { createGroups, levelOfOutline } from './rtf-groups.ts';
 import { decodeBytes, readTokens } from './rtf-tokens.ts';
 import { characters, createReadWord, type RtfDocument } from './rtf-words.ts';

@@ -1,8 +1,7 @@
 import { type ParsingOptions, read, set_cptable, type WorkBook } from '@e965/xlsx';
 import { appError } from '#src/errors.ts';
 import { compoundFileSignature } from '../compound-file.ts';
-import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
-import { statedTitle } from '../stated-title.ts';
+import { type DocumentParser, type ParsedDocument, statedTitle } from '../parsed-document.ts';
 import { mostRows, renderSheet } from './workbook-sheet.ts';
 
 const options: ParsingOptions = {

@@ -1,7 +1,6 @@
 import { paragraph, type TextBlock } from './blocks.ts';
-import { readRelationships, readXmlPart } from './package-parts.ts';
+import { readRelationships, readXmlPart, type ZipParts } from './package-parts.ts';
 import { childAt, childrenNamed, descendants, textOf, type XmlElement } from './xml.ts';
-import type { ZipParts } from './zip-parts.ts';
 
 /** What the parts that a text or a slide shows say, by the id of their relationship. */
 export type DrawingParts = ReadonlyMap<string, TextBlock[]>;

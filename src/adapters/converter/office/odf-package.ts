@@ -1,9 +1,8 @@
 import { posix } from 'node:path';
 import { appError } from '#src/errors.ts';
-import { statedTitle } from '../stated-title.ts';
-import { readXmlPart } from './package-parts.ts';
+import { statedTitle } from '../parsed-document.ts';
+import { openZipParts, readXmlPart, type ZipParts } from './package-parts.ts';
 import { childAt, descendants, textOf, type XmlElement } from './xml.ts';
-import { openZipParts, type ZipParts } from './zip-parts.ts';
 
 /** The parts of an OpenDocument file that its text is read from. */
 export type OdfPackage = {

@@ -1,0 +1,52 @@
+import { stdSerializers } from 'pino';
+
+/** Connection refused, lost or timed out. */
+const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EHOSTUNREACH']);
+
+/** SQLSTATE: class 08 (connection), 57P01-57P03 (shutting down, starting), 53300 (too many connections). */
+const serverStates = /^(?:08...|57P0[123]|53300)$/;
+
+/**
+ * Messages without a code: of pg for a lost connection, of knex for an exhausted pool. Knex prefixes the statement.
+ */
+const clientMessages =
+  /(?:^| - )(?:Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Knex: Timeout acquiring a connection)/;
+
+/** True if the database could not be reached, so that a retry may succeed. */
+export function isOutage(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.some(isOutage);
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return networkCodes.has(code) || serverStates.test(code) || clientMessages.test(error.message);
+}
+
+/** True if a unique index refused the row. The transaction can only be rolled back. */
+export function isUniqueViolation(error: unknown, index: string): boolean {
+  if (!(error instanceof Error) || !('code' in error) || !('constraint' in error)) return false;
+  return error.code === '23505' && error.constraint === index;
+}
+
+/** Fields of a Postgres error that never contain values of a row or a request, unlike `detail` and `where`. */
+const loggedFields = ['type', 'message', 'stack', 'code', 'severity', 'schema', 'table', 'column', 'constraint'];
+
+/** Serializes errors for pino without the values that Postgres puts into its errors. */
+export function loggableError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const serialized = Object.entries(stdSerializers.err(error));
+  const fields = Object.fromEntries(
+    isPostgresError(error) ? serialized.filter(([name]) => loggedFields.includes(name)) : serialized,
+  );
+  if (error instanceof AggregateError) fields.aggregateErrors = error.errors.map(loggableError);
+  // pino adds the messages and stacks of the causes to those of the error.
+  for (let cause: unknown = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth += 1) {
+    if (!isPostgresError(cause) || !cause.code.startsWith('22')) continue;
+    // Class 22 quotes the value: `invalid input syntax for type integer: "…"`.
+    fields.message = fields.message.replaceAll(cause.message, `a value was refused (${cause.code})`);
+    fields.stack = fields.stack.replaceAll(cause.message, `a value was refused (${cause.code})`);
+  }
+  return fields;
+}
+
+function isPostgresError(error: Error): error is Error & { code: string } {
+  return 'severity' in error && 'code' in error && /^[0-9A-Z]{5}$/.test(String(error.code));
+}
