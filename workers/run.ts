@@ -63,7 +63,8 @@ export function startWorkers(container: Container): RunningWorkers {
 
 /** Starts the sweeper alone. @returns stops it, once the sweep that is under way has ended */
 export function startSweeps(container: Container): () => Promise<void> {
-  const { jobs, chat, alignment, sessions, documents, embeddings, situations, ingestion, erasure, vectors } = container;
+  const { jobs, chat, alignment, sessions, documents, embeddings, chunkContexts, ingestion, erasure, vectors } =
+    container;
   const { evaluations, blobs, originals, idempotency, rateLimiters, consents, temporal, logger } = container;
   const { connectionSyncs, importSteps, sso, exports } = container;
   return startSweeper(
@@ -84,7 +85,7 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'delete stray folders', run: aside(daily(() => deleteStrayFolders(container.tempDir))) },
       { name: 'delete stray uploads', run: aside(hourly(blobs.deleteStrays)) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
-      { name: 'forget unused situations', run: dailyInParts(situations.sweepUnused) },
+      { name: 'forget unused situations', run: dailyInParts(chunkContexts.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
       { name: 'bring schedules in line', run: aside(connectionSyncs.applyOutdated) },
       { name: 'renew schedules', run: daily(connectionSyncs.renewAll) },

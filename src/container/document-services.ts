@@ -16,11 +16,10 @@ import { createUploadsService } from '../modules/documents/uploads.service.ts';
 import { createWebImportService } from '../modules/documents/web-import.service.ts';
 import { createEmbeddingsService } from '../modules/embeddings/embeddings.service.ts';
 import { createFolderChangesService } from '../modules/folders/folder-changes.service.ts';
-import { createDocumentCutterService } from '../modules/ingestion/document-cutter.service.ts';
+import { createChunkContextsService } from '../modules/ingestion/chunk-contexts.service.ts';
+import { createDocumentChunkerService } from '../modules/ingestion/document-chunker.service.ts';
 import { createGenerationsService } from '../modules/ingestion/generations.service.ts';
 import { createIngestionService } from '../modules/ingestion/ingestion.service.ts';
-import { createSituationsService } from '../modules/ingestion/situations.service.ts';
-import { createWindowEmbedder } from '../modules/ingestion/window-embedder.ts';
 import { createOriginalsService } from '../modules/originals/originals.service.ts';
 import { createPreviewsService } from '../modules/previews/previews.service.ts';
 import { createChunkPreviewsService } from '../modules/rag/chunk-previews.service.ts';
@@ -68,8 +67,11 @@ export function createDocumentServices(shared: SharedServices) {
     defaultConfig,
   });
   const contents = createFolderContentsService({ deletion });
-  const situations = createSituationsService({ db, chatModel, models, tokens, model: config.models.contextualModel });
-  const cutter = createDocumentCutterService({ chunker, situations });
+  const chunkContexts = createChunkContextsService({
+    ...{ db, chatModel, models, tokens },
+    model: config.models.contextualModel,
+  });
+  const documentChunker = createDocumentChunkerService({ chunker, embeddings, chunkContexts });
 
   return {
     originals,
@@ -88,7 +90,7 @@ export function createDocumentServices(shared: SharedServices) {
       downloadUrlSeconds: config.downloadUrlSeconds,
     }),
     webImport: createWebImportService({ web, documents, uploads, limits, pageTitle }),
-    situations,
+    chunkContexts,
     ingestion: createIngestionService({
       db,
       blobs,
@@ -96,9 +98,8 @@ export function createDocumentServices(shared: SharedServices) {
       originals,
       converter,
       embeddings,
-      windows: createWindowEmbedder({ chunker, embeddings }),
-      cutter,
-      situations,
+      documentChunker,
+      chunkContexts,
       previews,
       vectors,
       jobs,
@@ -107,7 +108,7 @@ export function createDocumentServices(shared: SharedServices) {
     reembedding: createReembeddingService({ db, documents, generations, jobs, models, orchestrator }),
     rag: createRagService({ db, documents, generations, models }),
     chunkPreviews: createChunkPreviewsService({
-      ...{ documents, cutter, situations, embedders, models, defaultConfig },
+      ...{ documents, documentChunker, chunkContexts, embedders, models, defaultConfig },
       inTurn: createFairQueue(2, { bound: { maxWaitingPerOwner: MAX_WAITING_PREVIEWS, refusal: tooManyPreviews } }),
     }),
     storeAudit: createStoreAuditService({ db, vectors, blobs, originals, deletion, jobs, generations, logger }),

@@ -4,7 +4,7 @@ import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
-import { chunkId } from '#src/modules/ingestion/chunk-id.ts';
+import { chunkId } from '#src/modules/ingestion/ingestion.service.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { note } from '#test/support/fault-run.ts';

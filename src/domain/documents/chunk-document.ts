@@ -14,27 +14,27 @@ export function contextualText(place: {
   documentName: string;
   headingPath: readonly string[];
   pageNumber: number;
-  situation?: string | undefined;
+  context?: string | undefined;
 }): string {
   const path = [place.documentName, ...place.headingPath].filter((part) => part.trim() !== '').join(' › ');
   const where = `${path} (page ${place.pageNumber})`;
-  return place.situation ? `${where}\n${place.situation}` : where;
+  return place.context ? `${where}\n${place.context}` : where;
 }
 
 /** Part of the cache key of chunk contexts. Change it with the prompt. */
-export const situationPromptVersion = 1;
+export const contextPromptVersion = 1;
 
-export const maxSituationTokens = 100;
+export const maxContextTokens = 100;
 
 /** Tokens of the prompt besides document and passage, with a reserve for other tokenizers. */
-export const situationOverheadTokens = 600;
+export const contextOverheadTokens = 600;
 
 /**
  * Prompt for the context of a chunk (contextual retrieval, Anthropic 2024). The document comes first, so that a provider with
  * a prompt cache reads it once for all chunks.
  * @param nonce unpredictable for the author of the document, and the same for all of its chunks
  */
-export function situationMessages(
+export function contextMessages(
   { document, passage }: { document: string; passage: string },
   nonce: string,
 ): { role: 'system' | 'user'; content: string }[] {
@@ -62,7 +62,7 @@ export function situationMessages(
  * and the surroundings of the chunk. The surroundings move in steps, so that neighbouring chunks share an excerpt (and the
  * provider's cache). Lengths are UTF-16 code units.
  */
-export function situationExcerpt(body: string, position: number, maxLength: number): string {
+export function contextExcerpt(body: string, position: number, maxLength: number): string {
   if (body.length <= maxLength) return body;
   const head = Math.floor(maxLength / 4);
   const reach = maxLength - head;
@@ -73,21 +73,21 @@ export function situationExcerpt(body: string, position: number, maxLength: numb
   return `${body.slice(0, head)}${gap}${body.slice(from, from + reach)}`.toWellFormed();
 }
 
-/** Cleans a model's answer: one line without labels, quotes and delimiters, at most {@link maxSituationTokens}. May be empty. */
-export function cleanSituation(answer: string, deps: { tokens: TokenCounter }): string {
+/** Cleans a model's answer: one line without labels, quotes and delimiters, at most {@link maxContextTokens}. May be empty. */
+export function cleanContext(answer: string, deps: { tokens: TokenCounter }): string {
   const bare = visibleText(answer)
     .replace(/<<[^<>]*>>/g, ' ')
     .replace(/\s+/g, ' ')
     .replace(/^[\s#*"'“”‘’`_]*(?:(?:context|situation)\s*:)?[\s#*"'“”‘’`_]*/i, '')
     .replace(/[\s*"'“”‘’`_]+$/u, '');
-  const whole = truncateToTokens(bare, maxSituationTokens, deps.tokens);
+  const whole = truncateToTokens(bare, maxContextTokens, deps.tokens);
   if (whole.length === bare.length) return whole;
   const sentences = /^.*[.!?。！？]/su.exec(whole)?.[0] ?? '';
   return (sentences.length * 2 >= whole.length ? sentences : whole).trim();
 }
 
 /**
- * `pageMap` holds the offset of each page in the body; null for a format without pages. `situations` are the contexts that a
+ * `pageMap` holds the offset of each page in the body; null for a format without pages. `contexts` are those that a
  * model wrote for each chunk, in order.
  */
 export type ChunkSource = {
@@ -95,7 +95,7 @@ export type ChunkSource = {
   body: string;
   pageMap: number[] | null;
   chunking: RagConfig['chunking'];
-  situations?: readonly string[];
+  contexts?: readonly string[];
 };
 
 /** A chunk with its index data. `terms` counts each stem in context and content. */
@@ -120,7 +120,7 @@ export function* chunkDocument(
   distances: readonly number[],
   deps: { tokens: TokenCounter; analyze: AnalyzeText },
 ): Generator<IndexedChunk> {
-  const { body, documentName, pageMap, situations = [] } = source;
+  const { body, documentName, pageMap, contexts = [] } = source;
   const { method, ...size } = source.chunking;
   const chunks =
     method === 'semantic'
@@ -128,14 +128,14 @@ export function* chunkDocument(
       : chunkBody(body, { method, ...size }, deps);
   for (const chunk of chunks) {
     const pageNumber = pageNumberAt(pageMap, chunk.contentOffset);
-    const context = contextualText({
+    const prefix = contextualText({
       documentName,
       headingPath: chunk.headingPath,
       pageNumber,
-      situation: situations[chunk.index],
+      context: contexts[chunk.index],
     });
-    const stems = contentStems(deps.analyze(indexedText({ contextualText: context, content: chunk.content })));
-    yield { ...chunk, contextualText: context, pageNumber, terms: countEach(stems), termCount: stems.length };
+    const stems = contentStems(deps.analyze(indexedText({ contextualText: prefix, content: chunk.content })));
+    yield { ...chunk, contextualText: prefix, pageNumber, terms: countEach(stems), termCount: stems.length };
   }
 }
 

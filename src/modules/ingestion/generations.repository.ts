@@ -1,26 +1,47 @@
 import type { Knex } from 'knex';
 import { type Row, text, timestamp } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
+import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
+import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
-import { type DocumentKey, GenerationModel } from './ingestion.model.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
+import {
+  type DocumentKey,
+  type DocumentState,
+  documentState,
+  GenerationModel,
+  type GenerationRange,
+  type IngestionTarget,
+  ingestionTarget,
+  type Publication,
+  publication,
+} from './ingestion.model.ts';
 
-/** A document's newest generation: what it is made of, and how far its job is. */
+/** The inputs of a document's newest generation, and the status of its job. */
 const newestGeneration = shape({
   ...pick(GenerationModel, 'contentSha256', 'ragConfig', 'jobId').columns,
   jobStatus: text<JobStatus>().nullable(),
-  /** Its run has been asked to stop, and may not have done so yet. */
+  /** Set when the run was asked to stop; it may still be running. */
   cancelRequestedAt: timestamp().nullable(),
 });
 export type NewestGeneration = Row<typeof newestGeneration>;
 
+const jobId = pick(JobModel, 'id');
+const originalKey = pick(GenerationModel, 'blobKey');
 const generationNumber = pick(GenerationModel, 'generation');
 
 export function createGenerationsRepository(db: Knex) {
+  const generation = (of: IngestDocumentInput) =>
+    GenerationModel.table(db).where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
+  const document = (of: IngestDocumentInput) =>
+    DocumentModel.table(db).where({ orgId: of.orgId, id: of.documentId }).whereNull('deletedAt');
+
   return {
     /**
-     * Fixes what the generation is made of as the document is now, and makes it the newest. A redo leaves readers
-     * nothing until it is active.
+     * Copies the document's present inputs into a new generation and makes it the newest. A redo deactivates the active
+     * generation: readers find nothing until the new one is active.
      */
     async open(
       of: DocumentKey & { generation: number; jobId: string },
@@ -43,7 +64,17 @@ export function createGenerationsRepository(db: Knex) {
       return (await GenerationModel.table(db).where(of).first('jobId'))?.jobId;
     },
 
-    /** The generations that were made of an original which the document no longer has. */
+    async findNewest({ orgId, documentId }: DocumentKey): Promise<NewestGeneration | undefined> {
+      const newest = db('documentGenerations as g')
+        .leftJoin('jobs as j', 'j.id', 'g.jobId')
+        .where({ 'g.orgId': orgId, 'g.documentId': documentId })
+        .orderBy('g.generation', 'desc')
+        .limit(1)
+        .select('g.contentSha256', 'g.ragConfig', 'g.jobId', 'j.status as jobStatus', 'j.cancelRequestedAt');
+      return firstRow(db, newestGeneration, newest);
+    },
+
+    /** Generations that were made from an original which the document has since replaced. */
     async listOfOtherOriginals({ orgId, documentId }: DocumentKey): Promise<number[]> {
       const made = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
@@ -53,14 +84,157 @@ export function createGenerationsRepository(db: Knex) {
       return (await rows(db, generationNumber, made)).map(({ generation }) => generation);
     },
 
-    async findNewest({ orgId, documentId }: DocumentKey): Promise<NewestGeneration | undefined> {
-      const newest = db('documentGenerations as g')
-        .leftJoin('jobs as j', 'j.id', 'g.jobId')
-        .where({ 'g.orgId': orgId, 'g.documentId': documentId })
-        .orderBy('g.generation', 'desc')
-        .limit(1)
-        .select('g.contentSha256', 'g.ragConfig', 'g.jobId', 'j.status as jobStatus', 'j.cancelRequestedAt');
-      return firstRow(db, newestGeneration, newest);
+    /** Undefined once the document is deleted or the generation was deleted as unneeded. */
+    async findTarget(of: IngestDocumentInput): Promise<IngestionTarget | undefined> {
+      const target = db('documentGenerations as g')
+        .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
+        .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId, 'g.generation': of.generation })
+        .whereNull('d.deletedAt')
+        .select([
+          ...['g.documentName', 'g.fileName', 'g.mediaType', 'g.declaredFormat', 'g.sourceFormat', 'g.sizeBytes'],
+          ...['g.contentSha256', 'g.blobKey', 'g.ragConfig', 'g.conversionId', 'g.chunksTotal'],
+          ...['d.generation as newestGeneration', 'd.activeGeneration'],
+        ]);
+      return firstRow(db, ingestionTarget, target);
+    },
+
+    /** Undefined once the document is deleted. */
+    async findDocumentState(of: IngestDocumentInput): Promise<DocumentState | undefined> {
+      return firstRow(db, documentState, document(of).select('generation as newestGeneration', 'activeGeneration'));
+    },
+
+    /** Ids of the unfinished jobs of older generations of the document. */
+    async listOlderOpenRuns(of: IngestDocumentInput): Promise<string[]> {
+      const open = db('documentGenerations as g')
+        .join('jobs as j', 'j.id', 'g.jobId')
+        .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId })
+        .where('g.generation', '<', of.generation)
+        .whereNull('j.finishedAt')
+        .select('j.id');
+      return (await rows(db, jobId, open)).map(({ id }) => id);
+    },
+
+    /** Also sets it on the document, unless the document has another original by now. */
+    async setSourceFormat(of: IngestDocumentInput, sourceFormat: SourceFormat): Promise<void> {
+      await generation(of).update({ sourceFormat });
+      await document(of).whereIn('blobKey', generation(of).select('blobKey')).update({ sourceFormat });
+    },
+
+    /** Records the scanner's finding on every document with this original; a null `signature` clears an earlier one. */
+    async setMalware(original: {
+      orgId: string;
+      blobKey: string;
+      sha256: string;
+      signature: string | null;
+    }): Promise<void> {
+      await db.raw(
+        `update documents
+         set malware = case when :signature::text is not null
+           then jsonb_build_object('sha256', :sha256::text, 'signature', :signature::text) end
+         where org_id = :orgId and blob_key = :blobKey and (malware is not null or :signature::text is not null)`,
+        original,
+      );
+    },
+
+    /** @returns false if the generation had this conversion already */
+    async setConversion(of: IngestDocumentInput, conversionId: string): Promise<boolean> {
+      const changed = await generation(of)
+        .whereRaw('conversion_id is distinct from ?::uuid', [conversionId])
+        .update({ conversionId });
+      return changed > 0;
+    },
+
+    /**
+     * Locks the generation until the end of the transaction.
+     * @returns `chunksTotal` is null before the generation is chunked; undefined once the document is deleted or a newer
+     * generation was requested
+     */
+    async lockNewest(of: IngestDocumentInput): Promise<{ chunksTotal: number | null } | undefined> {
+      const locked = await generation(of).forUpdate().first('chunksTotal');
+      const newest = await document(of).where({ generation: of.generation }).first('id');
+      return newest === undefined ? undefined : locked;
+    },
+
+    async setChunked(of: IngestDocumentInput, chunksTotal: number): Promise<void> {
+      await generation(of).update({ chunksTotal, chunkedAt: db.fn.now() });
+    },
+
+    /** Undefined once the document is deleted or a newer generation was requested. */
+    async findPublication(of: IngestDocumentInput): Promise<Publication | undefined> {
+      const published = db('documents as d')
+        .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.generation' })
+        .where({ 'd.orgId': of.orgId, 'd.id': of.documentId, 'd.generation': of.generation })
+        .whereNull('d.deletedAt')
+        .select('g.embeddingModel as model', 'd.acl', 'd.retrievalSettings');
+      return firstRow(db, publication, published);
+    },
+
+    /**
+     * Compare-and-set on the newest generation and on what was published of it.
+     * @returns false if either has changed since
+     */
+    async activate(of: IngestDocumentInput, { model, acl, retrievalSettings }: Publication): Promise<boolean> {
+      const activated = await document(of)
+        .where({ generation: of.generation, acl, retrievalSettings })
+        .update({
+          ...{ activeGeneration: of.generation, activeEmbeddingModel: model },
+          // Not `now()`, the start of the transaction: searches check for documents that changed while they ran.
+          updatedAt: db.raw('clock_timestamp()'),
+        });
+      if (activated === 1) await generation(of).update({ activatedAt: db.fn.now() });
+      return activated === 1;
+    },
+
+    /** Generations that are neither active nor the newest. */
+    async listUnneeded(of: DocumentKey): Promise<number[]> {
+      const unneeded = db('documentGenerations as g')
+        .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
+        .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId })
+        .whereRaw('g.generation < d.generation and g.generation is distinct from d.active_generation')
+        .orderBy('g.generation')
+        .select('g.generation');
+      return (await rows(db, generationNumber, unneeded)).map(({ generation }) => generation);
+    },
+
+    /** Originals of these generations that neither the document nor another of its generations uses. */
+    async listBlobKeys(range: GenerationRange): Promise<string[]> {
+      const originals = await rows(
+        db,
+        originalKey,
+        `select blob_key from document_generations
+         where org_id = :orgId and document_id = :documentId and generation >= :from and generation < :before
+         except
+         select blob_key from document_generations
+         where org_id = :orgId and document_id = :documentId and not (generation >= :from and generation < :before)
+         except
+         select blob_key from documents where org_id = :orgId and id = :documentId`,
+        range,
+      );
+      return originals.map(({ blobKey }) => blobKey);
+    },
+
+    /**
+     * Deletes their chunks and postings first, in parts, since these may be a million rows; then the generations, with the
+     * conversions that no generation uses any more.
+     */
+    async delete(range: GenerationRange, signal: AbortSignal): Promise<void> {
+      const deleteRows = (trx: Knex) =>
+        trx.raw(
+          `with unneeded as (
+           delete from document_generations
+           where org_id = :orgId and document_id = :documentId and generation >= :from and generation < :before
+           returning content_sha256
+         )
+         delete from conversions c
+         where c.org_id = :orgId and c.content_sha256 in (select content_sha256 from unneeded)
+           and not exists (
+             select from document_generations g
+             where g.org_id = c.org_id and g.content_sha256 = c.content_sha256
+               and not (g.document_id = :documentId and g.generation >= :from and g.generation < :before)
+           )`,
+          range,
+        );
+      await deleteGenerationsWith(db, range, deleteRows, signal);
     },
   };
 }

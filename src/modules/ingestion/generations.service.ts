@@ -7,7 +7,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createGenerationsRepository } from './generations.repository.ts';
 
-/** A document whose row the caller's transaction holds. */
+/** The caller's transaction must have locked the document's row. */
 export type IngestibleDocument = IngestionSource & {
   id: string;
   name: string;
@@ -19,22 +19,22 @@ export type IngestibleDocument = IngestionSource & {
 };
 
 /**
- * What a transaction decided about a document's ingestion: its job, whether that has to be set going after the commit,
- * and whose place it takes.
+ * What a transaction decided about a document's ingestion. If `isQueued`, `carryOut` must start the job and cancel the
+ * `superseded` ones after the commit.
  */
 export type IngestionPlan = { jobId: string; isQueued: boolean; superseded: readonly string[] };
 
 type OpenOptions = {
-  /** Leaves readers nothing until it is active. */
+  /** Hides the active generation at once: readers find nothing until the new one is active. */
   isRedo?: boolean;
   isBulk?: boolean;
-  /** Names the request that asks for it. */
+  /** Identifies the request. A repeated request has the same id; see `findReserved`. */
   reservedId?: string | null;
 };
 
 export type GenerationsService = ReturnType<typeof createGenerationsService>;
 
-/** Opens generations of documents. A newer one takes the place of all that went before it. */
+/** Opens generations of documents. A newer generation supersedes all older ones. */
 export function createGenerationsService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'retry' | 'dispatch' | 'openRunsOf'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
@@ -42,18 +42,17 @@ export function createGenerationsService(deps: {
 }) {
   const { jobs, orchestrator, logger } = deps;
 
-  /** What still runs for the document, and is of no use to its next generation. */
+  /** Open ingestions of the document, and open previews of originals that it no longer has. */
   async function listSuperseded(trx: Knex, orgId: string, { id: documentId, generation }: IngestibleDocument) {
     if (generation === 0) return [];
     const ingestions = await jobs.openRunsOf(trx, { documentId, kind: 'ingest' });
     const previews = await jobs.openRunsOf(trx, { documentId, kind: 'preview' });
     if (previews.length === 0) return ingestions;
     const replaced = await createGenerationsRepository(trx).listOfOtherOriginals({ orgId, documentId });
-    const needless = new Set(replaced.map((older) => previewWorkflowId(documentId, older)));
-    return [...ingestions, ...previews.filter((jobId) => needless.has(jobId))];
+    const outdated = new Set(replaced.map((older) => previewWorkflowId(documentId, older)));
+    return [...ingestions, ...previews.filter((jobId) => outdated.has(jobId))];
   }
 
-  /** Opens the next generation, of what the document is now, with its job. */
   async function open(
     trx: Knex,
     actor: RequestActor,
@@ -74,7 +73,7 @@ export function createGenerationsService(deps: {
       start: {
         workflow: 'ingestDocument',
         input: { ...of, isSmall: isSmallDocument(document) },
-        // Jobs and runs outlive the document: neither keeps its name.
+        // Without the document's name, since jobs and runs outlive the document.
         summary: `Ingest document ${of.documentId}, generation ${of.generation}`,
         bulk: isBulk,
       },
@@ -86,7 +85,7 @@ export function createGenerationsService(deps: {
   return {
     open,
 
-    /** The plan of a request that has opened a generation before. */
+    /** The plan of an earlier attempt of the same request. */
     async findReserved(
       trx: Knex,
       { orgId }: RequestActor,
@@ -96,28 +95,31 @@ export function createGenerationsService(deps: {
       return jobId === undefined ? undefined : { jobId, isQueued: true, superseded: [] };
     },
 
-    /** Opens one only when the newest is of what the document was, or has come to nothing; a parked one goes on. */
+    /**
+     * Opens a generation unless the newest one matches the document and is active or under way. Resumes a parked one; opens
+     * another if the newest failed, was cancelled or is being cancelled.
+     */
     async openIfNeeded(
       trx: Knex,
       actor: RequestActor,
       document: IngestibleDocument,
-      how: Omit<OpenOptions, 'isRedo'> = {},
+      options: Omit<OpenOptions, 'isRedo'> = {},
     ): Promise<IngestionPlan> {
       const of = { orgId: actor.orgId, documentId: document.id };
       const newest = await createGenerationsRepository(trx).findNewest(of);
-      if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document, how);
+      if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document, options);
       const { jobId, jobStatus, cancelRequestedAt } = newest;
       const underWay: IngestionPlan = { jobId, isQueued: false, superseded: [] };
       if (document.activeGeneration === document.generation) return underWay;
-      if (cancelRequestedAt !== null) return open(trx, actor, document, how);
+      if (cancelRequestedAt !== null) return open(trx, actor, document, options);
       if (jobStatus === 'queued' || jobStatus === 'running') return underWay;
       if (jobStatus === 'parked') return { ...underWay, isQueued: await jobs.retry(trx, jobId) };
-      return open(trx, actor, document, how);
+      return open(trx, actor, document, options);
     },
 
     /**
-     * To be called after the commit. Never throws: what does not succeed now is done by the sweeper and by the first
-     * step of the new run.
+     * Call it after the commit. Never throws: the sweeper dispatches the job later, and the first step of the new run
+     * cancels the older ones again.
      */
     async carryOut({ jobId, isQueued, superseded }: IngestionPlan): Promise<void> {
       if (!isQueued) return;
@@ -125,7 +127,7 @@ export function createGenerationsService(deps: {
       const [, ...stops] = await Promise.allSettled([jobs.dispatch(jobId), ...cancelled]);
       const failed = stops.find((stop) => stop.status === 'rejected');
       if (failed === undefined) return;
-      logger.warn({ err: failed.reason, jobId }, 'older runs are left to the newer one to stop');
+      logger.warn({ err: failed.reason, jobId }, 'cancelling superseded runs failed; the new run will retry');
     },
   };
 }

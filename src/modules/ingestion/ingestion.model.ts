@@ -34,9 +34,9 @@ export class GenerationModel extends model(
     documentName: text(),
     fileName: text(),
     mediaType: text().nullable(),
-    /** What the author of a pasted text says it is. */
+    /** Given by the author of a pasted text. */
     declaredFormat: text<SourceFormat>().nullable(),
-    /** Found by content; null before that. */
+    /** Detected from the content; null before that. */
     sourceFormat: text<SourceFormat>().nullable(),
     sizeBytes: bigint(),
     contentSha256: text(),
@@ -88,7 +88,7 @@ export class ContextualTextModel extends model(
   ['orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256'],
 ) {}
 
-/** What a generation is made of, as the document was when it was asked for, and where the document stands now. */
+/** A generation's inputs, copied from the document when the generation was requested, and the document's present state. */
 export const ingestionTarget = shape({
   ...pick(GenerationModel, 'documentName', 'fileName', 'mediaType', 'declaredFormat', 'sourceFormat').columns,
   ...pick(GenerationModel, 'sizeBytes', 'contentSha256', 'blobKey', 'ragConfig').columns,
@@ -98,8 +98,8 @@ export const ingestionTarget = shape({
 });
 export type IngestionTarget = Row<typeof ingestionTarget>;
 
-export const documentStanding = pick(ingestionTarget, 'newestGeneration', 'activeGeneration');
-export type DocumentStanding = Row<typeof documentStanding>;
+export const documentState = pick(ingestionTarget, 'newestGeneration', 'activeGeneration');
+export type DocumentState = Row<typeof documentState>;
 
 type Conversion = Row<typeof ConversionModel>;
 export type ConversionKey = Pick<Conversion, 'orgId' | 'contentSha256' | 'converterVersion' | 'sourceFormat'>;
@@ -107,17 +107,17 @@ export type NewConversion = Omit<Conversion, 'charCount' | 'createdAt'>;
 /** A conversion without its body, which may be large. */
 export type ConversionSummary = Pick<Conversion, 'id' | 'charCount' | 'pageCount'>;
 
-/** `textSha256` is of the text that is embedded, as the cache of embeddings has it. */
+/** `textSha256` is the key of the embedded text in the embedding cache. */
 export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 
 export const chunkText = shape({ id: uuid(), contextualText: text(), content: text() });
 export type ChunkText = Row<typeof chunkText>;
 
-/** What the vector store is told of a generation, as its document is now. */
+/** Published to the vector store with a generation, from the document's present row. */
 export const publication = shape({ model: text(), acl: textArray(), retrievalSettings: text() });
 export type Publication = Row<typeof publication>;
 
 export type DocumentKey = { orgId: string; documentId: string };
 
-/** Generations of a document from one number up to, and without, another. */
+/** Generations `from` (inclusive) to `before` (exclusive) of a document. */
 export type GenerationRange = DocumentKey & { from: number; before: number };

@@ -8,8 +8,8 @@ import {
 } from '#src/domain/documents/rag-config.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
-import type { CutStep, DocumentCutterService } from '#src/modules/ingestion/document-cutter.service.ts';
-import type { SituationsService } from '#src/modules/ingestion/situations.service.ts';
+import type { ChunkContextsService } from '#src/modules/ingestion/chunk-contexts.service.ts';
+import type { ChunkingStep, DocumentChunkerService } from '#src/modules/ingestion/document-chunker.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { FairQueue } from '#src/ports/limits.ts';
 import type { Embedders } from '#src/ports/models.ts';
@@ -34,8 +34,8 @@ export type ChunkPreviewsService = ReturnType<typeof createChunkPreviewsService>
 /** Cuts as an ingestion would, and keeps nothing of it. */
 export function createChunkPreviewsService(deps: {
   documents: Pick<DocumentsService, 'getConverted'>;
-  cutter: DocumentCutterService;
-  situations: Pick<SituationsService, 'isOn' | 'find'>;
+  documentChunker: Pick<DocumentChunkerService, 'chunk' | 'chunkWithContexts'>;
+  chunkContexts: Pick<ChunkContextsService, 'isOn' | 'find'>;
   /** Asked past the organization's cache: a text that somebody plays with is not one of its texts. */
   embedders: Embedders;
   models: Pick<ModelsService, 'refusalOf'>;
@@ -43,11 +43,11 @@ export function createChunkPreviewsService(deps: {
   /** A preview of a long text takes a second of a core. */
   inTurn: FairQueue;
 }) {
-  const { documents, cutter, situations, embedders, models, defaultConfig, inTurn } = deps;
+  const { documents, documentChunker, chunkContexts, embedders, models, defaultConfig, inTurn } = deps;
 
   /** Throws `preview_too_large`. */
-  function stepOf(orgId: string, model: string, signal: AbortSignal): CutStep {
-    const embed: CutStep['embed'] = (windows, windowsTotal) => {
+  function stepOf(orgId: string, model: string, signal: AbortSignal): ChunkingStep {
+    const embed: ChunkingStep['embed'] = (windows, windowsTotal) => {
       if (windowsTotal > maxPreviewWindows) {
         throw appError('preview_too_large', {
           detail: `A cut by meaning is previewed of at most ${maxPreviewWindows} sentences, and these are ${windowsTotal}.`,
@@ -74,7 +74,9 @@ export function createChunkPreviewsService(deps: {
       }
       requireFewChunks(content, config);
       const source = { documentName: '', body: content, pageMap: null, chunking: config.chunking };
-      const chunks = await inTurn(orgId, () => cutter.cut(source, stepOf(orgId, config.embedding.model, signal)));
+      const chunks = await inTurn(orgId, () =>
+        documentChunker.chunk(source, stepOf(orgId, config.embedding.model, signal)),
+      );
       return chunks.map((chunk) => ({ ...chunk, contextualText: null }));
     },
 
@@ -94,9 +96,9 @@ export function createChunkPreviewsService(deps: {
       requireFewChunks(document.body, config);
       const source = { ...document, documentName: document.name, chunking: config.chunking };
       const step = stepOf(actor.orgId, config.embedding.model, signal);
-      const chunks = await inTurn(actor.orgId, () => cutter.cutSituated(source, step));
-      if (!situations.isOn) return chunks;
-      const found = await situations.find(document, chunks);
+      const chunks = await inTurn(actor.orgId, () => documentChunker.chunkWithContexts(source, step));
+      if (!chunkContexts.isOn) return chunks;
+      const found = await chunkContexts.find(document, chunks);
       return chunks.map((chunk, index) => ({ ...chunk, ...(found[index] === null && { contextualText: null }) }));
     },
   };

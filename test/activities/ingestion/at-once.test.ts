@@ -6,12 +6,12 @@ import type { Member } from '#test/support/client.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('all steps of an ingestion at once', () => {
+describe('ingesting a small document in one activity', () => {
   let own: Stack;
   let ada: Member;
 
   before(async () => {
-    // Without workers, so that nobody else takes the steps.
+    // Without workers, which would run the steps, too.
     own = await startStack({}, { workers: false });
     ada = await own.signUp();
   });
@@ -26,41 +26,41 @@ describe('all steps of an ingestion at once', () => {
     const { body } = await ada.upload('/documents', { name, content }, 201, { fields });
     return { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
   }
-  const takeAll = (of: IngestDocumentInput) => own.container.ingestion.atOnce(of, step);
+  const ingestAtOnce = (of: IngestDocumentInput) => own.container.ingestion.atOnce(of, step);
 
-  it('leave what they leave one after the other, also when they run again', async () => {
+  it('leaves the same state as the separate steps, also when it runs twice', async () => {
     const { ingestion, db } = own.container;
-    const [each, all] = [await upload(sentences(20)), await upload(sentences(20))];
-    await ingestion.parse(each, step);
-    await ingestion.convert(each, step);
-    await ingestion.chunk(each, step);
-    await ingestion.embed(each, step);
-    await ingestion.activate(each, step);
+    const [stepwise, whole] = [await upload(sentences(20)), await upload(sentences(20))];
+    await ingestion.parse(stepwise, step);
+    await ingestion.convert(stepwise, step);
+    await ingestion.chunk(stepwise, step);
+    await ingestion.embed(stepwise, step);
+    await ingestion.activate(stepwise, step);
 
-    expect(await takeAll(all)).include({ isDone: true });
-    const digest = await contentDigest(db, all.documentId);
-    expect(digest).equal(await contentDigest(db, each.documentId));
-    await takeAll(all);
-    expect(await contentDigest(db, all.documentId)).equal(digest);
-    const job = await db('jobs').where({ documentId: all.documentId }).first();
+    expect(await ingestAtOnce(whole)).include({ isDone: true });
+    const digest = await contentDigest(db, whole.documentId);
+    expect(digest).equal(await contentDigest(db, stepwise.documentId));
+    await ingestAtOnce(whole);
+    expect(await contentDigest(db, whole.documentId)).equal(digest);
+    const job = await db('jobs').where({ documentId: whole.documentId }).first();
     expect(job).include({ status: 'succeeded', stage: 'activate' });
     expect(job.progressDone).equal(job.progressTotal).above(1);
   });
 
-  it('end where it shows that the document is not small: it has more chunks than its size tells', async () => {
-    // Four bytes and as many tokens each.
-    const { chunksTotal, isDone } = await takeAll(await upload('🜁 '.repeat(600)));
+  it('stops after chunking when the document has more chunks than its size suggested', async () => {
+    // Each is four bytes and four tokens.
+    const { chunksTotal, isDone } = await ingestAtOnce(await upload('🜁 '.repeat(600)));
     expect(isDone).equal(false);
     expect(chunksTotal).above(64);
   });
 
-  it('end before anything is read that takes a parser, whatever its name was', async () => {
+  it('stops before converting a format that needs a parser, whatever the file name says', async () => {
     const page = '<!doctype html><html><body><p>It is a page.</p></body></html>';
-    const outcome = await takeAll(await upload(page, 'page.txt'));
+    const outcome = await ingestAtOnce(await upload(page, 'page.txt'));
     expect(outcome).deep.equal({ converted: null, chunksTotal: null, isDone: false });
   });
 
-  it('fail with the code of the step that fails', async () => {
-    expect(await appErrorCode(takeAll(await upload(' \n ')))).equal('empty_document');
+  it('fails with the error code of the step that failed', async () => {
+    expect(await appErrorCode(ingestAtOnce(await upload(' \n ')))).equal('empty_document');
   });
 });

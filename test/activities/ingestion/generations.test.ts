@@ -68,7 +68,7 @@ describe('generations of a document', () => {
   }
   const chunksOf = ({ documentId, generation }: IngestDocumentInput) => db('chunks').where({ documentId, generation });
 
-  it('are embedded a slice at a time', async () => {
+  it('embeds chunks in slices of 1,024', async () => {
     const of = await upload(sentences('sliced', 1_100));
     await runAll(of, steps.slice(0, 3));
     const { length } = await chunksOf(of);
@@ -78,14 +78,14 @@ describe('generations of a document', () => {
     await run('activateGeneration', of);
   });
 
-  it('are embedded with the model of their configuration, whatever the deployment takes by now', async () => {
+  it('embeds with the model of the generation, not with the present model of the deployment', async () => {
     const of = await upload(sentences('two models', 9));
     const setModel = (name: string) =>
       db('documents')
         .where({ id: of.documentId })
         .update({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [name]) });
     const other = createContainer(loadConfig({ ...own.settings, EMBEDDING_MODEL: 'embedding-3' }), 'test');
-    const asked = async (next: IngestDocumentInput) => {
+    const ingest = async (next: IngestDocumentInput) => {
       model.calls.length = 0;
       for (const name of steps) {
         await activityEnvironment().run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(
@@ -101,11 +101,11 @@ describe('generations of a document', () => {
       answerEmbeddings((text) => [text.length, 1], body.model)(response, body as never);
     });
     try {
-      expect(await asked(of)).deep.equal({ asked: ['embedding-1'], stored: ['embedding-1'] });
+      expect(await ingest(of)).deep.equal({ asked: ['embedding-1'], stored: ['embedding-1'] });
       await setModel('embedding-2@2');
       const second = await open(of, 2);
       await setModel('embedding-1');
-      expect(await asked(second)).deep.equal({ asked: ['embedding-2'], stored: ['embedding-2@2'] });
+      expect(await ingest(second)).deep.equal({ asked: ['embedding-2'], stored: ['embedding-2@2'] });
       expect(await db('documents').where({ id: of.documentId }).first()).include({
         activeEmbeddingModel: 'embedding-2@2',
       });
@@ -115,7 +115,7 @@ describe('generations of a document', () => {
     }
   });
 
-  it('are made of what the document was when they were asked for', async () => {
+  it('builds a generation from the document as it was when the generation was requested', async () => {
     const of = await upload(sentences('asked', 9));
     await run('parseDocument', of);
     const changed = { name: 'Renamed', target_tokens: 100, ingest: false };
@@ -136,7 +136,7 @@ describe('generations of a document', () => {
     });
   });
 
-  it('take the originals with them that nobody else has', async () => {
+  it('deletes the original of an old generation when nothing else uses it', async () => {
     const of = await upload(sentences('first', 3));
     const { blobKey } = await db('documents').where({ id: of.documentId }).first();
     const path = join(own.config.dataDir, 'blobs/objects', blobKey);
@@ -147,7 +147,7 @@ describe('generations of a document', () => {
     expect(await access(path).catch((error: NodeJS.ErrnoException) => error.code)).equal('ENOENT');
   });
 
-  it('of a redo begin by taking away what nobody reads any more', async () => {
+  it('deletes the deactivated generation at the beginning of a redo', async () => {
     const first = await upload(sentences('redone', 9));
     await runAll(first);
     const second = await open(first, 2, true);
@@ -160,14 +160,14 @@ describe('generations of a document', () => {
     expect(await chunksOf(second)).length.greaterThan(3);
   });
 
-  it('leave older ones to the next attempt when the step that collects them is given up', async () => {
+  it('deletes older generations in the next attempt when activation was cancelled before it did', async () => {
     const first = await upload(sentences('collected', 9));
     await runAll(first);
     const second = await open(first, 2);
     await runAll(second, steps.slice(0, 4));
-    const givenUp = activityEnvironment();
-    givenUp.cancel();
-    const ended = givenUp.run<[IngestDocumentInput], void, IngestionActivities['activateGeneration']>(
+    const cancelled = activityEnvironment();
+    cancelled.cancel();
+    const ended = cancelled.run<[IngestDocumentInput], void, IngestionActivities['activateGeneration']>(
       activities.activateGeneration,
       second,
     );
@@ -178,7 +178,7 @@ describe('generations of a document', () => {
     expect(await chunksOf(first)).deep.equal([]);
   });
 
-  it('close the jobs of older ones as superseded, whatever these ended with', async () => {
+  it('closes the job of an older generation as superseded, whether its run failed or was cancelled', async () => {
     for (const end of ['recordFailure', 'recordCancellation'] as const) {
       const of = await upload(sentences(end, 3));
       await open(of, 2);
@@ -190,7 +190,7 @@ describe('generations of a document', () => {
     }
   });
 
-  it('that nobody deleted or replaced end as they ended', async () => {
+  it('records failure and cancellation as such for the newest generation', async () => {
     for (const [end, status, errorCode] of [
       ['recordFailure', 'failed', 'model_rejected'],
       ['recordCancellation', 'cancelled', null],
@@ -204,7 +204,7 @@ describe('generations of a document', () => {
     }
   });
 
-  it('are left to their next attempt by what comes late of the last', async () => {
+  it('ignores the late end of an earlier attempt', async () => {
     for (const end of ['recordFailure', 'recordCancellation'] as const) {
       const of = await upload(sentences(`${end} late`, 3));
       const jobId = ingestWorkflowId(of.documentId, 1);
@@ -212,7 +212,7 @@ describe('generations of a document', () => {
       await recordEnd(end, { ...of, attempt: 1, startId });
       expect(await own.container.jobs.retry(db, jobId)).equal(true);
       await recordEnd(end, { ...of, attempt: 1 });
-      // The engine may know more attempts than a database that was restored.
+      // After a restore of the database, Temporal may count more attempts than the job.
       await recordEnd(end, { ...of, attempt: 2, startId });
       expect(await db('jobs').where({ id: jobId }).first(), end).include({ status: 'queued', finishedAt: null });
       await recordEnd(end, { ...of, attempt: 2 });
@@ -220,7 +220,7 @@ describe('generations of a document', () => {
     }
   });
 
-  it('leave cached results that are forgotten when nobody has used them for a day', async () => {
+  it('deletes cached embeddings and conversions that were unused for a day', async () => {
     const used = await upload(sentences('used', 9));
     await runAll(used);
     const kept = await chunksOf(used);

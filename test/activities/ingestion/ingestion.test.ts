@@ -28,7 +28,7 @@ const stepNames = [
   'embedChunks',
   'activateGeneration',
 ] as const;
-const untilCut = stepNames.slice(0, 4);
+const untilChunked = stepNames.slice(0, 4);
 const untilEmbedded = stepNames.slice(0, 5);
 
 describe('ingestion activities', () => {
@@ -38,7 +38,7 @@ describe('ingestion activities', () => {
   let activities: IngestionActivities;
 
   before(async () => {
-    // Without workers, so that nobody else takes the steps.
+    // Without workers, which would run the steps, too.
     own = await startStack({}, { workers: false });
     ada = await own.signUp();
     db = own.container.db;
@@ -52,14 +52,14 @@ describe('ingestion activities', () => {
   async function upload(
     content: string | Uint8Array<ArrayBuffer>,
     name = 'note.txt',
-    wishes = {},
+    options = {},
   ): Promise<IngestDocumentInput> {
-    const fields = { target_tokens: '12', overlap_tokens: '0', ...wishes };
+    const fields = { target_tokens: '12', overlap_tokens: '0', ...options };
     const { body } = await ada.upload('/documents', { name, content }, 201, { fields });
     return { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
   }
 
-  /** As a re-ingest does it. */
+  /** Opens the next generation without starting a run. */
   async function openNextGeneration(of: IngestDocumentInput): Promise<IngestDocumentInput> {
     const next = { ...of, generation: of.generation + 1 };
     const jobId = ingestWorkflowId(next.documentId, next.generation);
@@ -77,7 +77,7 @@ describe('ingestion activities', () => {
     for (const name of stepNames) await run(name, of);
   }
 
-  /** All that an ingestion leaves, but for times. */
+  /** Everything an ingestion stores, except timestamps. */
   async function state({ documentId }: IngestDocumentInput): Promise<unknown> {
     const { rows } = await db.raw<{ rows: unknown[] }>(
       `select d.source_format, d.generation, d.active_generation,
@@ -94,7 +94,7 @@ describe('ingestion activities', () => {
     return rows;
   }
 
-  it('leave the same state when each of them runs twice', async () => {
+  it('leaves the same state when each step runs twice', async () => {
     const of = await upload(sentences(9, 'twice'));
     for (const name of stepNames) {
       const first = await run(name, of);
@@ -105,7 +105,7 @@ describe('ingestion activities', () => {
     }
   });
 
-  it('leave the same state when each of them runs twice at the same time', async () => {
+  it('leaves the same state when each step runs twice at the same time', async () => {
     const of = await upload(sentences(200, 'together'));
     for (const name of stepNames) await Promise.all([run(name, of), run(name, of)]);
     const [generation] = await db('documentGenerations').where({ documentId: of.documentId });
@@ -120,7 +120,7 @@ describe('ingestion activities', () => {
   const contentsOf = ({ documentId }: IngestDocumentInput): Promise<string[]> =>
     db('chunks').where({ documentId }).orderBy('chunkIndex').pluck('content');
 
-  it('cut a document by meaning where that is asked for', async () => {
+  it('chunks a document semantically when its configuration says so', async () => {
     const loans = [
       'The bank grants a loan against a collateral. ',
       'The interest rate of the loan is fixed for five years. ',
@@ -139,32 +139,32 @@ describe('ingestion activities', () => {
       chunking_method: 'semantic',
       target_tokens: '120',
     });
-    for (const name of untilCut) await run(name, of);
+    for (const name of untilChunked) await run(name, of);
     const [first = '', second = '', ...others] = await contentsOf(of);
     expect(others).deep.equal([]);
-    // The neighbours that are looked at with each sentence may move the cut by one.
+    // Each sentence is compared together with its neighbours, which may move the boundary by one sentence.
     expect(first).include(loans.slice(0, 4).join('')).not.include('enguin');
     expect(second).include(penguins.join(''));
   });
 
-  it('cut by tokens where there are too few sentences to compare', async () => {
+  it('chunks by tokens when a document has too few sentences for semantic chunking', async () => {
     const content = sentences(5, 'few');
     const [semantic, token] = [
       await upload(content, 'semantic.txt', { chunking_method: 'semantic' }),
       await upload(content, 'token.txt'),
     ];
-    for (const document of [semantic, token]) for (const name of untilCut) await run(name, document);
+    for (const document of [semantic, token]) for (const name of untilChunked) await run(name, document);
     expect(await contentsOf(semantic))
       .length.greaterThan(1)
       .and.deep.equal(await contentsOf(token));
   });
 
-  it('embedding goes on after the last batch that was stored', async () => {
+  it('resumes embedding after the last stored batch', async () => {
     const of = await upload(sentences(600, 'resumed'));
-    for (const name of untilCut) await run(name, of);
+    for (const name of untilChunked) await run(name, of);
 
     const interrupted = activityEnvironment();
-    // The first beats may come before anything is stored.
+    // The first heartbeats may come before a batch is stored.
     interrupted.on('heartbeat', (details: unknown) => {
       if (details !== undefined) interrupted.cancel('CANCELLED');
     });
@@ -180,7 +180,7 @@ describe('ingestion activities', () => {
     for (const { id, embeddedAt } of kept) expect(all.get(id)).equal(embeddedAt.getTime());
   });
 
-  it('convert a content once for an organization', async () => {
+  it('converts equal content once per organization', async () => {
     const content = sentences(3, 'shared');
     const [first, second] = [await upload(content), await upload(content, 'copy.txt')];
     await run('parseDocument', first);
@@ -189,7 +189,7 @@ describe('ingestion activities', () => {
     expect(await run('convertDocument', second)).property('reused', true);
   });
 
-  it('go on with the pages of a scan that were read before, and keep none once they are converted', async function () {
+  it('reuses the pages that OCR has read before, and deletes them after the conversion', async function () {
     needsPdfium(this);
     const folder = await mkdtemp(join(tmpdir(), 'scan-'));
     const drawn = join(folder, 'drawn.pdf');
@@ -206,7 +206,7 @@ describe('ingestion activities', () => {
     });
     const lines: RecognizedLine[] = [['Read before', 10, 100, -20, 10, false, 0]];
     const page = { ...of, pageIndex: 0, lines: JSON.stringify(lines), converterVersion };
-    await db('recognizedPages').insert([page, { ...page, pageIndex: 1, converterVersion: 'of old' }]);
+    await db('recognizedPages').insert([page, { ...page, pageIndex: 1, converterVersion: 'older' }]);
     expect(await run('convertDocument', of))
       .include({ pageCount: 2, reused: false })
       .and.not.have.property('pagesLeft');
@@ -215,12 +215,12 @@ describe('ingestion activities', () => {
     expect(await db('conversions').where({ orgId: of.orgId, body: 'Read before\n\nRead now' })).length(1);
 
     const other = await upload(new Uint8Array(pdfFile([[scan]])), 'scan.pdf');
-    for (const name of untilCut) await run(name, other);
+    for (const name of untilChunked) await run(name, other);
     expect(await contentsOf(other)).deep.equal(['Read now']);
     expect(await db('recognizedPages')).deep.equal([]);
   });
 
-  it('activation replaces the older generation, and its chunks and vectors go', async () => {
+  it('deletes the chunks and vectors of the older generation on activation', async () => {
     const first = await upload(sentences(9, 'replaced'));
     await runAll(first);
     const second = await openNextGeneration(first);
@@ -232,7 +232,7 @@ describe('ingestion activities', () => {
     }
   });
 
-  it('every step gives up once a newer generation was asked for', async () => {
+  it('throws superseded from every step once a newer generation was requested', async () => {
     const old = await upload(sentences(9, 'superseded'));
     for (const name of untilEmbedded) await run(name, old);
     const newer = await openNextGeneration(old);
@@ -242,13 +242,13 @@ describe('ingestion activities', () => {
     expect(document.activeGeneration).equal(2);
   });
 
-  it('every step gives up once the document is deleted', async () => {
+  it('throws document_not_found from every step once the document is deleted', async () => {
     const of = await upload(sentences(3, 'deleted'));
     await db('documents').where({ id: of.documentId }).delete();
     for (const name of stepNames) expect(await appErrorCode(run(name, of)), name).equal('document_not_found');
   });
 
-  it('activation refuses a generation of which vectors are missing, and embedding makes these again', async () => {
+  it('refuses to activate a generation with missing vectors, and embeds these again', async () => {
     const of = await upload(sentences(9, 'incomplete'));
     for (const name of untilEmbedded) await run(name, of);
     await db.raw(
@@ -269,9 +269,9 @@ describe('ingestion activities', () => {
     expect(await embedded()).equal(all);
   });
 
-  it('embedding leaves no vectors of a generation that was collected meanwhile', async () => {
+  it('leaves no vectors of a generation that was deleted during embedding', async () => {
     const of = await upload(sentences(400, 'collected'));
-    for (const name of untilCut) await run(name, of);
+    for (const name of untilChunked) await run(name, of);
     const overtaken = activityEnvironment();
     const collected = new Promise<void>((resolve, reject) => {
       overtaken.once('heartbeat', () => {
@@ -286,7 +286,7 @@ describe('ingestion activities', () => {
     expect(await db('chunkVectors').where({ documentId: of.documentId })).deep.equal([]);
   });
 
-  it('a run whose generation nobody needs any more leaves nothing of it, also when the newer one comes to nothing', async () => {
+  it('deletes an unneeded generation when its run is cancelled, and when the next run begins', async () => {
     const of = await upload(sentences(30, 'first'));
     await runAll(of);
     const second = await openNextGeneration(of);

@@ -12,10 +12,10 @@ import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
-/** What one slice takes. */
+/** Windows per slice. */
 const sliceSize = 2_048;
 
-describe('the windows of a cut by meaning', () => {
+describe('embedding windows for semantic chunking', () => {
   let model: ScriptedModel;
   let own: Stack;
   let ada: Member;
@@ -47,8 +47,8 @@ describe('the windows of a cut by meaning', () => {
   const run = (name: StepName, of: IngestDocumentInput) =>
     runActivity<IngestDocumentInput, unknown>(activities[name], of);
 
-  async function convert(content: string, wishes: Record<string, string> = {}): Promise<IngestDocumentInput> {
-    const fields = { chunking_method: 'semantic', ...wishes };
+  async function convert(content: string, options: Record<string, string> = {}): Promise<IngestDocumentInput> {
+    const fields = { chunking_method: 'semantic', ...options };
     const { body } = await ada.upload('/documents', { name: 'note.txt', content }, 201, { fields });
     const of = { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
     await run('parseDocument', of);
@@ -56,7 +56,7 @@ describe('the windows of a cut by meaning', () => {
     return of;
   }
 
-  it('are embedded in slices, and not again by the cut', async () => {
+  it('embeds windows in slices, and not again when the document is chunked', async () => {
     const count = sliceSize + 300;
     const of = await convert(sentences(count, 'long'));
     expect(await run('convertDocument', of)).property('needsWindows', true);
@@ -72,7 +72,7 @@ describe('the windows of a cut by meaning', () => {
     expect(await run('embedWindows', of)).property('windowsLeft', 0);
   });
 
-  it('that were embedded before the model failed are not asked for again', async () => {
+  it('keeps windows that were embedded before the model failed', async () => {
     const of = await convert(sentences(600, 'failing'));
     let answered = 0;
     model.behaveEmbedding((response, body: { input: string[] }) => {
@@ -87,7 +87,7 @@ describe('the windows of a cut by meaning', () => {
     expect(embeddedTexts(model)).length(600 - answered);
   });
 
-  it('are none where the cut is another, or the text is short', async () => {
+  it('embeds no windows when chunking by tokens or for a short text', async () => {
     const byTokens = await convert(sentences(600, 'tokens'), { chunking_method: 'token' });
     expect(await run('convertDocument', byTokens)).not.property('needsWindows');
     const short = await convert(sentences(3, 'few'));
@@ -97,7 +97,7 @@ describe('the windows of a cut by meaning', () => {
     expect(embeddedTexts(model)).length(0);
   });
 
-  it('are kept until their document is cut, and forgotten a day after', async () => {
+  it('keeps cached windows until their document is chunked, and deletes them when they are a day old', async () => {
     const eve = await own.signUp('Eve');
     const jobs = () => db('jobs').where({ orgId: ada.orgId });
     await jobs().update({ finishedAt: db.fn.now() });
@@ -114,15 +114,15 @@ describe('the windows of a cut by meaning', () => {
     };
     const countOf = async (orgId: string) => (await db('embeddings').where({ orgId })).length;
     await sweep();
-    expect(await countOf(ada.orgId), 'before it is cut').least(30);
-    expect(await countOf(eve.orgId), 'of others').equal(0);
+    expect(await countOf(ada.orgId), 'before it is chunked').least(30);
+    expect(await countOf(eve.orgId), 'of another organization').equal(0);
 
     await run('chunkDocument', of);
     await sweep();
     expect(await countOf(ada.orgId)).equal(0);
   });
 
-  it('and chunks are counted after each call of the model, out of all that there are', async () => {
+  it('counts embedded chunks in the job after each call of the model', async () => {
     const of = await convert(sentences(150, 'counted'), {
       chunking_method: 'token',
       target_tokens: '10',

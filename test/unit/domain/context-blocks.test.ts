@@ -49,7 +49,7 @@ describe('pages', () => {
     expect([0, 2999, 3000].map((offset) => pageNumberAt(null, offset))).to.deep.equal([1, 1, 2]);
   });
 
-  it('situates a chunk', () => {
+  it('builds the contextual text of a chunk from document name, headings and page', () => {
     expect(contextualText({ documentName: 'Handbook', headingPath: ['Leave'], pageNumber: 4 })).to.equal(
       'Handbook › Leave (page 4)',
     );

@@ -1,24 +1,32 @@
 import type { Knex } from 'knex';
-import { bigint } from '#src/adapters/postgres/columns.ts';
+import { NIL } from 'uuid';
+import { bigint, type Row } from '#src/adapters/postgres/columns.ts';
 import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { indexWords } from '#src/adapters/postgres/word-index.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
-import { type ChunkText, chunkText, GenerationModel, type NewChunk } from './ingestion.model.ts';
+import { type ChunkText, ContextualTextModel, chunkText, GenerationModel, type NewChunk } from './ingestion.model.ts';
 
-/** Rows of one insert; more at once gain nothing and hold more memory. */
+/** Larger inserts are no faster and hold more memory. */
 const CHUNKS_PER_INSERT = 500;
 
 const progress = pick(GenerationModel, 'chunksEmbedded');
 const counted = shape({ count: bigint() });
 
-/** The chunks of one generation while it is made. */
-export function createGenerationChunksRepository(db: Knex) {
+/** The key of the table, in its order. */
+const chunkContextKey = pick(ContextualTextModel, 'orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256');
+export type ChunkContextKey = Row<typeof chunkContextKey>;
+
+/** The conversion that a model was shown, the model and the version of the prompt. */
+export type ChunkContextSource = Omit<ChunkContextKey, 'chunkSha256'>;
+
+/** The chunks of a generation under construction. */
+export function createChunksRepository(db: Knex) {
   const chunks = (of: IngestDocumentInput) =>
     ChunkModel.table(db).where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
 
   return {
-    /** With the words of the chunks. To be called in a transaction, last. */
+    /** Indexes the words of the chunks, too. Call it in a transaction, as late as possible. */
     async insert(of: IngestDocumentInput, all: readonly NewChunk[]): Promise<void> {
       for (let start = 0; start < all.length; start += CHUNKS_PER_INSERT) {
         const batch = all.slice(start, start + CHUNKS_PER_INSERT);
@@ -51,7 +59,7 @@ export function createGenerationChunksRepository(db: Knex) {
       await indexWords(db, of, all);
     },
 
-    /** In the order of the document: this is where an interrupted run goes on. */
+    /** In the order of the document. An interrupted run resumes with these. */
     async listUnembedded(of: IngestDocumentInput, limit: number): Promise<string[]> {
       return chunks(of).whereNull('embeddedAt').orderBy('chunkIndex').limit(limit).pluck('id');
     },
@@ -66,9 +74,9 @@ export function createGenerationChunksRepository(db: Knex) {
     },
 
     /**
-     * Counts only what was not marked before.
-     * @returns how many chunks of the generation are embedded now; undefined, and nothing is marked, when the document
-     * was deleted or a newer generation was asked for
+     * Counts only chunks that were not marked before.
+     * @returns how many chunks of the generation are embedded now; undefined, without marking any, once the document is
+     * deleted or a newer generation was requested
      */
     async markEmbedded(of: IngestDocumentInput, ids: readonly string[], model: string): Promise<number | undefined> {
       const row = await firstRow(
@@ -94,7 +102,7 @@ export function createGenerationChunksRepository(db: Knex) {
       return row?.chunksEmbedded;
     },
 
-    /** Takes back what `markEmbedded` did. */
+    /** Reverts `markEmbedded`. */
     async unmarkEmbedded(of: IngestDocumentInput, ids: readonly string[]): Promise<void> {
       await db.raw(
         `with unmarked as (
@@ -115,6 +123,72 @@ export function createGenerationChunksRepository(db: Knex) {
 
     async countEmbedded(of: IngestDocumentInput): Promise<number> {
       return (await oneRow(db, counted, chunks(of).whereNotNull('embeddedAt').count())).count;
+    },
+  };
+}
+
+/** Contexts that a model wrote for chunks, cached by the text of the chunk within a conversion. */
+export function createChunkContextsRepository(db: Knex) {
+  return {
+    /** @returns the cached contexts by the chunk's hash in hex */
+    async find(source: ChunkContextSource, hashes: readonly Buffer[]): Promise<Map<string, string>> {
+      const known = await ContextualTextModel.table(db)
+        .where(source)
+        .whereRaw('chunk_sha256 = any (?::bytea[])', [[...hashes]])
+        .select('chunkSha256', 'situation');
+      return new Map(known.map(({ chunkSha256, situation }) => [chunkSha256.toString('hex'), situation]));
+    },
+
+    /** Keeps an existing row. Does nothing once the conversion is deleted. */
+    async insert(key: ChunkContextKey, context: string): Promise<void> {
+      await db.raw(
+        `insert into contextual_texts (org_id, conversion_id, model, prompt_version, chunk_sha256, situation)
+         select org_id, id, :model, :promptVersion, :chunkSha256, :context
+         from conversions where org_id = :orgId and id = :conversionId
+         on conflict do nothing`,
+        { ...key, context },
+      );
+    },
+
+    /**
+     * Checks the next `limit` rows after the key `after`. Deletes those older than a day whose text no chunk of the
+     * conversion has, unless a generation of the conversion is still to be chunked.
+     * @returns the last key checked; null at the end of the table
+     */
+    async deleteUnusedAfter(after: ChunkContextKey | null, limit: number): Promise<ChunkContextKey | null> {
+      const last = await firstRow(
+        db,
+        chunkContextKey,
+        `with page as (
+           select org_id, conversion_id, model, prompt_version, chunk_sha256, created_at from contextual_texts
+           where (org_id, conversion_id, model, prompt_version, chunk_sha256)
+             > (:orgId::uuid, :conversionId::uuid, :model, :promptVersion::integer, :chunkSha256::bytea)
+           order by org_id, conversion_id, model, prompt_version, chunk_sha256
+           limit :limit
+         ),
+         made as materialized (
+           select g.conversion_id, sha256(convert_to(c.content, 'UTF8')) as chunk_sha256, g.chunked_at is null as is_coming
+           from (select distinct org_id, conversion_id from page where created_at < now() - interval '1 day') body
+           join document_generations g on g.org_id = body.org_id and g.conversion_id = body.conversion_id
+           left join chunks c
+             on c.org_id = g.org_id and c.document_id = g.document_id and c.generation = g.generation
+         ),
+         unused as (
+           delete from contextual_texts t using page p
+           where t.org_id = p.org_id and t.conversion_id = p.conversion_id and t.model = p.model
+             and t.prompt_version = p.prompt_version and t.chunk_sha256 = p.chunk_sha256
+             and p.created_at < now() - interval '1 day'
+             and not exists (
+               select from made m
+               where m.conversion_id = p.conversion_id and (m.is_coming or m.chunk_sha256 = p.chunk_sha256)
+             )
+         )
+         select org_id, conversion_id, model, prompt_version, chunk_sha256 from page
+         order by org_id, conversion_id, model, prompt_version, chunk_sha256
+         offset :limit - 1`,
+        { orgId: NIL, conversionId: NIL, model: '', promptVersion: 0, chunkSha256: Buffer.alloc(0), ...after, limit },
+      );
+      return last ?? null;
     },
   };
 }

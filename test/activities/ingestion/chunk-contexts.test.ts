@@ -14,7 +14,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 const sections = ['Leave', 'Travel', 'Loans', 'Office'];
 const body = sections.map((name) => `# ${name}\n\n${`The rule of ${name} is short. `.repeat(3).trim()}`).join('\n\n');
 
-describe('chunks that a model situates', () => {
+describe('chunk contexts', () => {
   let own: Stack;
   let model: ScriptedModel;
   let ada: Member;
@@ -34,7 +34,7 @@ describe('chunks that a model situates', () => {
     await model.close();
   });
 
-  /** Says which passage it was asked about. */
+  /** Names the passage of the prompt. */
   const answer = (text: string) => `Of the handbook, on ${/passage>>\n# (\w+)/.exec(text)?.[1]}.`;
   beforeEach(() => {
     model.behave(({ messages }) => ({ kind: 'answer', text: answer(messages.at(-1)?.content ?? '') }));
@@ -65,7 +65,7 @@ describe('chunks that a model situates', () => {
   }
   const expected = sections.map((name) => `handbook.md › ${name} (page 1)\nOf the handbook, on ${name}.`);
 
-  it('are embedded and found by what it said, and it is asked about each of them once', async () => {
+  it('embeds each chunk with its context, and asks the model once per chunk', async () => {
     const of = await upload(body);
     await convert(of);
     expect(await run('situateChunks', of)).deep.equal({ chunksSituated: 4, chunksLeft: 0 });
@@ -91,19 +91,19 @@ describe('chunks that a model situates', () => {
     expect(model.requests).length(4);
   });
 
-  it('are situated where they stand first, when the same text comes again', async () => {
+  it('asks once for chunks of equal text, with the surroundings of the first', async () => {
     const same = `# Same\n\n${'The rule of Same is short. '.repeat(3).trim()}`;
     const part = (index: number) => `Line ${index} of the part is as long as the others. `.repeat(400).trim();
     const of = await upload([same, part(1), part(2), part(3), part(4), same, part(5)].join('\n\n'));
     await convert(of);
     await run('situateChunks', of);
     const asked = model.requests.flatMap(({ messages }) => messages.at(-1)?.content ?? []);
-    const ofSame = asked.filter((text) => /passage>>\n# Same/.test(text));
-    expect(ofSame).length(1);
-    expect(ofSame[0]).include('Line 1 of').not.include('Line 4 of');
+    const prompts = asked.filter((text) => /passage>>\n# Same/.test(text));
+    expect(prompts).length(1);
+    expect(prompts[0]).include('Line 1 of').not.include('Line 4 of');
   });
 
-  it('are previewed with what it has said so far', async () => {
+  it('shows stored contexts in a preview without asking the model', async () => {
     const of = await upload(`${body}\n\nAn end.`);
     await convert(of);
     const preview = async () => {
@@ -117,7 +117,7 @@ describe('chunks that a model situates', () => {
     expect(await preview()).deep.equal(await contextsOf(of));
   });
 
-  it('keep what was answered when one call fails, and ask for the rest only', async () => {
+  it('keeps the answers of a slice in which one call failed, and asks only for the rest', async () => {
     const of = await upload(`${body}\n\n# Pets\n\n${'The rule of Pets is short. '.repeat(3)}`);
     await convert(of);
     model.behave(({ messages }) => {
@@ -134,14 +134,14 @@ describe('chunks that a model situates', () => {
     expect(model.requests[0]?.messages.at(-1)?.content).include('passage>>\n# Loans');
   });
 
-  it('wait for a person when the model is not there', async () => {
+  it('fails with model_not_configured, which parks the run, when the model rejects the key', async () => {
     const of = await upload('A short text.');
     await convert(of);
     model.behave(() => ({ kind: 'status', status: 401 }));
     expect(await appErrorCode(run('situateChunks', of))).equal('model_not_configured');
   });
 
-  it('have their headings alone where nobody was asked, or nothing was said', async () => {
+  it('uses only name, headings and page when no context was requested or the answer is empty', async () => {
     const of = await upload('A text of a run that began before.');
     await convert(of);
     await finish(of);
@@ -154,7 +154,7 @@ describe('chunks that a model situates', () => {
     expect(await contextsOf(silent)).deep.equal(['handbook.md (page 1)']);
   });
 
-  it('share nothing between organizations', async () => {
+  it('shares no contexts between organizations', async () => {
     const eve = await own.signUp('Eve');
     const of = await upload(body, eve);
     await convert(of);
@@ -162,7 +162,7 @@ describe('chunks that a model situates', () => {
     expect(model.requests).length(4);
   });
 
-  it('are forgotten a day after the last chunk that they are of, and with their document at once', async () => {
+  it('deletes contexts a day after their last chunk, and at once with their document', async () => {
     const of = await upload('# Leave\n\nOne rule of its own.\n\n# Travel\n\nAnother rule of its own.');
     await convert(of);
     await run('situateChunks', of);
@@ -175,15 +175,15 @@ describe('chunks that a model situates', () => {
       .update({ createdAt: db.raw(`now() - interval '25 hours'`) });
     const sweep = async () => {
       for (let after = null; ; ) {
-        after = await own.container.situations.sweepUnused(after);
+        after = await own.container.chunkContexts.sweepUnused(after);
         if (after === null) return;
       }
     };
     await sweep();
-    expect(await keptOf(of), 'of a generation that has yet to be cut').length(kept.length + 1);
+    expect(await keptOf(of), 'before the generation is chunked').length(kept.length + 1);
     await finish(of);
     await sweep();
-    expect(await keptOf(of), 'of its chunks').length(kept.length);
+    expect(await keptOf(of), 'after it is chunked').length(kept.length);
 
     await ada.delete(`/documents/${of.documentId}`, 204);
     const { deletion } = own.container;

@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto';
+import type { Knex } from 'knex';
+import {
+  cleanContext,
+  contextExcerpt,
+  contextMessages,
+  contextOverheadTokens,
+  contextPromptVersion,
+  maxContextTokens,
+} from '#src/domain/documents/chunk-document.ts';
+import type { Chunk } from '#src/domain/documents/chunking.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { ChatModel } from '#src/ports/models.ts';
+import { type ChunkContextKey, type ChunkContextSource, createChunkContextsRepository } from './chunks.repository.ts';
+
+export type ConvertedBody = { orgId: string; conversionId: string; body: string };
+
+type Passage = Pick<Chunk, 'content' | 'contentOffset' | 'tokenCount'>;
+
+/** Duration of one `generate`; then other documents get their turn. */
+const SLICE_MS = 30_000;
+const PARALLEL_CALLS = 4;
+/** Context window in tokens, for models of which the provider does not state it. */
+const ASSUMED_WINDOW = 8_192;
+/** The rest is a reserve: the model's tokenizer may count more tokens than ours. */
+const SAFE_SHARE = 0.75;
+/** Each call pays for the document, and text further away says little about a passage. */
+const MAX_DOCUMENT_TOKENS = 32_000;
+const MIN_DOCUMENT_TOKENS = 200;
+/** At most a second of work: each sweep hashes the chunks of the documents of its rows. */
+const ROWS_PER_SWEEP = 1_000;
+
+export type ChunkContextsService = ReturnType<typeof createChunkContextsService>;
+
+/** Contextual retrieval: a chat model writes where each chunk stands in its document. Off without a model. */
+export function createChunkContextsService(deps: {
+  db: Knex;
+  chatModel: Pick<ChatModel, 'complete'>;
+  models: Pick<ModelsService, 'find' | 'contextBudget'>;
+  tokens: TokenCounter;
+  /** Null turns the feature off. */
+  model: string | null;
+}) {
+  const { chatModel, models, tokens, model } = deps;
+  const repository = createChunkContextsRepository(deps.db);
+
+  return {
+    isOn: model !== null,
+
+    /** In the order of the chunks; null where the model was not asked yet or the feature is off. */
+    async find(
+      of: Pick<ConvertedBody, 'orgId' | 'conversionId'>,
+      chunks: readonly Pick<Chunk, 'content'>[],
+    ): Promise<(string | null)[]> {
+      if (model === null) return chunks.map(() => null);
+      const hashes = chunks.map(({ content }) => sha256(content));
+      const known = await repository.find(sourceOf(of, model), hashes);
+      return hashes.map((hash) => known.get(hash.toString('hex')) ?? null);
+    },
+
+    /**
+     * Generates missing contexts for half a minute. Stores each answer when it arrives, so that a failed or killed run
+     * repeats at most the calls in flight. Throws like `Embedder`, after the other calls have ended.
+     * @param step.report is called with the numbers of distinct texts that have a context and of all distinct texts
+     * @returns the number of distinct texts, and how many are left
+     */
+    async generate(
+      of: ConvertedBody,
+      chunks: readonly Passage[],
+      step: { signal: AbortSignal; report: (done: number, total: number) => Promise<void> },
+    ): Promise<{ total: number; left: number }> {
+      if (model === null) return { total: 0, left: 0 };
+      const source = sourceOf(of, model);
+      // Chunks of equal text share the context of the first.
+      const passages = new Map<string, Passage>();
+      for (const chunk of chunks) {
+        const hash = sha256(chunk.content).toString('hex');
+        if (!passages.has(hash)) passages.set(hash, chunk);
+      }
+      const total = passages.size;
+      const known = await repository.find(
+        source,
+        Array.from(passages.keys(), (hash) => Buffer.from(hash, 'hex')),
+      );
+      const waiting = [...passages].filter(([hash]) => !known.has(hash));
+      if (waiting.length === 0) return { total, left: 0 };
+
+      const maxLength = await excerptLength(model, chunks);
+      // A document cannot contain its own hash.
+      const nonce = sha256(of.body).toString('hex').slice(0, 24);
+      const endsAtMs = performance.now() + SLICE_MS;
+      let [next, left, hasFailed] = [0, waiting.length, false];
+
+      const generateNext = async (): Promise<boolean> => {
+        const [hash, passage] = waiting[next] ?? [];
+        if (hash === undefined || passage === undefined || hasFailed || performance.now() > endsAtMs) return false;
+        next += 1;
+        const { content, contentOffset } = passage;
+        const middle = contentOffset + Math.floor(content.length / 2);
+        const document = contextExcerpt(of.body, middle, maxLength);
+        const { text } = await chatModel.complete({
+          model,
+          messages: contextMessages({ document, passage: content }, nonce),
+          temperature: 0,
+          maxTokens: 2 * maxContextTokens,
+          signal: step.signal,
+        });
+        await repository.insert({ ...source, chunkSha256: Buffer.from(hash, 'hex') }, cleanContext(text, { tokens }));
+        left -= 1;
+        await step.report(total - left, total);
+        return true;
+      };
+      const generateAll = async () => {
+        try {
+          while (await generateNext());
+        } catch (error) {
+          hasFailed = true;
+          throw error;
+        }
+      };
+
+      // The first call alone, so that the others find the document in the provider's prompt cache.
+      await generateNext();
+      const ended = await Promise.allSettled(Array.from({ length: PARALLEL_CALLS }, generateAll));
+      step.signal.throwIfAborted();
+      for (const result of ended) if (result.status === 'rejected') throw result.reason;
+      return { total, left };
+    },
+
+    /**
+     * Checks the next part of the table, in the order of its key, and deletes contexts whose text no chunk has had for a
+     * day.
+     * @param after the result of the previous call; null at the beginning
+     * @returns null at the end of the table
+     */
+    async sweepUnused(after: ChunkContextKey | null): Promise<ChunkContextKey | null> {
+      return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
+    },
+  };
+
+  /** In characters; the same for all passages of a document, so that neighbours can share an excerpt. */
+  async function excerptLength(ofModel: string, passages: readonly Passage[]): Promise<number> {
+    const window = (await models.find(ofModel))?.contextWindow ?? ASSUMED_WINDOW;
+    const largest = passages.reduce((most, { tokenCount }) => Math.max(most, tokenCount), 0);
+    const room = Math.floor(window * SAFE_SHARE) - largest - maxContextTokens - contextOverheadTokens;
+    const useful = Math.min(MAX_DOCUMENT_TOKENS, (await models.contextBudget(ofModel)) ?? MAX_DOCUMENT_TOKENS);
+    const [length, count] = passages.reduce(
+      ([characters, all], { content, tokenCount }) => [characters + content.length, all + tokenCount],
+      [0, 0],
+    );
+    return Math.floor((Math.max(MIN_DOCUMENT_TOKENS, Math.min(room, useful)) * length) / Math.max(1, count));
+  }
+}
+
+function sourceOf(
+  { orgId, conversionId }: Pick<ConvertedBody, 'orgId' | 'conversionId'>,
+  model: string,
+): ChunkContextSource {
+  return { orgId, conversionId, model, promptVersion: contextPromptVersion };
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,136 @@
+import type { Knex } from 'knex';
+import { v7 as uuidv7 } from 'uuid';
+import type { ConvertResult, IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { charsetOf, type SourceFormat } from '#src/domain/documents/formats.ts';
+import { appError } from '#src/errors.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Converter, MalwareScanner, Recognition } from '#src/ports/documents.ts';
+import { createConversionsRepository } from './conversions.repository.ts';
+import { createGenerationsRepository } from './generations.repository.ts';
+import type { IngestionTarget } from './ingestion.model.ts';
+
+/** Time that one step spends on OCR; then other documents get their turn. */
+const OCR_SLICE_MS = 20_000;
+
+/** From the original to its Markdown body: the stages `parse` and `convert`. */
+export function createConversion(deps: {
+  db: Knex;
+  blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
+  /** Null if the deployment has none. */
+  scanner: MalwareScanner | null;
+  converter: Converter;
+  previews: Pick<PreviewsService, 'enqueue'>;
+  jobs: Pick<JobsService, 'dispatch'>;
+}) {
+  const { db, blobs, scanner, converter, previews, jobs } = deps;
+  const generations = createGenerationsRepository(db);
+  const conversions = createConversionsRepository(db);
+
+  return {
+    /** Runs before anything parses the original. Throws `malware_found` and blocks downloads of the file. */
+    async requireClean(orgId: string, target: IngestionTarget, signal: AbortSignal): Promise<void> {
+      if (scanner === null) return;
+      const { blobKey, contentSha256: sha256 } = target;
+      const signature = await scanner.scan(await blobs.read(blobKey), signal);
+      await generations.setMalware({ orgId, blobKey, sha256, signature });
+      if (signature !== null) throw appError('malware_found', { detail: `The malware scanner found ${signature}.` });
+    },
+
+    async detectFormat(of: IngestDocumentInput, target: IngestionTarget): Promise<SourceFormat> {
+      const { blobKey, fileName, mediaType } = target;
+      const declaredMediaType = mediaType === null ? {} : { declaredMediaType: mediaType };
+      const sourceFormat =
+        target.sourceFormat ??
+        target.declaredFormat ??
+        (await blobs.withLocalFile(blobKey, (path) => converter.detect({ path, fileName, ...declaredMediaType })));
+      await generations.setSourceFormat(of, sourceFormat);
+      return sourceFormat;
+    },
+
+    /**
+     * Converts the original to Markdown, unless the organization has converted this content before. Reads a slice of the
+     * scanned pages; the body is complete once the result has no `pagesLeft`.
+     * @param step.onPage is called with the numbers of recognized pages and of all scanned pages
+     */
+    async convert(
+      of: IngestDocumentInput,
+      target: IngestionTarget,
+      step: {
+        signal: AbortSignal;
+        report: (details: unknown) => void;
+        onPage: (done: number, total: number) => Promise<void>;
+      },
+    ): Promise<ConvertResult> {
+      const { blobKey, fileName, mediaType, contentSha256, sourceFormat: format } = target;
+      if (format === null) throw appError('internal_error', { detail: 'The format of the document is not known yet.' });
+      const encoding = charsetOf(mediaType ?? '');
+      // The same bytes are a different text in another encoding.
+      const converterVersion = encoding === undefined ? converter.version : `${converter.version} ${encoding}`;
+      const key = { orgId: of.orgId, contentSha256, converterVersion, sourceFormat: format };
+
+      const known = await conversions.find(key);
+      if (known === undefined) {
+        const recognition = await recognitionOf(of, converterVersion, step.onPage);
+        const { body, title, pageMap, pageCount, pagesLeft } = await blobs.withLocalFile(blobKey, (path) =>
+          converter.convert({
+            orgId: of.orgId,
+            path,
+            fileName,
+            format,
+            encoding,
+            signal: step.signal,
+            onProgress: step.report,
+            recognition,
+          }),
+        );
+        if (pagesLeft > 0) return { charCount: 0, pageCount: null, reused: false, pagesLeft };
+        if (body.trim() === '') throw appError('empty_document');
+        step.signal.throwIfAborted();
+        await conversions.insert({ ...key, id: uuidv7(), body, title, pageMap, pageCount });
+        if (pageMap !== null) await conversions.deleteRecognizedPages(of);
+      }
+      const conversion = known ?? (await conversions.find(key));
+      if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
+      await useConversion(of, conversion.id, format);
+      const { charCount, pageCount } = conversion;
+      return { charCount, pageCount, reused: known !== undefined };
+    },
+
+    /** The input of chunking. */
+    async readSource(of: IngestDocumentInput, { conversionId, documentName, ragConfig }: IngestionTarget) {
+      const converted = conversionId === null ? undefined : await conversions.readBody(of.orgId, conversionId);
+      if (conversionId === null || converted === undefined) {
+        throw appError('internal_error', { detail: 'The document was not converted yet.' });
+      }
+      return { orgId: of.orgId, conversionId, documentName, chunking: ragConfig.chunking, ...converted };
+    },
+  };
+
+  /** Stores each page when it is read, so that a killed worker repeats at most one. */
+  async function recognitionOf(
+    of: IngestDocumentInput,
+    converterVersion: string,
+    onPage: (done: number, total: number) => Promise<void>,
+  ): Promise<Recognition> {
+    const key = { ...of, converterVersion };
+    return {
+      known: await conversions.listRecognizedPages(key),
+      sliceMs: OCR_SLICE_MS,
+      keep: async (page, { done, total }) => {
+        await conversions.insertRecognizedPage(key, page);
+        await onPage(done, total);
+      },
+    };
+  }
+
+  /** Also requests a preview of the original, once per conversion of a generation. */
+  async function useConversion(of: IngestDocumentInput, conversionId: string, format: string): Promise<void> {
+    const previewJobId = await db.transaction(async (trx) => {
+      const isNew = await createGenerationsRepository(trx).setConversion(of, conversionId);
+      return isNew ? previews.enqueue(trx, of, format) : null;
+    });
+    if (previewJobId !== null) await jobs.dispatch(previewJobId);
+  }
+}
