@@ -14,6 +14,16 @@ export const connectorLabels: Readonly<Record<ConnectorProvider, string>> = {
   acme_s3: 'S3',
 };
 
+/** How a connection is synced, as in the API and the database. `cron` is in UTC; either it or the interval is set. */
+export type SyncConfig = {
+  enabled: boolean;
+  interval_minutes?: number | undefined;
+  cron?: string | undefined;
+  folder?: string | undefined;
+  target_folder_id?: string | null | undefined;
+  delete_missing?: boolean | undefined;
+};
+
 type CountedFiles = 'total' | 'added' | 'updated' | 'unchanged' | 'deleted' | 'failed';
 
 /** Progress of an import or sync for operators. */

@@ -1,8 +1,7 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import type { ConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { ConnectorProvider, SyncConfig } from '#src/domain/documents/imports.ts';
 import type { OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
-import type { SyncConfig } from './connections.schema.ts';
 
 export class ConnectionModel extends model('connections', {
   id: uuid(),
@@ -11,9 +10,9 @@ export class ConnectionModel extends model('connections', {
   provider: text<ConnectorProvider>(),
   displayName: text(),
   status: text<ConnectionStatus>(),
-  /** A code and words; null where it works. */
+  /** Error code and message of the last failure; null if it works. */
   lastError: text().nullable(),
-  /** Whose files they are at the provider. */
+  /** The account at the provider. */
   accountId: text(),
   config: json<ConnectionConfig>(),
   credentials: text(),
@@ -28,7 +27,7 @@ export class ConnectionModel extends model('connections', {
 
 export type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
 
-/** What the provider is asked for, and how it is synchronized: as it came, in the spelling of the wire. */
+/** Settings as in the API, including the spelling. */
 export type ConnectionConfig = {
   site_id?: string | undefined;
   bucket?: string | undefined;
@@ -43,8 +42,8 @@ export type StoredKeys = { kind: 'keys'; accessKeyId: string; secretAccessKey: s
 
 export type ConnectionCredentials = OAuthGrant | StoredKeys;
 
-/** A user's way to files that a provider keeps for him. */
+/** A user's connection to a file provider. */
 export type Connection = Row<typeof ConnectionModel>;
 
-/** With its secrets as its owner may see them. */
+/** With masked credentials for its owner. */
 export type ConnectionView = Connection & { credentialsMasked: Record<string, string> };

@@ -59,8 +59,6 @@ const syncField = z
     return given === 1 || (given === 0 && !enabled);
   }, 'needs either interval_minutes or cron');
 
-export type SyncConfig = z.output<typeof syncField>;
-
 const s3Fields = {
   bucket: word(63).regex(/^[a-z0-9][a-z0-9._-]+[a-z0-9]$/i, 'must be the name of a bucket'),
   prefix: plainPath

@@ -4,6 +4,7 @@ import { maskSecret } from '#src/domain/access/credentials.ts';
 import { canonicalJson, type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
+import type { SyncConfig } from '#src/domain/documents/imports.ts';
 import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
@@ -19,7 +20,7 @@ import type {
   StoredKeys,
 } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
-import type { ConfigChange, SyncConfig } from './connections.schema.ts';
+import type { ConfigChange } from './connections.schema.ts';
 import { accessOf } from './connector-access.ts';
 import { type ConnectorCredentialsService, lastErrorOf } from './connector-credentials.service.ts';
 import type { RevokeGrant } from './grant-revoker.ts';
