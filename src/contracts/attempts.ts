@@ -4,5 +4,5 @@ export type AttemptOfJob = { attempt?: number | undefined; startId?: string | un
 /** How a workflow handles an error; see the error catalogue. */
 export type ErrorClass = 'permanent' | 'transient' | 'operator';
 
-/** First detail of every ApplicationFailure that activities throw. */
+/** First detail of the ApplicationFailure of a catalogue error. Unexpected errors have no details. */
 export type FailureDetails = { errorClass: ErrorClass };

@@ -1,7 +1,8 @@
 import type { AttemptOfJob } from './attempts.ts';
 
 /**
- * In order. `stop` runs immediately, the others on the due day. The last stage deletes the rows that the others need.
+ * In order. `stop` runs immediately, `wait` lasts until the due day, the others follow. The last stage deletes the rows
+ * that the others need.
  */
 export const erasureStages = [
   'stop',

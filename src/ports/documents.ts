@@ -35,7 +35,7 @@ export type Recognition = {
   keep: (page: RecognizedPage, progress: { done: number; total: number }) => Promise<void>;
 };
 
-/** Converts files to Markdown, in a sandboxed child process for formats with a complex parser. */
+/** Converts files to Markdown, in a sandboxed child process except for small text, Markdown and code files. */
 export type Converter = {
   /** Changes whenever the same file could give another body; part of the key of stored conversions. */
   readonly version: string;
@@ -67,7 +67,7 @@ export type Converter = {
 export type ChunkerOptions = { orgId: string; signal: AbortSignal };
 
 /**
- * Chunks documents in a worker thread.
+ * Chunks documents, large ones in a worker thread.
  * @throws AppError `too_large` above the memory limit, `conversion_timeout`, and `rate_limited` when a large document
  * gets no turn within seconds
  */

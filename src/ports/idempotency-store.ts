@@ -26,7 +26,10 @@ export type IdempotencyClaim =
  * the key, so that a repeated request finds what an interrupted one created.
  */
 export type IdempotencyStore = {
-  /** Leases the key for `leaseSeconds`, unless it is leased already or was used before. */
+  /**
+   * Leases the key for `leaseSeconds`. `in_flight`: another request holds the lease. `other_request`: the key belongs to a
+   * request with another fingerprint. `stored`: there is a response. A released key can be claimed again.
+   */
   claim(key: IdempotencyKey, fingerprint: string, leaseSeconds: number): Promise<IdempotencyClaim>;
   renew(key: IdempotencyKey, leaseOwner: string, leaseSeconds: number): Promise<void>;
   complete(key: IdempotencyKey, leaseOwner: string, response: StoredResponse): Promise<void>;

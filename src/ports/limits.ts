@@ -4,13 +4,13 @@ export type FairQueue = <Result>(owner: string, task: () => Promise<Result>) => 
 /** State of a rate-limit window after a request. */
 export type RateLimitWindow = { isAllowed: boolean; remaining: number; resetSeconds: number };
 
-/** Counts requests of all replicas. */
+/** Counts requests of all replicas, except the in-memory implementation of `take`. */
 export type RateLimiter = {
   /** Counts a request against a limit of `count` per `seconds`, exactly. A rejected request does not extend the window. */
   take(name: string, subject: string, limit: { count: number; seconds: number }): Promise<RateLimitWindow>;
   /**
-   * Counts a failure. After `count` failures each further one starts a delay during which none is allowed: 30 s, doubled
-   * each time, at most `seconds`. A day without failures resets the count.
+   * Counts a failure. The `count`-th failure and each further one start a delay during which none is allowed: 30 s,
+   * doubled each time, at most `seconds`. A day without failures resets the count.
    */
   takeWithBackoff(
     name: string,

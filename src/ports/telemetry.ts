@@ -6,7 +6,8 @@ export type GaugeSample<Name extends GaugeName> = { labels: LabelsOf<Name>; valu
 export type Metrics = {
   count<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
   time<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, seconds: number): void;
-  /** Calls `read` for a scrape, at most once per `everyMs`. A gauge that throws or is slow is missing in that scrape. */
+  /** Calls `read` for a scrape, at most once per `everyMs`. A gauge that throws or is slow is missing until
+   * its next read. */
   gauge<Name extends GaugeName>(
     name: Name,
     read: () => readonly GaugeSample<Name>[] | Promise<readonly GaugeSample<Name>[]>,

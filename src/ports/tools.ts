@@ -6,7 +6,7 @@ export type ToolCallContext = {
   actor: RequestActor;
   /** `[0-9a-f]{40}`, the same whenever this call of this round is repeated: an idempotency key. */
   callKey: string;
-  /** Texts written by people (persona, messages of the chat's creator). Tools only fetch URLs that occur in them. */
+  /** Texts whose URLs `web.fetch` may fetch: persona, messages of the chat's creator, searches of this round. */
   trustedTexts: readonly string[];
   /** Aborted when the call times out or the reader disconnects. */
   signal: AbortSignal;

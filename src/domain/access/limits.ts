@@ -60,7 +60,10 @@ export type RateLimit = { count: number; seconds: number };
 /** Maximum of open requests per process, for one user and for all users of an organization. */
 export type ConcurrencyLimit = { perUser: number; perOrganization: number };
 
-/** Sign-in limits count per account and network (`…_ip`: per network only), the others per user. */
+/**
+ * The `limits` of each route say what they count by: usually the user; without authentication the client network, or
+ * network and email. `login_account` counts failed sign-ins per email across all networks.
+ */
 export type RateLimitName =
   | 'login'
   | 'login_ip'

@@ -1,7 +1,8 @@
 /**
  * Validates the URL to which a browser returns after a consent or sign-in, to prevent open redirects.
- * @param home base URL without a trailing slash; null returns a path unchanged, which the browser resolves itself
- * @returns a URL below `home` or of one of the origins, otherwise null
+ * @param home base URL without a trailing slash; null returns a path as a normalized path, which the browser resolves
+ * @returns a URL with the origin of `home` or one of `origins`, otherwise null. A path is appended to `home`, and `..` in
+ * it may leave the path of `home`.
  */
 export function returnAddress(
   text: string,

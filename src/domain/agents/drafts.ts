@@ -95,9 +95,9 @@ export function anchorWordProblems(words: AnchorWords): { word: string; message:
       problems.push({ word, message: `is over ${maxPhraseLength} characters` });
     else if (spelling.split(' ').length > maxWordsOfAPhrase) {
       problems.push({ word, message: `has more than ${maxWordsOfAPhrase} words` });
-    } else if (seen.has(key)) problems.push({ word, message: 'is there twice' });
+    } else if (seen.has(key)) problems.push({ word, message: 'is a duplicate' });
     else if (!Number.isInteger(weight) || weight < 1 || weight > 10) {
-      problems.push({ word, message: 'needs a whole weight from 1 to 10' });
+      problems.push({ word, message: 'must have a whole weight from 1 to 10' });
     }
     seen.add(key);
   }

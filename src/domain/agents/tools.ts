@@ -138,8 +138,9 @@ export const builtInTools: readonly Tool[] = [
 ];
 
 /**
- * Tools that return third-party texts unchanged. A reply may only contain URLs from these results, and only URLs from a
- * search may be fetched next. Results of other tools may repeat what the model sent to them, a calendar even in a later chat.
+ * Tools that return third-party texts unchanged. Of all tool results, only theirs add URLs that a reply may contain, and
+ * only URLs that a search found may be fetched. Results of other tools may repeat what the model sent to them, a calendar
+ * even in a later chat.
  */
 export const quotingTools: ReadonlySet<string> = new Set([
   'knowledge.search',

@@ -79,7 +79,7 @@ export type Phrase = { phrase: string; count: number; rarity: number };
 
 /**
  * Extracts topic candidates: words and phrases of up to three adjacent words without stop words or punctuation between them,
- * except verbs at the beginning of a sentence or after a pronoun. Frequent phrases of rare words come first.
+ * except probable verbs: first words of sentences and words after one of `beforeVerbs`. Frequent phrases of rare words come first.
  */
 export function phrasesOf(texts: readonly string[], analyze: AnalyzeText): Phrase[] {
   const found = new Map<string, Phrase>();

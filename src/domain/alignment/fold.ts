@@ -64,7 +64,7 @@ const ewmaWeight = 0.3;
 /** Limits of the EWMA control chart, chosen by simulation: warn at 1.5 sigma, act at 3. */
 const watchUnder = 65;
 const driftUnder = 45;
-/** Consecutive off-topic replies that start a drift of the agent. */
+/** Consecutive off-topic replies that start a drift of the agent while the user is on topic. */
 export const agentOffLimit = 2;
 
 /**

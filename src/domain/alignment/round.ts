@@ -36,7 +36,7 @@ const contextShare = 0.8;
 /** Minimum cosine at which a reply counts as an answer to the question. */
 const answersFrom = 0.3;
 const minContentWords = 2;
-/** Longest context; longer sentences name their topic themselves. */
+/** Characters at the end of the previous reply in which its last sentence is looked for. */
 const contextCharacters = 400;
 
 type Parts = { user: string; agent: string; continuations: string[]; isSwitch: boolean };
@@ -52,9 +52,10 @@ export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] 
  * - If the message announces a change of topic, only the new topic is scored.
  * - A short message also scores as a continuation of the user's previous message, or of the last sentence of the previous
  *   reply: 0.8 times the score of both together.
- * - If the reply answers the question, the question also scores 0.8 times the reply, and a short reply 0.8 times the question.
- * - A courtesy, or a message without anchors and with fewer than two content words, is neutral unless it announces a change
- *   of topic.
+ * - If the reply answers the question, the question also scores 0.8 times the reply unless the reply declines, and a short
+ *   reply 0.8 times the question.
+ * - A message without anchors is neutral if it is a courtesy or has fewer than two content words, unless it announces a
+ *   change of topic.
  */
 export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scoring: RoundScoring): ScoredRound {
   const { analyze, calibration, readRefusal } = scoring;

@@ -8,7 +8,7 @@ export type Anchor = { stems: readonly string[]; weight: number; vector: Float32
 /** A text to score: stems in order, embedding if available. */
 export type ScoredText = { stems: readonly string[]; vector: Float32Array | null };
 
-/** Exponent by which the nearest anchors outweigh the others. */
+/** Factor of the cosine in the exponent: how much the nearest anchors outweigh the others. */
 const softmaxSharpness = 10;
 const meanLexicalWeight = 2.2;
 const lexicalScale = 1.5;

@@ -20,13 +20,13 @@ export function selectChunks<Chunk extends { tokenCount: number }>(
   return selected;
 }
 
-/** Tokens of history when the model's context window is unknown. */
+/** Token limit of history for an unknown context window, and its minimum for a known one. */
 const defaultHistoryTokens = 3_000;
 /** Share of a large window for history; older rounds cost more than they help. */
 const historyShare = 1 / 8;
 /** Largest share of passages, so that history keeps some room. */
 const passageShare = 2 / 3;
-/** Share of tool calls and their results. */
+/** Share of tool calls and their results in what the reply leaves free. */
 const toolShare = 1 / 2;
 /** Smallest useful budget for tools. */
 const minToolTokens = 400;
@@ -41,7 +41,7 @@ type WindowPlan = { maxTokens: number; tools: number; passages: number; history(
 /**
  * Divides the context window of a model. The reply gets the agent's `maxTokens`, but at most half of the free tokens, unless
  * that is less than an eighth of the window.
- * @param window null if unknown: then there are no limits
+ * @param window null if unknown: then only history is limited
  * @param fixed tokens that are never truncated: persona, steering, rules, tool descriptions and the question
  * @param hasTools reserves tokens for tool results
  * @returns null if there is no room for a reply, or for tool results

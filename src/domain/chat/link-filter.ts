@@ -100,7 +100,7 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
     return text;
   }
 
-  /** Replaces a URL; never directly after a bracket, which would form a link. */
+  /** Replaces a URL; never directly after `]`, where the replacement would become a link target. */
   function remove(): string {
     removedCount += 1;
     return say(/[\s(]/.test(last) ? removed : ` ${removed}`);

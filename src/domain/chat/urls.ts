@@ -10,7 +10,7 @@ export const longestAddress = 2_048;
 /** Texts may join URLs by a comma or bracket without a space; longer runs are not lists of URLs. */
 const maxJoinedAddresses = 16;
 
-/** @returns all URLs in a text */
+/** @returns the URLs in a text, except too long ones and those after the 16th of a joined run */
 export function addressesIn(text: string): string[] {
   const addresses: string[] = [];
   let runEnd = 0;

@@ -1,18 +1,18 @@
-/** In order: orphans are deleted before incomplete documents are ingested again. */
+/** In order: orphaned vectors (`points`) are deleted before incomplete `documents` are ingested again. */
 export const auditPasses = ['points', 'documents', 'blobs', 'deletions'] as const;
 
 export type AuditPass = (typeof auditPasses)[number];
 
 export const findingKinds = [
-  /** Vectors of a document or of a generation that is neither active nor the newest. */
+  /** Vectors without a document, or of a generation that is neither active nor the newest. */
   'orphan_points',
   /** Chunks of a generation that is neither active nor the newest. */
   'orphan_chunks',
-  /** An active generation with fewer vectors than chunks. */
+  /** An active generation whose numbers of vectors and chunks differ. */
   'missing_points',
-  /** An active generation with missing or duplicate chunks. */
+  /** An active generation whose chunk count or chunk indices are wrong. */
   'broken_chunks',
-  /** A stored original that no document refers to. */
+  /** A stored object that no row refers to. */
   'orphan_blob',
   /** A document without its original. */
   'missing_blob',
@@ -28,7 +28,7 @@ export type FindingKind = (typeof findingKinds)[number];
  */
 export type FindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
 
-/** @returns how many orphans per page are deleted without an operator's `--force` */
+/** @returns how many orphans a page may have; if it has more, none is deleted without an operator's `--force` */
 export function maxDeletions(checked: number): number {
   return Math.max(20, checked / 20);
 }

@@ -27,7 +27,7 @@ const mediaTypes: Record<Exclude<SourceFormat, 'image'>, string> = {
   msg: 'application/vnd.ms-outlook',
 };
 
-/** Formats with a magic number; until the content is read, the name is a good guess. */
+/** Formats that the content identifies; until it is read, the file name is a good guess. */
 const binaryFormats = [
   'pdf',
   'docx',

@@ -37,8 +37,8 @@ export function defaultRagConfig(deployment: { embeddingModel: string; hasRerank
 }
 
 /**
- * Applies the chunking options of a request. A target without an overlap gets the default share of overlap (15 %), so that a
- * small target alone is not rejected for an overlap that the request did not ask for.
+ * Applies the chunking options of a request. A target without an overlap gets the default share of overlap (15 %, at most
+ * 60 tokens), so that a small target alone is not rejected for an overlap that the request did not ask for.
  */
 export function withChunking(config: RagConfig, options: ChunkingOptions): RagConfig {
   const targetTokens = options.targetTokens ?? config.chunking.targetTokens;
@@ -59,7 +59,7 @@ export function isOverlapBelowTarget(chunking: { targetTokens: number; overlapTo
   return chunking.overlapTokens < chunking.targetTokens;
 }
 
-/** Chunks per call of an embedding model. */
+/** Maximum chunks of a small document: one call of an embedding model. */
 export const maxSmallChunks = 64;
 /** For English; other languages have fewer bytes per token, so this underestimates their tokens. */
 const bytesPerToken = 4;

@@ -7,7 +7,7 @@ export type SemanticChunking = { method: 'semantic'; targetTokens: number; overl
 /** With fewer sentences there are too few distances to find large ones. */
 const minUnits = 8;
 const breakPercentile = 0.95;
-/** Characters of each neighbour that are compared. Twice as many are accepted by every embedding service. */
+/** Characters before and after the start of a sentence in its window. Every embedding service accepts twice as many. */
 const windowReach = 4_000;
 
 /**

@@ -119,7 +119,7 @@ function conclusionOf({ versionWins, baselineWins }: ComparisonSummary, pValue: 
   const decided = versionWins + baselineWins;
   const p = `p = ${pValue.toFixed(3)}`;
   if (decided < minDecidedCases) {
-    return `Not significant: ${decided} decided cases cannot be, whoever wins them (${p}); ${minDecidedCases} is the least.`;
+    return `Not significant: ${decided} decided cases are too few (${p}); at least ${minDecidedCases} are needed.`;
   }
   const counts = `${versionWins} of ${decided} decided cases`;
   if (pValue > significance) return `Not significant: the version wins ${counts} (${p}).`;

@@ -58,7 +58,7 @@ export type ScoredCase = {
   response_average: number;
 };
 
-/** Compares two versions by score and length of their replies. */
+/** Fields of a case by which the replies of two versions are compared. */
 export type AnsweredCase = Pick<ScoredCase, 'input' | 'generated_response' | 'response_average'>;
 
 /** A version's `eval_scores`, as stored and returned by the API. */

@@ -35,7 +35,8 @@ export const evalStatuses = ['queued', 'running', 'completed', 'partial', 'faile
 export type EvalStatus = (typeof evalStatuses)[number];
 
 /**
- * Final status of a run: `partial` if at least half of the cases and an axis of the prompt were judged.
+ * Final status of a run: `completed` without failed units; `partial` if at least half of the cases and, if a prompt is
+ * judged, one of its axes were judged; otherwise `failed`.
  * @param run.judgedAxes axes of the prompt; null if the run does not judge a prompt
  */
 export function endOf(run: {
@@ -154,7 +155,7 @@ function comparedCase({ input, expected }: CaseText, caseIndex: number, lookUp: 
 
 function lookUpIn({ verdicts, answers, failed }: Found) {
   const codes = new Map(failed.map(({ unit, code }) => [unit, code]));
-  // A result that was stored and is missing now has to be asked for again.
+  // Neither a result nor a failure is stored, for example after the cache entry was deleted: judged again next time.
   const codeOf = (unit: string) => codes.get(unit) ?? 'eval_incomplete';
   return {
     verdict(unit: Unit): UnitOutcome {

@@ -50,7 +50,7 @@ function samplesOf(rubric: Rubric): number[] {
   return Array.from({ length: sampling[rubric].samples }, (_, index) => index + 1);
 }
 
-/** Name of a unit in `failed_units` and for operators: `prompt/clarity#2`, `baseline prompt`, `case 3/relevance BA`. */
+/** Name of a unit in `failed_units` and for operators: `prompt/role_clarity#2`, `baseline prompt`, `case 3/relevance BA`. */
 export function unitName(unit: Unit): string {
   if (unit.mode === 'pairwise') return `case ${unit.caseIndex + 1}/${unit.axis} ${unit.order}`;
   const text = textName(unit.text);

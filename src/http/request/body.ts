@@ -86,7 +86,8 @@ async function readText(req: IncomingMessage, limitBytes: number): Promise<strin
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
     if (error instanceof TypeError) throw appError('malformed_request', { detail: 'The body is not valid UTF-8.' });
-    if (req.destroyed && !req.complete) throw appError('malformed_request', { detail: 'The body broke off.' });
+    if (req.destroyed && !req.complete)
+      throw appError('malformed_request', { detail: 'The body ended before it was complete.' });
     throw error;
   }
 }

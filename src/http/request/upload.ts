@@ -51,16 +51,17 @@ export async function receiveForm<Stored>(
 
   parser.on('field', (name, value, info) => {
     if (info.nameTruncated || info.valueTruncated) {
-      fail(appError('payload_too_large', { detail: `A form field may have ${limits.fieldSize} bytes.` }));
+      fail(appError('payload_too_large', { detail: `A form field may have at most ${limits.fieldSize} bytes.` }));
     }
-    if (!isStorable(name) || !isStorable(value)) fail(fieldError(name, 'must not hold NUL', 'not_text'));
+    if (!isStorable(name) || !isStorable(value))
+      fail(fieldError(name, 'must not contain NUL or unpaired surrogates', 'not_text'));
     fields.set(name, [...(fields.get(name) ?? []), value]);
   });
   parser.on('file', (name, part, info) => {
     // Also for ignored parts: an unhandled `error` event ends the process.
     part.on('error', () => {});
     if (target === null || name !== 'file') {
-      const message = target === null ? 'No file is taken here' : 'Only the part "file" may be a file';
+      const message = target === null ? 'This route accepts no file' : 'Only the part "file" may be a file';
       fail(fieldError(name, message, 'unknown_field'));
     }
     if (target === null || failure !== undefined) {
@@ -78,7 +79,7 @@ export async function receiveForm<Stored>(
       return undefined;
     });
   });
-  parser.on('filesLimit', () => fail(fieldError('file', 'Only one file is taken', 'too_many_files')));
+  parser.on('filesLimit', () => fail(fieldError('file', 'Only one file is accepted', 'too_many_files')));
   for (const limit of ['fieldsLimit', 'partsLimit'] as const) {
     parser.on(limit, () => fail(appError('payload_too_large', { detail: 'The form has too many parts.' })));
   }
@@ -86,7 +87,11 @@ export async function receiveForm<Stored>(
     if (isInFile) return;
     bytesBesides += piece.length;
     if (bytesBesides > maxBytesBesides) {
-      fail(appError('payload_too_large', { detail: `Beside its file a form may have ${maxBytesBesides} bytes.` }));
+      fail(
+        appError('payload_too_large', {
+          detail: `Apart from its file, a form may have at most ${maxBytesBesides} bytes.`,
+        }),
+      );
     }
   });
 
@@ -100,7 +105,7 @@ export async function receiveForm<Stored>(
   const stopMeasuring = requirePace(req, parser, pace, fail);
   const damage = await Promise.race([parsed, refusal.promise]).finally(stopMeasuring);
   if (damage instanceof Error) {
-    failure = appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: damage });
+    failure = appError('malformed_request', { detail: 'The form is malformed or incomplete.', cause: damage });
   }
   req.unpipe(parser);
   parser.on('error', () => {}).destroy();

@@ -3,7 +3,7 @@ import { isStorable } from '#src/domain/text/plain-text.ts';
 import { appError, type ErrorCode, type FieldError, fieldError, isErrorCode } from '#src/errors.ts';
 import type { PathParams } from '../routing/route.ts';
 
-/** A body may have a hundred thousand wrong fields; listing all would make a huge response. */
+/** A body may have thousands of wrong fields; listing all would make a huge response. */
 const maxErrors = 100;
 const maxPathLength = 200;
 
@@ -18,7 +18,7 @@ function toFieldErrors(issue: z.core.$ZodIssue): FieldError[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.slice(0, maxErrors).map((key) => ({
       path: pathOf([...issue.path, key]),
-      message: 'This field is not known here',
+      message: 'This field is not known',
       code: 'unknown_field',
     }));
   }
@@ -123,5 +123,5 @@ function requireSound(value: unknown, path: string[]): void {
 }
 
 function requireStorable(text: string, path: readonly string[]): void {
-  if (!isStorable(text)) throw fieldError(path.join('.'), 'must not hold NUL or half a character', 'not_text');
+  if (!isStorable(text)) throw fieldError(path.join('.'), 'must not contain NUL or unpaired surrogates', 'not_text');
 }

@@ -21,7 +21,7 @@ export const idempotencyKeyPattern = /^[\x21-\x7e]{1,255}$/;
 export function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined;
   if (typeof header === 'string' && idempotencyKeyPattern.test(header)) return header;
-  throw appError('malformed_request', { detail: 'Idempotency-Key takes 1 to 255 visible ASCII characters.' });
+  throw appError('malformed_request', { detail: 'Idempotency-Key must have 1 to 255 visible ASCII characters.' });
 }
 
 /**

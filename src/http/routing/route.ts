@@ -137,7 +137,7 @@ type RouteFacts = {
   resumable?: true;
   /** Rate limits of the route; see {@link limitsOf} for the default. */
   limits?: readonly RateLimited[];
-  /** Maximum size of a JSON body; default 1 MB. */
+  /** Maximum size of a JSON body; default 1 MiB, 16 KiB for public routes. */
   bodyLimitBytes?: number;
   /** The handler fetches and stores a file; it counts as an upload while it runs. */
   fetchesFile?: true;

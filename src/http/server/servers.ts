@@ -7,8 +7,8 @@ import type { Metrics } from '#src/ports/telemetry.ts';
 
 /** Messages for errors of the operating system that concern the port. */
 const portErrors: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'is taken by another process',
-  EACCES: 'may not be taken by this user',
+  EADDRINUSE: 'is already in use by another process',
+  EACCES: 'may not be opened by this user',
 };
 const hostErrors = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'];
 
@@ -28,7 +28,7 @@ export async function listen(
   } catch (error) {
     const { code } = Object(error);
     const why = portErrors[code];
-    if (why !== undefined) throw new ConfigError(`wrong setting ${settings.port}: ${port} of ${host} ${why}`);
+    if (why !== undefined) throw new ConfigError(`wrong setting ${settings.port}: port ${port} on ${host} ${why}`);
     if (!hostErrors.includes(code)) throw error;
     throw new ConfigError(`wrong setting ${settings.host}: ${host} is not an address of this machine`);
   }

@@ -6,7 +6,7 @@ import { type Route, route } from '../routing/route.ts';
 import type { OpenApiDocument } from './openapi.ts';
 
 const checkTimeoutMs = 3_000;
-/** Results are cached, because the route is public and each check costs a query and two calls of Temporal. */
+/** Results are cached, because the route is public and its checks cost a query and a Temporal call per task queue. */
 const checkMaxAgeMs = 1_000;
 
 export const healthSchema = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });

@@ -114,7 +114,7 @@ export function createAnswerWriter(deps: {
       logger.warn({ chatId: chat.id, round, addresses: filter.removedCount() }, 'a reply lost addresses');
     }
     if (reply.truncatedBy !== undefined)
-      logger.warn({ chatId: chat.id, round, truncatedBy: reply.truncatedBy }, 'a reply was cut');
+      logger.warn({ chatId: chat.id, round, truncatedBy: reply.truncatedBy }, 'a reply was truncated');
     if (text.trim() === '') {
       throw appError('model_response_invalid', {
         detail: 'The answer of the chat model holds nothing but wrong citations.',

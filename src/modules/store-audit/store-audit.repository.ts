@@ -35,7 +35,7 @@ const deletionRequest = pick(JobModel, 'createdBy', 'acl', 'requestId');
 
 type DocumentKey = Pick<Row<typeof DocumentModel>, 'orgId' | 'id'>;
 
-/** True when no generation of the document was created, activated or deleted within the grace period. */
+/** True if the document, its newest and its active generation did not change within the grace period. */
 const settledFor = `greatest(d.created_at, newest.created_at, active.activated_at, d.deleted_at)
                     < now() - make_interval(secs => :graceSeconds)`;
 const withGenerations = `

@@ -19,7 +19,7 @@ type DocumentKey = { orgId: string; id: string };
 /** A repair acts as the user who changed the document last, without any further rights. */
 const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
 
-/** Repaired by deletion. If the database is the wrong one, that loses the only copy. */
+/** Repaired by deleting from another store. `maxDeletions` limits the loss if the database is the wrong one. */
 const orphanKinds: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
 
 /** Compares Postgres with the vector store and the blob store, and repairs differences. */

@@ -56,7 +56,7 @@ describe('the HTTP surface', () => {
     const ada = await api.signUp();
     for (const path of ['/documents', '/folders', '/agents', '/entity/me/profile']) {
       const { body } = await ada.get(`${path}?colour=red`, 422);
-      expect(body, path).property('detail', 'colour: This field is not known here');
+      expect(body, path).property('detail', 'colour: This field is not known');
     }
   });
 

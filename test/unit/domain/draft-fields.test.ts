@@ -36,7 +36,7 @@ describe('anchor words', () => {
     expect(problemsOf({ ' ': 1 })).to.deep.equal(['is blank']);
     expect(problemsOf({ 'a b c d': 1 })).to.deep.equal(['has more than 3 words']);
     expect(problemsOf({ ['x'.repeat(101)]: 1 })).to.deep.equal(['is over 100 characters']);
-    expect(problemsOf({ tax: 1, ' Tax': 2 })).to.deep.equal(['is there twice']);
+    expect(problemsOf({ tax: 1, ' Tax': 2 })).to.deep.equal(['is a duplicate']);
     for (const weight of [0, 11, 1.5, Number.NaN]) expect(problemsOf({ tax: weight })).to.have.length(1);
   });
 

@@ -32,7 +32,7 @@ describe('what is wrong with a field', () => {
     [{ words: { fox: 1.5 } }, 'words.fox: must be a whole number'],
     [{ tags: ['a', 'b'] }, 'tags: must have at most 1 items'],
     [{ flag: 'perhaps' }, 'flag: must be true or false'],
-    [{ more: 1 }, 'more: This field is not known here'],
+    [{ more: 1 }, 'more: This field is not known'],
   ];
   for (const [wrong, detail] of cases) {
     it(`is said in plain words: ${detail}`, () => {
@@ -55,8 +55,8 @@ describe('what is wrong with a field', () => {
     const unknown = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`field${index}`, 0]));
     const { errors, detail } = problemOf({ ...right, ...unknown });
     expect(errors).length(100);
-    expect(errors?.[0]).deep.equal({ path: 'field0', message: 'This field is not known here', code: 'unknown_field' });
-    expect(detail).equal('field0: This field is not known here');
+    expect(errors?.[0]).deep.equal({ path: 'field0', message: 'This field is not known', code: 'unknown_field' });
+    expect(detail).equal('field0: This field is not known');
     const wrong = Object.fromEntries(Object.keys(unknown).map((name) => [name, 1.5]));
     expect(problemOf({ ...right, words: wrong }).errors).length(100);
   });
@@ -64,6 +64,6 @@ describe('what is wrong with a field', () => {
   it('names no field by more than 200 characters', () => {
     const { errors, detail } = problemOf({ ...right, ['x'.repeat(900_000)]: 0 });
     expect(errors?.[0]?.path).equal(`${'x'.repeat(199)}…`);
-    expect(detail).equal(`${'x'.repeat(199)}…: This field is not known here`);
+    expect(detail).equal(`${'x'.repeat(199)}…: This field is not known`);
   });
 });

@@ -23,7 +23,7 @@ describe('listen', () => {
       await listen(first, { host: '127.0.0.1', port: 0 }, settings);
       const { port } = Object(first.address());
       const refusal = await refusalAt({ host: '127.0.0.1', port });
-      expect(refusal).equal(`wrong setting PORT: ${port} of 127.0.0.1 is taken by another process`);
+      expect(refusal).equal(`wrong setting PORT: port ${port} on 127.0.0.1 is already in use by another process`);
     } finally {
       first.close();
     }

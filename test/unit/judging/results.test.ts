@@ -159,7 +159,7 @@ describe('a comparison', () => {
         ...Array.from({ length: count }, () => compared(['version'])),
         ...Array.from({ length: losses }, () => compared(['baseline'])),
       ]).conclusion;
-    expect(conclusion(5)).match(/^Not significant: 5 decided cases cannot be/);
+    expect(conclusion(5)).match(/^Not significant: 5 decided cases are too few/);
     expect(conclusion(6)).match(/^Significant: .* better \(p = 0\.031\)/);
     expect(conclusion(14, 6)).match(/^Not significant: the version wins 14 of 20/);
     expect(conclusion(15, 5)).match(/^Significant: the version wins 15 of 20/);

@@ -3,7 +3,7 @@ import { pick } from '#src/adapters/postgres/shapes.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import { countRows, type InvariantCheck, pagesOf, violatingRow } from './invariant.ts';
 
-/** Finds data that only the deleted user could read. Documents may have got another reader since the deletion. */
+/** Finds deleted users with remaining private data. ACLs decide, because other users may have got access since then. */
 const usersWithRemains = `
   select * from (
     select u.id, m.org_id,

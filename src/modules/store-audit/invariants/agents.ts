@@ -22,7 +22,8 @@ type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specif
 /** I7. That each key has one judgement is a constraint of the table. */
 export const resultsFollowFromJudgements: InvariantCheck = {
   invariant: 'I7',
-  title: 'aggregating the stored judgements again gives the stored results, and a run asked for each of them',
+  title:
+    'aggregating the stored judgements again gives the stored results, and every judgement and answer belongs to a run',
   async run({ db }, _grace, report) {
     let checked = 0;
     let after = '';

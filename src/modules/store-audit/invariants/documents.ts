@@ -129,7 +129,7 @@ const documentsOfTwoFiles = `
   where document_id > :after
   group by org_id, document_id having count(*) > 1`;
 
-/** I18: every file that an import or a re-sync found is imported and counted once. */
+/** I18: every file that an import or a sync found is handled and counted once. */
 export const importCountsMatchFiles: InvariantCheck = {
   invariant: 'I18',
   title: 'successful imports and syncs have handled every file they found, and no document belongs to two files',
