@@ -17,8 +17,7 @@ import {
 } from './domain/access/limits.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/models.ts';
 import type { OAuthConnectorProvider } from './domain/documents/imports.ts';
-import type { EncryptionKey } from './encryption-keys.ts';
-import { signingKeyPem, verifyKeyPems } from './jwt-keys.ts';
+import { type EncryptionKey, signingKeyPem, verifyKeyPems } from './keys.ts';
 
 export { ConfigError } from './config/config-error.ts';
 export type { Fault } from './config/setting-kinds.ts';

@@ -2,8 +2,8 @@ import { isIP, isIPv4 } from 'node:net';
 import { z } from 'zod';
 import { taskQueues } from '../contracts/task-queues.ts';
 import type { ConcurrencyLimit, RateLimit, TierLimits } from '../domain/access/limits.ts';
-import { encryptionKeys } from '../encryption-keys.ts';
 import { type ErrorCode, isErrorCode } from '../errors.ts';
+import { encryptionKeys } from '../keys.ts';
 
 export const port = z.coerce.number().int().min(0).max(65_535);
 export const seconds = z.coerce.number().int().positive();

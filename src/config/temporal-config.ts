@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { EncryptionKey } from '../encryption-keys.ts';
+import type { EncryptionKey } from '../keys.ts';
 import { ConfigError } from './config-error.ts';
 import type { Settings } from './settings.ts';
 

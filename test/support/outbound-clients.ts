@@ -21,8 +21,7 @@ import { createHttpRequestTool } from '#src/adapters/tools/built-in-executors.ts
 import { createListEvents } from '#src/adapters/tools/google-calendar.ts';
 import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '#src/adapters/web/guarded-fetch.ts';
-import { createIssuerCaller } from '#src/adapters/web/issuer-caller.ts';
-import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
+import { createIssuerCaller, createProviderCaller } from '#src/adapters/web/provider-caller.ts';
 import { createPassport, type PassportDeps } from '#src/http/request/authentication.ts';
 import type { ConnectorAccess, RemoteFile } from '#src/ports/connectors.ts';
 import type { ModelRequest } from '#src/ports/models.ts';

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect } from 'chai';
-import { createAvatarsService } from '#src/modules/profile/avatars.service.ts';
+import { createAvatarsService } from '#src/modules/profile/profile.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 describe('avatars that are being received', () => {

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { AttemptOfJob } from '#src/contracts/attempts.ts';
-import { unstoppableKinds } from '#src/contracts/jobs.ts';
+import { type JobStatus, unstoppableKinds } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
@@ -10,7 +10,6 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Tracing } from '#src/ports/telemetry.ts';
 import { createJobMovesRepository } from './job-moves.repository.ts';
 import { createJobStatisticsRepository, createJobSummaryRepository } from './job-statistics.repository.ts';
-import { summaryOf } from './job-summary.ts';
 import { type JobView, viewOf } from './job-view.ts';
 import type {
   EndedJob,
@@ -18,12 +17,32 @@ import type {
   JobChange,
   JobError,
   JobFilters,
+  JobGroup,
   JobSummary,
   NewJob,
   OpenRunsOf,
   WatchedJob,
 } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
+
+/** A job that counts nothing yet is as far as 0 of what it will tell, so that the total waits for it. */
+export function summaryOf(groups: readonly JobGroup[]): JobSummary {
+  const sum = (fact: (group: JobGroup) => number) => groups.reduce((total, group) => total + fact(group), 0);
+  const units = new Set(groups.flatMap(({ unit }) => unit ?? []));
+  const [unit = null] = units.size === 1 ? units : [];
+  const counts: Record<JobStatus, number> = { queued: 0, running: 0, parked: 0, succeeded: 0, failed: 0, cancelled: 0 };
+  for (const { status, jobs } of groups) counts[status] += jobs;
+  const isKnown = unit !== null && sum(({ unknown }) => unknown) === 0;
+  return {
+    ...counts,
+    total: sum(({ jobs }) => jobs),
+    progress: {
+      done: unit === null ? 0 : sum(({ done }) => done),
+      total: isKnown ? sum(({ total }) => total) : null,
+      unit,
+    },
+  };
+}
 
 /** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
 const DISPATCH_GRACE_SECONDS = 1;

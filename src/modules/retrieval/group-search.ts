@@ -2,10 +2,16 @@ import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/fusion.ts';
 import { appError } from '#src/errors.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import { createLegSearch, type Leg, type LegSearchDeps } from './leg-search.ts';
+import {
+  chooseOwnSearches,
+  createLegSearch,
+  type Leg,
+  type LegSearchDeps,
+  planSearches,
+  type Search,
+} from './leg-search.ts';
 import type { Candidate, RetrievalDegradation } from './retrieval.model.ts';
 import type { RetrievalRepository } from './retrieval.repository.ts';
-import { chooseOwnSearches, planSearches, type Search } from './search-plan.ts';
 
 /** Merged hits that are loaded, for the reranker and the final selection. */
 const candidateCount = 50;

@@ -6,8 +6,8 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
-import { createTeamMembersRepository } from './team-members.repository.ts';
 import type { TeamMember, TeamMemberList } from './teams.model.ts';
+import { createTeamMembersRepository } from './teams.repository.ts';
 import type { TeamsService } from './teams.service.ts';
 
 /** Who is in a team, and who administers it. */

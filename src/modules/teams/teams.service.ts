@@ -6,9 +6,8 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
-import { createTeamMembersRepository } from './team-members.repository.ts';
 import type { NewTeamMember, Team, TeamList } from './teams.model.ts';
-import { createTeamsRepository } from './teams.repository.ts';
+import { createTeamMembersRepository, createTeamsRepository } from './teams.repository.ts';
 
 /** Who shall see a new row of the caller's, as it is stored beside the row. */
 export type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { createContainer } from '#src/container.ts';
-import type { EncryptionKey } from '#src/encryption-keys.ts';
+import type { EncryptionKey } from '#src/keys.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { listRoot, renewsTokenOnceForConcurrentCallers } from '#test/support/connector-provider-cases.ts';

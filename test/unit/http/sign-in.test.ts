@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { createSignInStrategy, type SignInStrategyDeps } from '#src/adapters/oauth/sign-in-strategy.ts';
-import { createIssuerCaller } from '#src/adapters/web/issuer-caller.ts';
+import { createIssuerCaller } from '#src/adapters/web/provider-caller.ts';
 import { appError } from '#src/errors.ts';
 import { createPassport } from '#src/http/request/authentication.ts';
 import type { SignInAttempt } from '#src/ports/identity.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { summaryOf } from '#src/modules/jobs/job-summary.ts';
 import type { JobGroup } from '#src/modules/jobs/jobs.model.ts';
+import { summaryOf } from '#src/modules/jobs/jobs.service.ts';
 
 describe('summaryOf', () => {
   const group = (part: Partial<JobGroup>): JobGroup => ({

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
+import { chooseOwnSearches, maxOwnSearches, planSearches } from '#src/modules/retrieval/leg-search.ts';
 import type { DocumentGroup } from '#src/modules/retrieval/retrieval.model.ts';
-import { chooseOwnSearches, maxOwnSearches, planSearches } from '#src/modules/retrieval/search-plan.ts';
 
 function group(settings: Partial<RagConfig['retrieval']>, embeddingModel = 'model-a'): DocumentGroup {
   const usual = defaultRagConfig({ embeddingModel, hasReranker: false }).retrieval;
