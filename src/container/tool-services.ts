@@ -1,6 +1,7 @@
+import { googleOAuth } from '../adapters/google-oauth.ts';
 import { createBraveKeyCheck, createWebSearch } from '../adapters/tools/brave-search.ts';
 import { createBuiltInExecutors } from '../adapters/tools/built-in-executors.ts';
-import { createCreateEvent, createListEvents, googleOAuth } from '../adapters/tools/google-calendar.ts';
+import { createCreateEvent, createListEvents } from '../adapters/tools/google-calendar.ts';
 import { createCredentialKeeper } from '../modules/credentials/credential-keeper.service.ts';
 import { createStoredCredentials } from '../modules/credentials/stored-credentials.service.ts';
 import { createToolCatalogService } from '../modules/tools/tool-catalog.service.ts';

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { googleOAuth } from '#src/adapters/google-oauth.ts';
 import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
 import type { ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
@@ -13,25 +14,13 @@ type Place = { baseUrl: string | null; client: OAuthProvider['client'] };
 
 /** Read-only scopes. */
 function connectorOAuth(provider: OAuthConnectorProvider, place: Place): ConnectorOAuth {
-  if (provider === 'acme_drive') return drive(place);
+  if (provider === 'acme_drive') {
+    const scopes = ['https://www.googleapis.com/auth/drive.readonly'];
+    return { settings: googleOAuth(place.baseUrl, place.client), scopes };
+  }
   if (provider === 'acme_dropbox') return dropbox(place);
   const right = provider === 'acme_onedrive' ? 'Files.Read.All' : 'Sites.Read.All';
   return { settings: graph(place), scopes: ['offline_access', 'User.Read', right] };
-}
-
-function drive({ baseUrl, client }: Place): ConnectorOAuth {
-  return {
-    settings: {
-      issuer: baseUrl ?? 'https://accounts.google.com',
-      authorizeUrl: `${baseUrl ?? 'https://accounts.google.com'}/o/oauth2/v2/auth`,
-      tokenUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/token`,
-      revokeUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/revoke`,
-      client,
-      // Required for a refresh token, also after an earlier consent.
-      authorizeParameters: { access_type: 'offline', prompt: 'consent' },
-    },
-    scopes: ['https://www.googleapis.com/auth/drive.readonly'],
-  };
 }
 
 function graph({ baseUrl, client }: Place): OAuthProvider {

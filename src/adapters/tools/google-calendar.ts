@@ -1,6 +1,5 @@
 import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-json.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
 import { statusError } from './status-error.ts';
@@ -12,19 +11,6 @@ const defaultSpanMs = 30 * 24 * 3_600_000;
 const maxPages = 10;
 
 type Deps = { call: ProviderCaller; credentials: ToolCredentials; baseUrl: string | null };
-
-/** `baseUrl` is null for Google itself, whose parts have hosts of their own. */
-export function googleOAuth(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
-  return {
-    issuer: baseUrl ?? 'https://accounts.google.com',
-    authorizeUrl: `${baseUrl ?? 'https://accounts.google.com'}/o/oauth2/v2/auth`,
-    tokenUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/token`,
-    revokeUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/revoke`,
-    client,
-    // Only so does Google give a refresh token, and give it again to who has consented before.
-    authorizeParameters: { access_type: 'offline', prompt: 'consent' },
-  };
-}
 
 function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
   const root = `${baseUrl ?? 'https://www.googleapis.com'}/calendar/v3/calendars`;
