@@ -251,14 +251,14 @@ function createReplyFilter(texts: readonly string[]) {
   const allowed = new Set(texts.flatMap(addressesIn));
   const rewriter = createAddressRewriter(allowed);
 
-  async function* rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
-    for await (const piece of pieces) yield rewriter.add(piece);
-    yield rewriter.end();
-  }
-
   return {
     async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
-      for await (const text of rewrite(pieces)) if (text !== '') yield text;
+      for await (const piece of pieces) {
+        const text = rewriter.add(piece);
+        if (text !== '') yield text;
+      }
+      const rest = rewriter.end();
+      if (rest !== '') yield rest;
     },
     allow(addresses: readonly string[]): void {
       for (const address of addresses) allowed.add(address);

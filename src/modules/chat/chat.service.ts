@@ -3,7 +3,6 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
-import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
@@ -24,7 +23,14 @@ import {
 import { type ChatFilter, createChatRepository } from './chat.repository.ts';
 import { createRoundEventsRepository } from './round-events.repository.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
-import { createRoundReplay, keepLease, leaseSeconds, type Message, type RoundOpener } from './rounds.ts';
+import {
+  createRoundReplay,
+  keepLease,
+  leaseSeconds,
+  type Message,
+  type RoundOpener,
+  requireWritable,
+} from './rounds.ts';
 import {
   createEventFollower,
   createEventRecorder,
@@ -207,12 +213,7 @@ export function createChatService(deps: {
   }
 
   async function lockOwn(trx: Knex, actor: Actor, chatId: string): Promise<Chat> {
-    const chat = await createChatRepository(trx).lock(actor.orgId, chatId);
-    if (chat === undefined || !can(actor, 'chat:read', chat)) throw appError('chat_not_found');
-    if (!can(actor, 'chat:write', chat)) {
-      throw appError('forbidden', { detail: 'Only the user who started a chat can change it.' });
-    }
-    return chat;
+    return requireWritable(actor, await createChatRepository(trx).lock(actor.orgId, chatId), 'change');
   }
 
   return {

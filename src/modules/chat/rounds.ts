@@ -169,10 +169,18 @@ export function createRoundOpener(deps: {
     message.chatId === null ? startChat(actor, message) : continueChat(actor, message.chatId, message);
 }
 
-function requireWritable(actor: Actor, chat: Chat | undefined): Chat {
+/**
+ * Throws `chat_not_found` for a chat that the caller may not read, and `forbidden` for one of another user.
+ * @param action what the user may not do, for the detail
+ */
+export function requireWritable(
+  actor: Actor,
+  chat: Chat | undefined,
+  action: 'write to' | 'change' = 'write to',
+): Chat {
   if (chat === undefined || !can(actor, 'chat:read', chat)) throw appError('chat_not_found');
   if (can(actor, 'chat:write', chat)) return chat;
-  throw appError('forbidden', { detail: 'Only the user who started a chat can write to it.' });
+  throw appError('forbidden', { detail: `Only the user who started a chat can ${action} it.` });
 }
 
 function chatIdOf(actor: Actor, { idempotencyKey }: Message): string | null {
