@@ -1,6 +1,10 @@
 import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 
+/** SQL of the `sortKey` of a position: a time as text with microseconds, which a Date would lose. */
+export const sortKeyOf = (time: string): string =>
+  `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key`;
+
 /**
  * Orders a list by time and id, newest first, and starts after a position. Reads one row more than asked for, which
  * tells {@link toPage} whether there is another page.
@@ -11,7 +15,7 @@ export function newestFirst(
 ): Knex.QueryBuilder {
   const { time, id, limit, after } = options;
   query
-    .select(query.client.raw(`to_char(?? at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key`, [time]))
+    .select(query.client.raw(sortKeyOf('??'), [time]))
     .orderBy([
       { column: time, order: 'desc' },
       { column: id, order: 'desc' },

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { bigint, integer, type Row, text } from '#src/adapters/postgres/columns.ts';
-import { toPage } from '#src/adapters/postgres/keyset.ts';
+import { sortKeyOf, toPage } from '#src/adapters/postgres/keyset.ts';
 import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
@@ -161,7 +161,7 @@ export function createLogsRepository(db: Knex) {
       db,
       listedSession,
       `with recursive ${reach}, page as (${page})
-       select shown.*, to_char(started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key
+       select shown.*, ${sortKeyOf('started_at')}
        from (${shown}) shown order by started_at desc, id desc`,
       { ...valuesOf(actor, filter), ...after, limit: limit + 1 },
     );
