@@ -24,17 +24,17 @@ import { requireBlobKey } from './blob-key.ts';
 import { createS3Upload } from './s3-upload.ts';
 import { createUploadMeter } from './upload-meter.ts';
 
-/** Neither are we let in again by waiting, nor does the bucket come to be. */
+/** Waiting does not help against these statuses. */
 const refusals = new Set([301, 400, 401, 403, 405]);
 
-/** What the store said, or how it failed: without the request, which is signed with our key. */
+/** The response or failure of the store, without the request, which is signed with our key. */
 class S3Error extends Error {
   override readonly name = 'S3Error';
 }
 
 /**
- * - refused keys, a bucket that is not there or elsewhere: `blob_store_refused`, somebody has to act.
- * - everything else (408, 429, 5xx, network, timeouts): `service_unavailable`, which is waited for.
+ * - refused keys, or a bucket that is missing or in another region: `blob_store_refused`, an operator has to act.
+ * - everything else (408, 429, 5xx, network, timeouts): `service_unavailable`, which is retried.
  */
 function toAppError(error: unknown): AppError {
   const cause = new S3Error(wordsOf(error));
@@ -45,14 +45,14 @@ function toAppError(error: unknown): AppError {
   return appError('service_unavailable', { detail, retryAfterSeconds: 5, cause });
 }
 
-/** An object that is not there. The answer to a HEAD has no body that could say what is not. */
+/** A missing object. The response to a HEAD has no body, so its name is `NotFound`. */
 function isMissing(error: unknown): boolean {
   return error instanceof S3ServiceException && ['NoSuchKey', 'NotFound'].includes(error.name);
 }
 
 function isRefusal(error: unknown): boolean {
   if (!(error instanceof S3ServiceException)) return false;
-  // A clock that is off, or a body that came too slowly: the next request may be in time.
+  // A wrong clock, or a body that arrived too slowly: a retry may succeed.
   if (['RequestTimeTooSkewed', 'RequestTimeout'].includes(error.name)) return false;
   return error.name === 'NoSuchBucket' || refusals.has(error.$metadata.httpStatusCode ?? 0);
 }
@@ -65,26 +65,26 @@ function wordsOf(error: unknown): string {
 }
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Without a byte in either direction. A copy within the store may take its time. */
+/** Timeout without a byte in either direction; long, because a copy within the store is slow. */
 const SILENCE_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 3;
-/** No upload pauses for so long. */
+/** Longer than any upload. */
 const STRAY_AFTER_MS = 24 * 60 * 60_000;
 
 type S3Settings = {
-  /** Null for the one of Amazon in this region. */
+  /** Null for Amazon's endpoint of the region. */
   endpoint: string | null;
   region: string;
   bucket: string;
-  /** Before all keys; empty, or with a slash at its end. */
+  /** Prefix of all keys; empty, or with a slash at the end. */
   prefix: string;
   accessKeyId: string;
   secretAccessKey: string;
 };
 
 /**
- * Originals as objects of a bucket. An upload goes to an object of its own, in parts, and is copied to its key within
- * the store once it is complete: what a crash leaves is for `deleteStrays`, and never half an object.
+ * Originals as objects of a bucket. An upload goes to a staging object, in parts, and is copied to its key within the
+ * store when it is complete, so that a key never has half an object. `deleteStrays` deletes what a crash leaves.
  */
 export function createS3BlobStore(settings: S3Settings & { tempDir: string; strayAfterMs?: number }): BlobStore {
   const { endpoint, region, bucket: Bucket, prefix, accessKeyId, secretAccessKey, tempDir } = settings;
@@ -93,14 +93,14 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
     region,
     ...(endpoint !== null && { endpoint, forcePathStyle: true }),
     credentials: { accessKeyId, secretAccessKey },
-    // By default, uploads carry checksums that not every store knows.
+    // The default checksums are not supported by every store.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     maxAttempts: ATTEMPTS,
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SILENCE_TIMEOUT_MS,
-      // A download keeps one for as long as its client likes; what has to wait for one counts as not connected.
+      // Slow downloads occupy sockets, and a request that waits for a socket would count as a connection timeout.
       httpAgent: { maxSockets: Number.POSITIVE_INFINITY },
       httpsAgent: { maxSockets: Number.POSITIVE_INFINITY },
     },
@@ -182,7 +182,7 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
       try {
         await client.send(copy);
       } catch (error) {
-        // The second time, its content is there already.
+        // A repeated promotion: the content is there already.
         if (isMissing(error) && (await exists(key))) return;
         throw toAppError(error);
       }

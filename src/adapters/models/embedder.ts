@@ -14,10 +14,10 @@ import { type CallPacing, createCallPacing } from './call-pacing.ts';
 import { createOpenAiClient, type Endpoint, limitedFetch, maxAnswerBytes } from './openai-client.ts';
 import { createModelErrors, isTooLarge } from './openai-errors.ts';
 
-/** 64 texts of 8,192 tokens, the largest chunks allowed, on two slow cores. */
+/** Enough for 64 texts of 8,192 tokens, the largest chunks, on two slow cores. */
 const callTimeoutMs = 5 * 60_000;
 const bytesOfFloat = 4;
-/** Of one vector in an answer: 5,000 numbers written out. */
+/** Limit of one vector in a response: 5,000 numbers as text. */
 const maxVectorBytes = 128 * 1024;
 
 /** A vector for each text, or why the call was refused as too large. */
@@ -26,8 +26,8 @@ type EmbeddingAnswer = { vectors: Float32Array[] } | { tooLarge: unknown };
 type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined) => Promise<EmbeddingAnswer>;
 
 /**
- * One call of the Embeddings endpoint. An answer of another model, or with vectors of another size than asked for (or
- * than came before), is refused: such vectors could not be compared with those that are stored.
+ * One call of the Embeddings endpoint. Rejects a response of another model, or with vectors of another size than requested
+ * (or than before), because they could not be compared with stored vectors.
  */
 function createEmbeddingCall(
   options: Endpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
@@ -59,7 +59,7 @@ function createEmbeddingCall(
     const vectors = readVectors(answer, texts.length);
     const expected = asked ?? before ?? vectors[0]?.length;
     const wrong = vectors.find(({ length }) => length !== expected);
-    // Which of two answers was the wrong one, nobody can tell: the next one decides.
+    // Either of the two answers may be the wrong one, so the next one decides.
     before = wrong === undefined ? expected : undefined;
     if (wrong !== undefined) {
       throw invalid(`a vector of ${wrong.length} dimensions came where ${expected} were expected`);

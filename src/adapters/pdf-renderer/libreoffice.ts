@@ -12,8 +12,8 @@ import { runProcessGroup } from './process-group.ts';
 import { defaultRenderLimits, type RenderLimits } from './render-limits.ts';
 
 /**
- * What LibreOffice may not do with a file that nobody vouches for: run its macros, and fetch what it links to, be that
- * on the web or on our disk. The proxy is a port on which nobody listens, for whatever would ask all the same.
+ * Restricts LibreOffice for untrusted files: no macros, and no links to the web or to local files. The proxy is a port
+ * without a listener, so that remaining requests fail.
  */
 const settings: [path: string, name: string, value: string][] = [
   ['Office.Common/Security/Scripting', 'DisableMacrosExecution', 'true'],
@@ -29,7 +29,7 @@ const settings: [path: string, name: string, value: string][] = [
   ['Inet/Settings', 'ooInetHTTPSProxyPort', '9'],
 ];
 
-/** Makes a user's profile of LibreOffice in a folder. */
+/** Writes a user profile of LibreOffice into a folder. */
 async function writeOfficeProfile(folder: string): Promise<void> {
   const items = settings.map(([path, name, value]) => {
     const property = `<prop oor:name="${name}" oor:op="fuse"><value>${value}</value></prop>`;
@@ -53,12 +53,12 @@ const usualPlaces = [
 
 const flags = ['--headless', '--norestore', '--nologo', '--nolockcheck', '--nodefault', '--nofirststartwizard'];
 
-/** The program on this machine, in the places where its packages put it; null where there is none. */
+/** Path of the program on this machine, or null. */
 export function findLibreOffice(): string | null {
   return findProgram('soffice') ?? usualPlaces.find(isExecutable) ?? null;
 }
 
-/** What it reads outside of its own folder and of those of the system. */
+/** Files that it reads outside of its own folder and the system folders. */
 const officeFiles = [
   '/etc/fonts',
   '/var/cache/fontconfig',
@@ -67,30 +67,30 @@ const officeFiles = [
   '/var/spool/libreoffice',
 ];
 
-/** Its first start with a new profile ends with this code when it wants to be started again; the launcher does so. */
+/** Exit code 81 of a first start with a new profile asks for a restart, as the launcher does. */
 const restart = `"$0" "$@"; code=$?; [ $code = 81 ] || exit $code; exec "$0" "$@"`;
 
 /**
- * LibreOffice on this machine: one process and one profile a file, which know nothing of each other, run no macros and
- * fetch nothing. In the sandbox it can write to the job's folder only, and read no picture that a document names.
+ * LibreOffice on this machine: a process and a profile per file, without macros and network. In the sandbox it can write
+ * only to the job's folder and cannot read files that a document links to.
  */
 export function createLibreOffice(deps: {
   path: string;
   sandbox: ParserSandbox;
-  /** A folder in which those of the jobs are made, and deleted. */
+  /** Parent of the folders of jobs. */
   tempDir: string;
   limits?: Partial<RenderLimits>;
 }): PdfRenderer {
   const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
   const { start, installation } = programOf(deps);
-  // Each takes a core and some hundred megabytes, beside the parsers.
+  // Each process takes a core and some hundred megabytes, beside the parsers.
   const limit = pLimit(Math.max(1, Math.floor(availableParallelism() / 2)));
 
   return {
     version,
     render: ({ path, format, pdfPath, signal }) =>
       limit(async () => {
-        // It may have waited here for longer than whoever asked.
+        // The caller may have given up while this job waited.
         signal.throwIfAborted();
         const folder = await makeTemporaryFolder(deps.tempDir, 'print');
         try {
@@ -107,7 +107,7 @@ export function createLibreOffice(deps: {
               unixSockets: true,
               childProcesses: true,
             }),
-            // Nothing of our environment, where the secrets are.
+            // Not our environment, which contains secrets.
             environment: { PATH: usualPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
             workingDirectory: folder,
             limits,
@@ -123,8 +123,8 @@ export function createLibreOffice(deps: {
 }
 
 /**
- * In the sandbox its launcher cannot run, since it insists on a socket in /tmp. The program behind it takes another
- * folder for that: the job's own, which is its working directory.
+ * The launcher cannot run in the sandbox, because it needs a socket in /tmp. The program behind it accepts another folder
+ * for the socket: the job's folder, which is the working directory.
  */
 function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }): {
   start: readonly [string, ...string[]];
@@ -139,8 +139,8 @@ function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }):
 }
 
 /**
- * Its exit code is 0 whatever happens to the file, but for a crash, which is the file's doing; what it says tells whether
- * it came as far as that.
+ * The exit code is 0 for any result except a crash, which the file caused. The output shows whether LibreOffice got as
+ * far as reading the file.
  */
 async function requirePdf(
   path: string,

@@ -4,14 +4,14 @@ import ipaddr from 'ipaddr.js';
 import { Agent, buildConnector } from 'undici';
 import { type AppError, appError } from '#src/errors.ts';
 
-/** All of IPv6 that was ever given out to networks; what is special inside is known by its range. */
+/** The IPv6 addresses that are assigned to networks; special ones among them have their own range. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
-/** Public by its range, and yet the host that an Azure machine runs on. */
+/** In a public range, but the host of an Azure machine. */
 const platformAddress = '168.63.129.16';
 
 /**
- * Is it an address of the public internet? Not so are those of the machine, of its networks and of whatever hands them
- * credentials, nor those that carry another address inside (IPv4-mapped, NAT64, 6to4, Teredo).
+ * True for addresses of the public internet. False for this machine, its networks, metadata services that hand out
+ * credentials, and addresses that embed another one (IPv4-mapped, NAT64, 6to4, Teredo).
  */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
@@ -20,18 +20,18 @@ export function isPublicAddress(text: string): boolean {
   return address instanceof ipaddr.IPv6 ? address.match(globalUnicast) : address.toString() !== platformAddress;
 }
 
-/** Names that no public server has, so that nobody learns from an answer which of them exist here. */
+/** Names that no public server has. They are refused without a lookup, so that a caller cannot probe which exist. */
 function isPrivateName(hostName: string): boolean {
   return (
     !hostName.includes('.') || /\.(?:internal|local|localhost|localdomain|lan|intranet|home\.arpa)$/.test(hostName)
   );
 }
 
-/** All addresses of a name. Throws when there are none. */
+/** @returns all addresses of a name; throws if there are none */
 export type Resolve = (hostName: string) => Promise<string[]>;
 
 type GuardedAgentDeps = {
-  /** `host:port`, as in a URL: these are let through unchecked. */
+  /** `host:port` as in a URL; allowed without a check. */
   allow: readonly string[];
   resolve?: Resolve;
 };
@@ -39,9 +39,9 @@ type GuardedAgentDeps = {
 const connectTimeoutMs = 5_000;
 
 /**
- * Connects to public addresses only, whatever name or spelling leads there: for every address that comes from a user,
- * his base URLs, too. A name is looked up when its connection is made, and what was checked is what is dialled. Fails
- * with `url_not_allowed`, the same for whatever is or is not there.
+ * Connects only to public addresses, for every URL that a user controls, including base URLs. A name is resolved when the
+ * connection is made, and the checked address is the one that is connected to. Fails with `url_not_allowed`, whether or
+ * not a server is there.
  */
 export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAgentDeps): Agent {
   const allowed = new Set(allow.map(placeOf));
@@ -66,7 +66,7 @@ export function urlNotAllowed(detail: string): AppError {
   return appError('url_not_allowed', { detail });
 }
 
-/** What an address alone tells. An IP address is never looked up: it is checked here or nowhere. */
+/** Checks what needs no lookup. IP addresses are never looked up, so they are checked here. */
 function refusalOf(hostName: string, port: string): AppError | null {
   if (port !== '80' && port !== '443') return urlNotAllowed('Only ports 80 and 443 are asked.');
   const isRefused = isIP(hostName) ? !isPublicAddress(hostName) : isPrivateName(hostName);
@@ -74,8 +74,8 @@ function refusalOf(hostName: string, port: string): AppError | null {
 }
 
 /**
- * Finds a name and refuses it for one private address among public ones: which one is dialled is chance. Also for agents
- * of Node.
+ * Resolves a name, and refuses it if any of its addresses is private, because any of them may be used. Also works for
+ * agents of Node.js.
  */
 export function publicLookup(resolve: Resolve): LookupFunction {
   return (hostName, { all }, callback) => {
@@ -94,7 +94,7 @@ function notPublic(): AppError {
   return urlNotAllowed('Only addresses of the public internet are asked.');
 }
 
-/** Asks name servers alone: the system's own lookup takes a thread for as long as a server of somebody else likes. */
+/** Asks name servers directly: the system's lookup would block a thread while a name server does not answer. */
 async function resolveByDns(hostName: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   const answers = await Promise.allSettled([resolver.resolve4(hostName), resolver.resolve6(hostName)]);
@@ -103,7 +103,7 @@ async function resolveByDns(hostName: string): Promise<string[]> {
   throw new Error('the name has no address', { cause: answers });
 }
 
-/** One spelling of a host and port. */
+/** Normalizes a host and port. */
 function placeOf(text: string): string {
   const { hostname, port } = new URL(`http://${text}`);
   return `${hostname}:${port || '80'}`;

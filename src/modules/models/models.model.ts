@@ -4,7 +4,7 @@ import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 export type Model = {
   id: string;
   kind: ModelKind;
-  /** What its kind is done with where nobody chooses. */
+  /** The default model of its kind. */
   isDefault: boolean;
   contextWindow: number | null;
   dimensions: number | null;

@@ -10,7 +10,7 @@ const modelSchema = z
   .strictObject({
     id: z.string(),
     kind: z.enum(['chat', 'embedding', 'reranker']),
-    default: z.boolean().describe('What its kind is done with where nobody chooses.'),
+    default: z.boolean().describe('True for the default model of its kind.'),
     context_window: z
       .int()
       .nullable()
