@@ -22,7 +22,6 @@ import { accountDeletionRoutes } from './modules/account-deletion/account-deleti
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
-import { ssoRoutes } from './modules/auth/sso.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { connectorsRoutes } from './modules/connectors/connectors.routes.ts';
 import { chunksRoutes } from './modules/documents/chunks.routes.ts';
@@ -79,8 +78,7 @@ export function createApp(container: Container): App {
   let isLeaving = false;
 
   const routes: Route[] = [
-    ...authRoutes(container.auth, container.passwords, container.sessions, cursors),
-    ...ssoRoutes(container.sso),
+    ...authRoutes(container.auth, container.passwords, container.sessions, container.sso, cursors),
     ...profileRoutes(container.profile),
     ...avatarsRoutes(container.avatars, container.profile),
     ...organizationRoutes(container.organizations),

@@ -5,9 +5,9 @@ export async function reseal(
   { storedToolConnections, storedConnections }: Pick<Container, 'storedToolConnections' | 'storedConnections'>,
   print: (line: string) => void,
 ): Promise<boolean> {
-  const counts = [await storedToolConnections.reseal(), await storedConnections.reseal()];
-  const sum = (of: 'resealed' | 'unreadable') => counts.reduce((all, each) => all + each[of], 0);
-  print(`encrypted anew: ${sum('resealed')}`);
+  const counts = [await storedToolConnections.reencrypt(), await storedConnections.reencrypt()];
+  const sum = (of: 'reencrypted' | 'unreadable') => counts.reduce((all, each) => all + each[of], 0);
+  print(`encrypted anew: ${sum('reencrypted')}`);
   print(`cannot be read by any of the keys: ${sum('unreadable')}`);
   return sum('unreadable') === 0;
 }

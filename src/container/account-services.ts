@@ -5,11 +5,9 @@ import { createAccountsService } from '../modules/auth/accounts.service.ts';
 import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';
 import { createSessionsService } from '../modules/auth/sessions.service.ts';
-import { createSignInDelay } from '../modules/auth/sign-in-delay.ts';
-import { createSignIns } from '../modules/auth/sign-ins.ts';
 import { createSsoService, type SignInFacts } from '../modules/auth/sso.service.ts';
 import { SignInStateModel } from '../modules/consents/consents.model.ts';
-import { createOneTimeStates } from '../modules/consents/one-time-states.service.ts';
+import { createOneTimeStates } from '../modules/consents/one-time-states.repository.ts';
 import { createJobMovesService } from '../modules/jobs/job-moves.service.ts';
 import { createJobWatch } from '../modules/jobs/job-watch.service.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
@@ -33,9 +31,11 @@ export function createAccountServices(shared: SharedServices) {
   });
   const sessions = createSessionsService({ db, audit });
   const accounts = createAccountsService({ db, passwords: passwordHasher, folders });
-  const signIns = createSignIns({ db, accessTokens, accounts, sessions, audit });
-  const delay = createSignInDelay({ db, rateLimiter: rateLimiters.shared, limit: config.rateLimits.login_account });
-  const auth = createAuthService({ db, passwords: passwordHasher, accessTokens, accounts, sessions, signIns, delay });
+  const auth = createAuthService({
+    ...{ db, passwords: passwordHasher, accessTokens, accounts, sessions, audit },
+    rateLimiter: rateLimiters.shared,
+    failedSignInLimit: config.rateLimits.login_account,
+  });
   const passwords = createPasswordsService({ db, passwords: passwordHasher, sessions, audit });
   const accessChanges = createAccessChangesService({ accounts, limits });
   const organizations = createOrganizationService({ db, folders, accessChanges, audit });
@@ -43,7 +43,7 @@ export function createAccountServices(shared: SharedServices) {
   const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });
   const users = createUsersService({
     ...{ db, members, passwords: passwordHasher, sessions, accessChanges, audit },
-    forgetFailedSignIns: delay.reset,
+    forgetFailedSignIns: auth.forgetFailedSignIns,
   });
   const { authenticate, identityProvider } = createPassport({
     verifyToken: accessTokens.verify,
@@ -66,7 +66,7 @@ export function createAccountServices(shared: SharedServices) {
       states: createOneTimeStates<SignInFacts>({ db, secrets, model: SignInStateModel }),
       accounts,
       sessions,
-      signIns,
+      auth,
       audit,
     }),
     passwords,

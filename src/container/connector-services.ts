@@ -11,9 +11,8 @@ import { createConnectorCredentials, createRefusalNote } from '../modules/connec
 import { createGrantRevoker } from '../modules/connectors/grant-revoker.ts';
 import { OauthStateModel } from '../modules/consents/consents.model.ts';
 import { type ConsentFacts, createConsentsService } from '../modules/consents/consents.service.ts';
-import { createOneTimeStates } from '../modules/consents/one-time-states.service.ts';
-import { createCredentialKeeper } from '../modules/credentials/credential-keeper.service.ts';
-import { createStoredCredentials } from '../modules/credentials/stored-credentials.service.ts';
+import { createOneTimeStates } from '../modules/consents/one-time-states.repository.ts';
+import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createErasureService } from '../modules/erasure/erasure.service.ts';
 import { createConnectionSyncsService } from '../modules/imports/connection-syncs.service.ts';
 import { createFileImporter } from '../modules/imports/file-importer.ts';
@@ -37,7 +36,7 @@ const tooManyBrowsing = () =>
     retryAfterSeconds: 5,
   });
 
-/** Files that users have elsewhere, and what becomes of all that is somebody's who leaves. */
+/** Connections, imports and syncs; account deletion and erasure. */
 export function createConnectorServices(
   services: SharedServices & AccountServices & DocumentServices & ExportServices,
 ) {
@@ -51,12 +50,12 @@ export function createConnectorServices(
   const states = createOneTimeStates<ConsentFacts>({ db, secrets, model: OauthStateModel });
   const consents = createConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });
   const access = observedConnectors(createConnectors(config.connectors, { call, agent: guardedAgent }), telemetry);
-  const storedConnections = createStoredCredentials<ConnectionCredentials>({ db, secrets, table: 'connections' });
+  const storedConnections = createCredentialStore<ConnectionCredentials>({ db, secrets, table: 'connections' });
   const revokeGrant = createGrantRevoker({ db, access, oauth, logger });
   const connectorCredentials = createConnectorCredentials({
     db,
     access,
-    keeper: createCredentialKeeper<Connection, StoredKeys>({
+    credentials: createCredentialsService<Connection, StoredKeys>({
       db,
       table: 'connections',
       stored: storedConnections,

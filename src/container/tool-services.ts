@@ -2,8 +2,7 @@ import { googleOAuth } from '../adapters/google-oauth.ts';
 import { createBraveKeyCheck, createWebSearch } from '../adapters/tools/brave-search.ts';
 import { createBuiltInExecutors } from '../adapters/tools/built-in-executors.ts';
 import { createCreateEvent, createListEvents } from '../adapters/tools/google-calendar.ts';
-import { createCredentialKeeper } from '../modules/credentials/credential-keeper.service.ts';
-import { createStoredCredentials } from '../modules/credentials/stored-credentials.service.ts';
+import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createToolCatalogService } from '../modules/tools/tool-catalog.service.ts';
 import type { ApiKey, Credentials, ToolConnection } from '../modules/tools/tool-connections.model.ts';
 import { createToolConnectionsService } from '../modules/tools/tool-connections.service.ts';
@@ -27,15 +26,15 @@ export function createToolServices(services: SharedServices & AccountServices & 
       settings: googleCalendar.client && googleOAuth(googleCalendar.baseUrl, googleCalendar.client),
     },
   } as const;
-  const storedToolConnections = createStoredCredentials<Credentials>({ db, secrets, table: 'tool_connections' });
-  const keeper = createCredentialKeeper<ToolConnection, ApiKey>({
+  const storedToolConnections = createCredentialStore<Credentials>({ db, secrets, table: 'tool_connections' });
+  const credentialsService = createCredentialsService<ToolConnection, ApiKey>({
     db,
     table: 'tool_connections',
     stored: storedToolConnections,
     oauth,
     ...toolGrants({ db, oauth, access, audit, logger }),
   });
-  const credentials = createToolCredentials({ db, keeper });
+  const credentials = createToolCredentials({ db, credentials: credentialsService });
   const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };
   /** By the ids of the tools. */
   const providerTools: Readonly<Record<string, ToolExecutor>> = {

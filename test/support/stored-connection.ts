@@ -10,7 +10,7 @@ export async function storeConnection({ container }: Pick<Stack, 'container'>, m
   await container.db('connections').insert({
     ...{ id, orgId, userId, displayName, provider: 'acme_s3', status: 'active', accountId: id, scopes: [] },
     config: { bucket: 'reports', endpoint: 'http://127.0.0.1:1' },
-    credentials: container.storedConnections.seal({ orgId, id }, keys),
+    credentials: container.storedConnections.encrypt({ orgId, id }, keys),
   });
   return id;
 }

@@ -20,7 +20,7 @@ export type AccountDeletionService = ReturnType<typeof createAccountDeletionServ
  */
 export function createAccountDeletionService(deps: {
   db: Knex;
-  passwords: Pick<PasswordsService, 'confirmOwner' | 'hold'>;
+  passwords: Pick<PasswordsService, 'confirmOwner' | 'lock'>;
   members: Pick<MembersService, 'get' | 'requireAnotherAdmin'>;
   sessions: Pick<SessionsService, 'endAll'>;
   accessChanges: Pick<AccessChangesService, 'change' | 'administer' | 'operate'>;
@@ -95,7 +95,7 @@ export function createAccountDeletionService(deps: {
       const { orgId, userId } = actor;
       const confirmed = await passwords.confirmOwner(actor, password);
       const jobId = await accessChanges.change(actor, async (trx, caller) => {
-        await passwords.hold(trx, actor, confirmed);
+        await passwords.lock(trx, actor, confirmed);
         const all = await createAccountDeletionRepository(trx).listMembers(orgId);
         if (all.length === 1) return deleteOrganization(trx, actor, all);
         if (caller.isOrgAdmin) await members.requireAnotherAdmin(trx, orgId, userId);

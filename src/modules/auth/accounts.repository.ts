@@ -3,6 +3,7 @@ import { boolean, uuid, uuidArray } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
+import type { Identity } from '#src/ports/identity.ts';
 import {
   type Account,
   account as accountShape,
@@ -10,6 +11,7 @@ import {
   type NewMembership,
   type NewUser,
   RefreshTokenFamilyModel,
+  UserIdentityModel,
   UserModel,
 } from './auth.model.ts';
 
@@ -37,16 +39,16 @@ const actorColumns = `
   case when m.is_org_admin then array(select t.id from teams t where t.org_id = o.id)
     else ${teamIds('true')} end as open_team_ids`;
 
-/** Users that exist, with the organization that they are a member of. */
+/** Users who are not deleted, with the organization that they are a member of. */
 export function createAccountsRepository(db: Knex) {
-  const living = () =>
+  const existing = () =>
     UserModel.query(db)
       .alias('u')
       .join('memberships as m', 'm.user_id', 'u.id')
       .join('organizations as o', 'o.id', 'm.org_id')
       .whereNull('u.deleted_at')
       .whereNull('o.deleted_at');
-  const active = (userId: string) => living().where('u.id', userId).whereNull('u.disabledAt');
+  const active = (userId: string) => existing().where('u.id', userId).whereNull('u.disabledAt');
 
   return {
     async isEmailTaken(email: string): Promise<boolean> {
@@ -55,26 +57,26 @@ export function createAccountsRepository(db: Knex) {
     },
 
     findByEmail(email: string): Promise<Account | undefined> {
-      return firstRow(db, accountShape, living().where('u.email', email).select(db.raw(accountColumns)));
+      return firstRow(db, accountShape, existing().where('u.email', email).select(db.raw(accountColumns)));
     },
 
     findById(userId: string): Promise<Account | undefined> {
-      return firstRow(db, accountShape, living().where('u.id', userId).select(db.raw(accountColumns)));
+      return firstRow(db, accountShape, existing().where('u.id', userId).select(db.raw(accountColumns)));
     },
 
-    /** The user as a caller, unless he is disabled. */
+    /** Undefined when the user is disabled. */
     findActor(userId: string): Promise<Actor | undefined> {
       return firstRow(db, actor, active(userId).select(db.raw(actorColumns)));
     },
 
     findActors(userIds: readonly string[]): Promise<Actor[]> {
-      const found = living()
+      const found = existing()
         .whereRaw('u.id = any(?)', [[...userIds]])
         .whereNull('u.disabledAt');
       return rows(db, actor, found.select(db.raw(actorColumns)));
     },
 
-    /** The same, unless this session of his was cut off. */
+    /** Undefined when the user is disabled or the session was cut off. */
     findCaller(userId: string, sessionId: string): Promise<Actor | undefined> {
       const caller = active(userId)
         .join('refresh_token_families as f', 'f.user_id', 'u.id')
@@ -84,9 +86,9 @@ export function createAccountsRepository(db: Knex) {
       return firstRow(db, actor, caller);
     },
 
-    /** Those of the sessions in which their users are callers now. */
+    /** Returns those of the sessions that are not cut off and whose users are not disabled. */
     async listActiveSessions(sessionIds: readonly string[]): Promise<string[]> {
-      const open = living()
+      const open = existing()
         .join('refresh_token_families as f', 'f.user_id', 'u.id')
         .whereRaw('f.id = any(?)', [[...sessionIds]])
         .whereNull('u.disabledAt')
@@ -95,16 +97,16 @@ export function createAccountsRepository(db: Knex) {
       return (await rows(db, pick(RefreshTokenFamilyModel, 'id'), open)).map(({ id }) => id);
     },
 
-    /** Keeps a password as it is until the transaction ends; false when it is another one by now, or the user is gone. */
-    async holdPassword(userId: string, hash: string | null): Promise<boolean> {
+    /** Locks a password until the transaction ends; false when it has changed, or the user was deleted. */
+    async lockPassword(userId: string, hash: string | null): Promise<boolean> {
       const user = UserModel.table(db).where({ id: userId, passwordHash: hash }).whereNull('deletedAt');
-      // Alone, since the holder may go on to change the row.
+      // Not shared: the same transaction may go on to change the row.
       const row = await user.forNoKeyUpdate().first('id');
       return row !== undefined;
     },
 
-    /** Keeps an account from being changed until the transaction is over; false when there is no such one any more. */
-    async hold(account: { id: string; email?: string }): Promise<boolean> {
+    /** Locks an account until the transaction ends; false when none matches any more. */
+    async lock(account: { id: string; email?: string }): Promise<boolean> {
       const row = await UserModel.table(db).where(account).whereNull('deletedAt').forNoKeyUpdate().first('id');
       return row !== undefined;
     },
@@ -113,7 +115,7 @@ export function createAccountsRepository(db: Knex) {
       await UserModel.query(db).where({ id: userId }).patch({ passwordHash: null, updatedAt: db.fn.now() });
     },
 
-    /** Of a picture that is kept elsewhere. */
+    /** For a picture that another site serves. */
     async setAvatarUrl(userId: string, avatarUrl: string | null): Promise<void> {
       await UserModel.query(db)
         .where({ id: userId })
@@ -121,12 +123,12 @@ export function createAccountsRepository(db: Knex) {
         .patch({ avatarUrl, updatedAt: db.fn.now() });
     },
 
-    /** The same password, hashed anew: no change of the profile. False when it is another one than `from` by now. */
+    /** Stores a new hash of the same password; `updated_at` stays. False when the hash is no longer `from`. */
     async renewHash(userId: string, from: string, to: string): Promise<boolean> {
       return (await UserModel.table(db).where({ id: userId, passwordHash: from }).update({ passwordHash: to })) === 1;
     },
 
-    /** False when the password is another one than `from` by now; null is none. */
+    /** False when the hash is no longer `from`, which is null for an account without a password. */
     async replacePassword(userId: string, from: string | null, to: string): Promise<boolean> {
       const updated = await UserModel.table(db)
         .where({ id: userId, passwordHash: from })
@@ -138,7 +140,7 @@ export function createAccountsRepository(db: Knex) {
       await OrganizationModel.query(db).insert(organization);
     },
 
-    /** False when somebody else has the email. */
+    /** False when another user has the email. */
     async insert({ userId, ...user }: NewUser, membership: NewMembership): Promise<boolean> {
       const inserted = await UserModel.table(db)
         .insert({ id: userId, ...user })
@@ -148,6 +150,34 @@ export function createAccountsRepository(db: Knex) {
       if (inserted.length === 0) return false;
       await MembershipModel.query(db).insert({ userId, ...membership });
       return true;
+    },
+  };
+}
+
+type IdentityKey = Pick<Identity, 'issuer' | 'subject'>;
+
+/** Links of users to identity providers. They are deleted with the account. */
+export function createIdentitiesRepository(db: Knex) {
+  return {
+    async findUserId({ issuer, subject }: IdentityKey): Promise<string | undefined> {
+      const row = await UserIdentityModel.table(db).where({ issuer, subject }).first('userId');
+      return row?.userId;
+    },
+
+    /** Whether the user is linked to another subject of the issuer. */
+    async isLinkedToAnother({ issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
+      const row = await UserIdentityModel.table(db).where({ userId, issuer }).whereNot({ subject }).first('subject');
+      return row !== undefined;
+    },
+
+    /** False when the identity is linked already, or the user is linked to another one of the issuer. */
+    async insert({ issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
+      const inserted = await UserIdentityModel.table(db)
+        .insert({ issuer, subject, userId })
+        .onConflict()
+        .ignore()
+        .returning('userId');
+      return inserted.length > 0;
     },
   };
 }

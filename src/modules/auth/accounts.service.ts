@@ -9,7 +9,7 @@ import type { Account, NewMembership, NewUser } from './auth.model.ts';
 
 type Names = { firstName?: string | undefined; lastName?: string | undefined; displayName?: string | undefined };
 
-/** How users come to be, and who they are as callers. */
+/** Creates users and organizations, and finds accounts. */
 export function createAccountsService(deps: {
   db: Knex;
   passwords: Pick<PasswordHasher, 'hash'>;
@@ -17,7 +17,7 @@ export function createAccountsService(deps: {
 }) {
   const { db, passwords, folders } = deps;
 
-  /** A user with his membership and his own root folder. Throws `email_taken`. */
+  /** Creates a user with their membership and their personal root folder. Throws `email_taken`. */
   async function create(trx: Knex, user: NewUser, membership: NewMembership): Promise<void> {
     if (!(await createAccountsRepository(trx).insert(user, membership))) throw emailTaken();
     await folders.createPersonalRoot(trx, { orgId: membership.orgId, userId: user.userId });
@@ -25,7 +25,7 @@ export function createAccountsService(deps: {
 
   return {
     /**
-     * All of a new user that takes time, to be done before a transaction. Throws `email_taken`.
+     * Does the slow part of creating a user, before the transaction. Throws `email_taken`.
      * @param owner of the hashing, see {@link PasswordHasher}
      */
     async prepare(
@@ -34,7 +34,7 @@ export function createAccountsService(deps: {
       userId = uuidv7(),
     ): Promise<NewUser> {
       const { email, firstName = null, lastName = null } = input;
-      // Saves the hashing; the unique index decides when two come at once.
+      // Saves the hashing; the unique index decides between two requests at once.
       if (await createAccountsRepository(db).isEmailTaken(email)) throw emailTaken();
       const displayName = input.displayName ?? (fullName(input) || localPart(email));
       const passwordHash = input.password === null ? null : await passwords.hash(input.password, owner);
@@ -43,7 +43,7 @@ export function createAccountsService(deps: {
 
     create,
 
-    /** The account of an email or of a user's id. Throws `user_not_found`. */
+    /** Throws `user_not_found`. */
     async find(who: { email: string } | { userId: string }): Promise<Account> {
       const accounts = createAccountsRepository(db);
       const account = await ('email' in who ? accounts.findByEmail(who.email) : accounts.findById(who.userId));
@@ -51,12 +51,12 @@ export function createAccountsService(deps: {
       return account;
     },
 
-    /** The user as a caller, as the transaction sees him; undefined when his account is disabled or gone. */
+    /** Returns the user as the transaction sees them; undefined when the account is disabled or deleted. */
     findActor(trx: Knex, userId: string): Promise<Actor | undefined> {
       return createAccountsRepository(trx).findActor(userId);
     },
 
-    /** An organization with its first user, who is its admin. Throws `email_taken`. */
+    /** Creates an organization and its first user, who is its admin. Throws `email_taken`. */
     async createOrganization(
       trx: Knex,
       founder: NewUser,

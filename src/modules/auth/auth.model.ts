@@ -83,27 +83,26 @@ export const account = shape({
 
 export type Account = Row<typeof account>;
 
-/** A person who is about to get an account. */
+/** A user who is about to be created. */
 export type NewUser = {
   userId: string;
   email: string;
-  /** Null for who comes by external sign-in only. */
+  /** Null for a user who signs in by the identity provider only. */
   passwordHash: string | null;
   firstName: string | null;
   lastName: string | null;
   displayName: string;
 };
 
-/** `addedBy` is null for who has founded the organization. */
+/** `addedBy` is null for the founder of the organization. */
 export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: string | null };
 
-/** Where a request comes from: the network that its address stands for, and the program as it calls itself. */
+/** Origin of a request: the network of its address, and its `User-Agent`. */
 export type Client = { network: string; userAgent: string | null };
 
 /** The request that signs in. */
 export type SignInOrigin = { requestId: string; client: Client };
 
-/** What a sign-in gives. */
 export type SignIn = {
   accessToken: string;
   expiresInSeconds: number;

@@ -11,6 +11,9 @@ import {
   registerBody,
   sessionListSchema,
   setPasswordBody,
+  ssoAuthorizeBody,
+  ssoAuthorizeSchema,
+  ssoCallbackQuery,
   tokenResponse,
   toSessionDto,
   toTokenResponse,
@@ -18,14 +21,23 @@ import {
 import type { AuthService } from './auth.service.ts';
 import type { PasswordsService } from './passwords.service.ts';
 import type { SessionsService } from './sessions.service.ts';
+import type { SsoService } from './sso.service.ts';
 
-/** Resource servers may keep our keys for five minutes. */
+/** Resource servers may cache our keys for five minutes. */
 const keySetCache = { 'Cache-Control': 'public, max-age=300' };
+const noStore = { 'Cache-Control': 'no-store' };
+const providerErrors = [
+  'provider_not_configured',
+  'provider_rejected',
+  'provider_response_invalid',
+  'provider_unavailable',
+] as const;
 
 export function authRoutes(
   auth: AuthService,
   passwords: PasswordsService,
   sessions: Pick<SessionsService, 'listOwn' | 'endOwn' | 'endOthers'>,
+  sso: SsoService,
   cursors: Cursors,
 ): Route[] {
   return [
@@ -71,7 +83,9 @@ export function authRoutes(
       access: 'public',
       limits: [{ limit: 'refresh', by: 'ip' }],
       body: refreshTokenBody,
-      responses: { 200: { description: 'The new pair; the token sent is used up', schema: tokenResponse } },
+      responses: {
+        200: { description: 'The new pair; the token that was sent no longer works', schema: tokenResponse },
+      },
       errors: ['refresh_invalid', 'refresh_reused', 'account_disabled'],
       handle: async ({ body, requestId }) => ok(toTokenResponse(await auth.refresh(body.refreshToken, requestId))),
     }),
@@ -83,7 +97,7 @@ export function authRoutes(
       summary: 'End the session of a refresh token',
       access: 'public',
       body: refreshTokenBody,
-      responses: { 204: { description: 'No token of the session works (any more)' } },
+      responses: { 204: { description: 'No token of the session works any more' } },
       handle: async ({ body, requestId }) => {
         await auth.logout(body.refreshToken, requestId);
         return noContent();
@@ -113,9 +127,9 @@ export function authRoutes(
       path: '/auth/sessions',
       operationId: 'endOtherSessions',
       tag: 'auth',
-      summary: 'End all your sessions but that of the request',
+      summary: 'End all your sessions except the one of the request',
       access: 'user',
-      responses: { 204: { description: 'No token of the others works any more' } },
+      responses: { 204: { description: 'No token of the other sessions works any more' } },
       handle: async ({ actor, sessionId }) => {
         await sessions.endOthers(actor, sessionId);
         return noContent();
@@ -129,7 +143,7 @@ export function authRoutes(
       summary: 'End one of your sessions',
       access: 'session:end',
       params: z.strictObject({ session_id: idParam('session_not_found') }),
-      responses: { 204: { description: 'No token of it works any more' } },
+      responses: { 204: { description: 'No token of the session works any more' } },
       errors: ['session_not_found'],
       handle: async ({ actor, params: { session_id } }) => {
         await sessions.endOwn(actor, session_id);
@@ -157,10 +171,10 @@ export function authRoutes(
       path: '/auth/set-password',
       operationId: 'setPassword',
       tag: 'auth',
-      summary: 'Give an account that has only external sign-in a password',
+      summary: 'Set the first password of an account that signs in by the identity provider only',
       access: 'user',
       body: setPasswordBody,
-      responses: { 204: { description: 'Set; sessions go on' } },
+      responses: { 204: { description: 'Set; sessions stay open' } },
       errors: ['password_already_set'],
       handle: async ({ actor, body }) => {
         await passwords.set(actor, body.password);
@@ -176,6 +190,42 @@ export function authRoutes(
       access: 'public',
       responses: { 200: { description: 'The key set', schema: keySetResponse } },
       handle: () => ok(auth.keySet(), keySetCache),
+    }),
+    route({
+      method: 'post',
+      path: '/auth/sso/authorize',
+      operationId: 'authorizeSso',
+      tag: 'auth',
+      summary: 'Begin a sign-in with the identity provider',
+      access: 'public',
+      limits: [{ limit: 'sso_authorize', by: 'ip' }],
+      body: ssoAuthorizeBody,
+      responses: { 200: { description: 'The address to send the browser to', schema: ssoAuthorizeSchema } },
+      errors: ['unsupported_provider', 'redirect_not_allowed', ...providerErrors],
+      handle: async ({ body }) => ok({ authorization_url: await sso.begin(body) }),
+    }),
+    route({
+      method: 'get',
+      path: '/auth/sso/callback',
+      operationId: 'finishSso',
+      tag: 'auth',
+      summary: "Finish a sign-in with the parameters of the identity provider's redirect",
+      access: 'public',
+      isSafe: false,
+      limits: [{ limit: 'sso_callback', by: 'ip' }],
+      query: ssoCallbackQuery,
+      responses: { 200: { description: 'Signed in; the first time with a new account', schema: tokenResponse } },
+      errors: [
+        'sign_in_invalid',
+        'sign_in_denied',
+        'identity_not_verified',
+        'email_not_verified',
+        'account_disabled',
+        'email_taken',
+        ...providerErrors,
+      ],
+      handle: async ({ query, requestId, client }) =>
+        ok(toTokenResponse(await sso.finish(query, { requestId, client })), noStore),
     }),
   ];
 }

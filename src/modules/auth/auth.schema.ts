@@ -78,9 +78,9 @@ export const keySetResponse = z
 const sessionSchema = z
   .strictObject({
     id: idField,
-    user_agent: z.string().nullable().describe('What the client that signed in called itself'),
+    user_agent: z.string().nullable().describe('The `User-Agent` of the client that signed in'),
     created_at: z.iso.datetime(),
-    last_used_at: z.iso.datetime().describe('The sign-in, or the last refresh'),
+    last_used_at: z.iso.datetime().describe('The last refresh, or the sign-in'),
     expires_at: z.iso.datetime().describe('Unless it is refreshed before'),
     current: z.boolean().describe('Whether it is the session of this request'),
   })
@@ -115,4 +115,75 @@ export function toTokenResponse({ account, ...signIn }: SignIn): TokenResponse {
     is_new_user: signIn.isNewUser,
     needs_profile_completion: account.firstName === null || account.lastName === null,
   };
+}
+
+export const ssoAuthorizeBody = z
+  .strictObject({
+    provider: z.string().min(1).max(100).describe('`acme` or `acmeoauth`, in upper or lower case'),
+    redirect_uri: z
+      .url()
+      .max(2_000)
+      .optional()
+      .describe(
+        'Where the provider redirects the browser, without a query; by default as the deployment configures it',
+      ),
+  })
+  .transform(({ provider, redirect_uri }) => ({ provider, redirectUri: redirect_uri }));
+
+export type SsoAuthorizeBody = z.output<typeof ssoAuthorizeBody>;
+
+/** Not strict: providers add parameters of their own. */
+export const ssoCallbackQuery = z
+  .looseObject({
+    code: z.string().min(1).max(4_096).optional(),
+    state: z.string().min(1).max(200),
+    error: z.string().min(1).max(200).optional().describe('Error code of the provider; a `code` beside it is ignored'),
+    iss: z.string().min(1).max(2_000).optional(),
+  })
+  .refine(({ code, error }) => code !== undefined || error !== undefined, {
+    path: ['code'],
+    error: 'is required',
+    params: { code: 'required' },
+  })
+  .transform(({ code, state, error, iss }) => ({ code, state, error, issuer: iss }));
+
+export type SsoCallback = z.output<typeof ssoCallbackQuery>;
+
+export const ssoAuthorizeSchema = z.strictObject({
+  authorization_url: z.url().describe('Keep its `state` in this browser, and finish no sign-in with another one'),
+});
+
+/** An unusable name counts as missing. */
+const nameClaim = optionalNameField.catch(undefined);
+
+/** Claims of an identity provider about a user. Unusable claims are no error: a missing email is refused later. */
+export const identityClaims = z
+  .object({
+    email: emailField.optional().catch(undefined),
+    // Some providers send it as a string.
+    email_verified: z
+      .literal([true, 'true'])
+      .transform(() => true)
+      .catch(false),
+    given_name: nameClaim,
+    family_name: nameClaim,
+    name: nameClaim,
+    picture: z.string().transform(toPictureUrl).catch(null),
+  })
+  .transform((claims) => ({
+    email: claims.email,
+    isEmailVerified: claims.email_verified,
+    firstName: claims.given_name,
+    lastName: claims.family_name,
+    displayName: claims.name,
+    pictureUrl: claims.picture,
+  }));
+
+export type IdentityClaims = z.output<typeof identityClaims>;
+
+/** Returns the normalized URL; null for one that browsers should not load. */
+function toPictureUrl(text: string): string | null {
+  const url = URL.parse(text);
+  if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '') return null;
+  return url.href.length <= 2_000 ? url.href : null;
 }

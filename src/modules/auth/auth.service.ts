@@ -1,14 +1,17 @@
 import type { Knex } from 'knex';
+import { NIL, v7 as uuidv7 } from 'uuid';
+import type { RateLimit } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { appError, type ErrorCode } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccessTokens, Caller, PasswordHasher } from '#src/ports/identity.ts';
+import type { RateLimiter } from '#src/ports/limits.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { SignIn, SignInOrigin } from './auth.model.ts';
+import type { Account, Client, NewUser, SignIn, SignInOrigin } from './auth.model.ts';
 import type { LoginBody, RegisterBody } from './auth.schema.ts';
-import type { SessionsService } from './sessions.service.ts';
-import type { SignInDelay } from './sign-in-delay.ts';
-import type { SignIns } from './sign-ins.ts';
+import { createSessionsRepository, networkHashOf } from './sessions.repository.ts';
+import type { Session, SessionsService } from './sessions.service.ts';
 
 export type AuthService = ReturnType<typeof createAuthService>;
 
@@ -16,32 +19,36 @@ export type AuthServiceDeps = {
   db: Knex;
   passwords: PasswordHasher;
   accessTokens: AccessTokens;
-  accounts: Pick<AccountsService, 'prepare'>;
-  sessions: Pick<SessionsService, 'rotate' | 'close'>;
-  signIns: SignIns;
-  delay: SignInDelay;
+  accounts: Pick<AccountsService, 'prepare' | 'createOrganization'>;
+  sessions: Pick<SessionsService, 'open' | 'rotate' | 'close'>;
+  audit: AuditService;
+  rateLimiter: Pick<RateLimiter, 'takeWithBackoff' | 'reset'>;
+  /** Failed sign-ins with one email before delays begin, and the longest delay; null switches delays off. */
+  failedSignInLimit: RateLimit | null;
 };
 
-/** Accounts and their ways in. */
+const failedSignInLimitName = 'login_account';
+
+/** Registration and sign-in by password, the sessions that they open, and the users behind verified tokens. */
 export function createAuthService(deps: AuthServiceDeps) {
-  const { db, passwords, accessTokens, accounts, sessions, signIns, delay } = deps;
+  const { db, passwords, accessTokens, accounts, sessions, audit, rateLimiter, failedSignInLimit } = deps;
 
   async function login(input: LoginBody, origin: SignInOrigin): Promise<SignIn> {
     const { requestId, client } = origin;
     const users = createAccountsRepository(db);
     const account = await users.findByEmail(input.email);
-    await delay.take(input.email, account, client);
+    await delaySignIn(input.email, account, client);
     const stored = account?.passwordHash ?? null;
     const isRight = await passwords.verify(stored, input.password, client.network);
     if (account === undefined || stored === null || !isRight) {
-      // For unknown accounts too, and without the name that was tried: people type passwords there.
-      await signIns.recordRefusal(account, 'invalid_credentials', requestId);
+      // Recorded for unknown accounts too, but without the email that was tried: people type passwords there.
+      await recordRefusal(account, 'invalid_credentials', requestId);
       throw appError('invalid_credentials');
     }
-    await delay.reset(input.email);
-    // Only to who knows the password: others must not learn that the account is there.
+    await forgetFailedSignIns(input.email);
+    // Checked after the password: a client that does not know it must not learn that the account exists.
     if (account.isDisabled) {
-      await signIns.recordRefusal(account, 'account_disabled', requestId);
+      await recordRefusal(account, 'account_disabled', requestId);
       throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
     }
     const { userId } = account;
@@ -51,28 +58,104 @@ export function createAuthService(deps: AuthServiceDeps) {
       if (await users.renewHash(userId, stored, renewed)) passwordHash = renewed;
     }
     const signedIn = await db.transaction(async (trx) => {
-      // A change of the password waits, and ends this session with the others; after one this password may be wrong.
-      if (!(await createAccountsRepository(trx).holdPassword(userId, passwordHash))) return undefined;
-      return signIns.open(trx, account, origin);
+      // A later change of the password waits for this transaction and then ends this session with the others. After an
+      // earlier one the password may be wrong: it is verified again.
+      if (!(await createAccountsRepository(trx).lockPassword(userId, passwordHash))) return undefined;
+      return openSession(trx, account, origin);
     });
     return signedIn ?? login(input, origin);
+  }
+
+  /**
+   * Slows down guessing at the password of one account from many networks: counts an attempt as a failure until
+   * {@link forgetFailedSignIns}. Unknown emails are delayed in the same way, so that a delay does not show that an
+   * account exists. A network in which the user has opened a session during the last month is exempt: otherwise an
+   * attacker could lock a user out by guessing on. Throws `rate_limited`.
+   */
+  async function delaySignIn(email: string, account: Account | undefined, { network }: Client): Promise<void> {
+    if (failedSignInLimit === null) return;
+    // The lookup runs for unknown accounts too, so that both take the same time.
+    const userId = account?.userId ?? NIL;
+    if (await createSessionsRepository(db).isKnownNetwork(userId, networkHashOf(userId, network))) return;
+    const { isAllowed, waitSeconds } = await rateLimiter.takeWithBackoff(
+      failedSignInLimitName,
+      email,
+      failedSignInLimit,
+    );
+    if (isAllowed) return;
+    throw appError('rate_limited', {
+      detail: `Too many failed sign-ins for this email. Try again in ${waitSeconds} s, or where you have signed in before.`,
+      retryAfterSeconds: waitSeconds,
+    });
+  }
+
+  async function forgetFailedSignIns(email: string): Promise<void> {
+    if (failedSignInLimit !== null) await rateLimiter.reset(failedSignInLimitName, email);
+  }
+
+  async function recordRefusal(account: Account | undefined, reason: ErrorCode, requestId: string): Promise<void> {
+    const [orgId, target] = [account?.orgId ?? null, account?.userId ?? null];
+    const entry = { orgId, actorId: null, action: 'session.refused', target, requestId };
+    await audit.record(db, { ...entry, detail: { reason } });
+  }
+
+  /**
+   * Signs the user of an existing account in. The caller has locked the user's row until the transaction ends.
+   * Throws `account_disabled`.
+   */
+  async function openSession(trx: Knex, account: Account, { requestId, client }: SignInOrigin): Promise<SignIn> {
+    const { userId, orgId } = account;
+    const session = await sessions.open(trx, userId, client);
+    const entry = { orgId, actorId: userId, target: session.sessionId, requestId };
+    await audit.record(trx, { ...entry, action: 'session.opened' });
+    return issueTokens(trx, account, session, false);
+  }
+
+  /** Creates a user with an organization, whose admin they are, and signs them in. Throws `email_taken`. */
+  async function registerFounder(
+    trx: Knex,
+    founder: NewUser,
+    orgName: string | undefined,
+    { requestId, client }: SignInOrigin,
+  ): Promise<SignIn> {
+    const { userId, displayName } = founder;
+    const orgId = uuidv7();
+    await accounts.createOrganization(trx, founder, { orgId, name: orgName ?? `${displayName}'s organization` });
+    await audit.record(trx, { orgId, actorId: userId, action: 'account.registered', target: userId, requestId });
+    const account = await createAccountsRepository(trx).findById(userId);
+    if (account === undefined) throw appError('internal_error');
+    return issueTokens(trx, account, await sessions.open(trx, userId, client), true);
+  }
+
+  /** Throws `account_disabled`. */
+  async function issueTokens(trx: Knex, account: Account, session: Session, isNewUser: boolean): Promise<SignIn> {
+    const actor = await createAccountsRepository(trx).findActor(account.userId);
+    if (actor === undefined) throw appError('account_disabled');
+    const accessToken = await accessTokens.sign({ ...actor, sessionId: session.sessionId, tier: account.tier });
+    return {
+      accessToken,
+      expiresInSeconds: accessTokens.lifetimeSeconds,
+      refreshToken: session.refreshToken,
+      account,
+      isNewUser,
+    };
   }
 
   return {
     /** Creates an organization and its first user, who is its admin. */
     async register(input: RegisterBody, origin: SignInOrigin): Promise<SignIn> {
       const founder = await accounts.prepare(input, origin.client.network);
-      return db.transaction((trx) => signIns.register(trx, founder, input.orgName, origin));
+      return db.transaction((trx) => registerFounder(trx, founder, input.orgName, origin));
     },
 
     login,
 
-    /** A new pair for a refresh token, which is used up by it. */
+    /** Exchanges a refresh token, which works once, for a new pair of tokens. */
     refresh(refreshToken: string, requestId: string): Promise<SignIn> {
       return sessions.rotate(refreshToken, requestId, async (trx, session) => {
         const account = await createAccountsRepository(trx).findById(session.userId);
         if (account === undefined) throw appError('refresh_invalid');
-        return signIns.issue(trx, account, session, false);
+        return issueTokens(trx, account, session, false);
       });
     },
 
@@ -80,24 +163,29 @@ export function createAuthService(deps: AuthServiceDeps) {
       return sessions.close(refreshToken, requestId);
     },
 
-    /** The user as he is now; null when his account is disabled or gone. */
+    /** Returns the user with their present rights; null when the account is disabled or deleted. */
     async findActor(userId: string): Promise<Actor | null> {
       return (await createAccountsRepository(db).findActor(userId)) ?? null;
     },
 
-    /** Those of the users whose accounts are active, as they are now. */
+    /** Leaves out users whose accounts are disabled or deleted. */
     findActors: (userIds: readonly string[]): Promise<Actor[]> => createAccountsRepository(db).findActors(userIds),
 
-    /** The user behind a verified token; null when his account is disabled or gone, or this session was cut off. */
+    /** Returns the user behind a verified token; null also when the session has been ended. */
     async findCaller({ userId, sessionId }: Caller): Promise<Actor | null> {
       return (await createAccountsRepository(db).findCaller(userId, sessionId)) ?? null;
     },
 
-    /** Which of these sessions go on: those that `findCaller` would find a user for. */
+    /** Returns those of the sessions for which `findCaller` would find a user. */
     async activeSessions(sessionIds: readonly string[]): Promise<ReadonlySet<string>> {
       return new Set(await createAccountsRepository(db).listActiveSessions(sessionIds));
     },
 
     keySet: () => accessTokens.keySet(),
+
+    openSession,
+    registerFounder,
+    recordRefusal,
+    forgetFailedSignIns,
   };
 }

@@ -9,7 +9,7 @@ import type { SessionsService } from './sessions.service.ts';
 
 export type PasswordsService = ReturnType<typeof createPasswordsService>;
 
-/** What a signed-in user does with his own password. */
+/** Changes, sets and confirms the password of the signed-in user. */
 export function createPasswordsService(deps: {
   db: Knex;
   passwords: PasswordHasher;
@@ -20,7 +20,7 @@ export function createPasswordsService(deps: {
 
   async function getAccount(actor: RequestActor): Promise<Account> {
     const account = await createAccountsRepository(db).findById(actor.userId);
-    if (account === undefined) throw appError('invalid_token', { detail: 'The account is gone.' });
+    if (account === undefined) throw appError('invalid_token', { detail: 'The account was deleted.' });
     return account;
   }
 
@@ -30,7 +30,7 @@ export function createPasswordsService(deps: {
     await audit.record(trx, { orgId, actorId: userId, action, target: userId, ...detail, requestId });
   }
 
-  /** The stored hash that a password of the caller fits. Throws `wrong_password`, also where there is none to fit. */
+  /** Returns the stored hash if the password matches it. Throws `wrong_password`, also if there is no password. */
   async function confirm(actor: RequestActor, password: string): Promise<string> {
     const { passwordHash } = await getAccount(actor);
     if (passwordHash === null) throw appError('wrong_password', { detail: 'The account has no password yet.' });
@@ -43,8 +43,8 @@ export function createPasswordsService(deps: {
     confirm,
 
     /**
-     * Lets the caller prove that he owns the account, where it has a password. Throws `validation_failed`,
-     * `wrong_password`. @returns what {@link hold} takes
+     * Requires the password of the account, if it has one. Throws `validation_failed`, `wrong_password`.
+     * @returns the confirmed hash for {@link lock}; null for an account without a password
      */
     async confirmOwner(actor: RequestActor, password: string | undefined): Promise<string | null> {
       if (password !== undefined) return confirm(actor, password);
@@ -52,15 +52,15 @@ export function createPasswordsService(deps: {
       throw fieldError('password', 'is required: the account has one', 'password_required');
     },
 
-    /** Keeps the account as it was confirmed until the end of the transaction. Throws `wrong_password`. */
-    async hold(trx: Knex, actor: RequestActor, confirmed: string | null): Promise<void> {
-      if (await createAccountsRepository(trx).holdPassword(actor.userId, confirmed)) return;
+    /** Locks the confirmed password until the transaction ends. Throws `wrong_password` if it has changed. */
+    async lock(trx: Knex, actor: RequestActor, confirmed: string | null): Promise<void> {
+      if (await createAccountsRepository(trx).lockPassword(actor.userId, confirmed)) return;
       throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
     },
 
     /**
-     * Ends all sessions but the one that asks, and that one's refresh tokens: its access token lives out its minutes.
-     * Throws `wrong_password`.
+     * Ends all other sessions. The session of the request loses its refresh tokens only: its access token works until
+     * it expires. Throws `wrong_password`.
      */
     async change(actor: RequestActor, sessionId: string, input: { current: string; next: string }): Promise<void> {
       const confirmed = await confirm(actor, input.current);
@@ -74,7 +74,7 @@ export function createPasswordsService(deps: {
       });
     },
 
-    /** The first password of an account that came by external sign-in. Throws `password_already_set`. */
+    /** Sets the first password of an account without one. Throws `password_already_set`. */
     async set(actor: RequestActor, password: string): Promise<void> {
       const alreadySet = () => appError('password_already_set', { detail: 'Change it by POST /auth/change-password.' });
       if ((await getAccount(actor)).passwordHash !== null) throw alreadySet();

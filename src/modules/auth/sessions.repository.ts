@@ -6,11 +6,11 @@ import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 
-/** An open session can be refreshed; one that is cut off has no working access token either. */
+/** An open session can be refreshed; in one that is cut off access tokens are refused too. */
 const session = shape({
   sessionId: uuid(),
   userId: uuid(),
-  /** Null once the user was removed. */
+  /** Null once the user was removed from the organization. */
   orgId: uuid().nullable(),
   isOpen: boolean(),
   isCutOff: boolean(),
@@ -19,7 +19,7 @@ const session = shape({
 
 export type SessionRow = Row<typeof session>;
 
-/** `cut_off` is without working tokens, `revoked` without refresh tokens. `usedAt` is the last sign-in or refresh. */
+/** `cut_off`: no token works; `revoked`: no refresh token works. `usedAt` is the last sign-in or refresh. */
 const sessionOfUser = shape({
   sessionId: uuid(),
   state: text<'open' | 'expired' | 'revoked' | 'cut_off'>(),
@@ -42,21 +42,21 @@ const openSession = shape({
 
 export type OpenSession = Row<typeof openSession>;
 
-/** How a token that could not be used stands: never used means that it has expired. */
+/** A token that could not be used; if `wasUsed` is false, it has expired. */
 const spentToken = shape({ wasUsed: boolean(), wasJustRotated: boolean() });
 
 export type SpentToken = Row<typeof spentToken>;
 
-/** The time of a session's last sign-in or refresh, and of its end. */
+/** The newest token of a session, which gives its last use and its expiry. */
 const lastToken = `lateral (select created_at as used_at, expires_at from refresh_tokens
   where family_id = f.id order by generation desc limit 1) as t`;
 
-/** The same network has another hash for each user. */
+/** Salted by the user, so that users of the same network cannot be matched. */
 export function networkHashOf(userId: string, network: string): Buffer {
   return createHash('sha256').update(`${userId} ${network}`).digest();
 }
 
-/** Families of refresh tokens; a family is a session. Tokens are known by their hash only. */
+/** Families of refresh tokens; a family is a session. Only hashes of tokens are stored. */
 export function createSessionsRepository(db: Knex) {
   const days = (count: number) => db.raw('now() + make_interval(days => ?)', [count]);
   const revoked = { revokedAt: db.raw('coalesce(revoked_at, now())') };
@@ -74,12 +74,12 @@ export function createSessionsRepository(db: Knex) {
       await RefreshTokenFamilyModel.query(db).insert({ ...row, expiresAt: days(lifetimeDays) });
     },
 
-    /** Whether the user has opened a session there, which may be over but is not deleted yet. */
+    /** Whether the user has a session from there, open or ended, that is not deleted yet. */
     async isKnownNetwork(userId: string, networkHash: Buffer): Promise<boolean> {
       return (await RefreshTokenFamilyModel.table(db).where({ userId, networkHash }).first('id')) !== undefined;
     },
 
-    /** No token outlives its family. */
+    /** The token expires with its family at the latest. */
     async insertToken(token: { hash: Buffer; familyId: string; generation: number; idleDays: number }): Promise<void> {
       await db.raw(
         `insert into refresh_tokens (token_hash, family_id, generation, expires_at)
@@ -107,7 +107,7 @@ export function createSessionsRepository(db: Knex) {
       return firstRow(db, session, locked.toKnexQuery().forUpdate('f'));
     },
 
-    /** Uses a token up; its generation, or undefined when it was used before or has expired. */
+    /** Marks a token as used and returns its generation; undefined when it was used before or has expired. */
     async useToken(hash: Buffer): Promise<number | undefined> {
       const [used] = await RefreshTokenModel.table(db)
         .where('tokenHash', hash)
@@ -133,7 +133,7 @@ export function createSessionsRepository(db: Knex) {
       return firstRow(db, spentToken, spent);
     },
 
-    /** A user's sessions that can be refreshed, and `current` as long as it has a working access token. */
+    /** Lists sessions that can be refreshed, and `current` while its access token works. */
     async listOpen(
       { userId, current }: { userId: string; current: string },
       page: { limit: number; after: ListPosition | null },
@@ -166,7 +166,7 @@ export function createSessionsRepository(db: Knex) {
       return rows(db, sessionOfUser, sessions);
     },
 
-    /** Ends a user's sessions, or one of them, or all but one. @returns those that were not cut off before */
+    /** Ends a user's sessions, or one of them, or all but one. @returns ids of those that were not cut off before */
     async endOf(userId: string, which: { sessionId: string | null; except?: string }): Promise<string[]> {
       const { sessionId, except } = which;
       const theirs = RefreshTokenFamilyModel.table(db).where({ userId, ...(sessionId !== null && { id: sessionId }) });
@@ -178,19 +178,19 @@ export function createSessionsRepository(db: Knex) {
       return ended.map(({ id }) => id);
     },
 
-    /** With their tokens. */
+    /** Tokens are deleted with their families. */
     async deleteExpired(): Promise<void> {
       await RefreshTokenFamilyModel.query(db).where('expiresAt', '<', days(-1)).delete();
     },
 
-    /** Ends a session: its refresh tokens and its access tokens. */
+    /** No refresh token and no access token of the session works any more. */
     async end(sessionId: string): Promise<void> {
       await RefreshTokenFamilyModel.query(db)
         .where('id', sessionId)
         .patch({ ...revoked, ...cutOff });
     },
 
-    /** Ends all sessions of users; of `spared` the refresh tokens only. */
+    /** Ends all sessions of users; `spared` loses its refresh tokens only. */
     async endAll(userIds: readonly string[], spared: string | null): Promise<void> {
       const theirs = () => RefreshTokenFamilyModel.query(db).whereIn('userId', [...userIds]);
       await theirs().whereNull('revokedAt').patch(revoked);

@@ -16,14 +16,14 @@ import {
 const tokenBytes = 32;
 const absoluteDays = 30;
 const idleDays = 7;
-/** An answer that was lost makes honest clients send the old token again at once; a thief comes later. */
+/** A client whose response was lost sends the old token again at once; a stolen token is used later. */
 const reuseGraceSeconds = 10;
 const maxUserAgentLength = 300;
 
 export type Session = { sessionId: string; userId: string; refreshToken: string };
 export type SessionsService = ReturnType<typeof createSessionsService>;
 
-/** Sign-ins and their refresh tokens, which rotate on every use (RFC 9700 §4.14). */
+/** Sessions and their refresh tokens, which rotate on every use (RFC 9700 §4.14). */
 export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
   const { db, audit } = deps;
 
@@ -63,8 +63,8 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
     },
 
     /**
-     * Exchanges a token for the next one of its session; `accept` runs in the same transaction and may refuse. A token
-     * that comes a second time revokes the session, unless it is the last one used and comes within seconds.
+     * Exchanges a token for the next one of its session; `accept` runs in the same transaction and may throw. A token
+     * that is sent a second time revokes the session, unless it is the last one used and comes within ten seconds.
      */
     async rotate<Result>(
       refreshToken: string,
@@ -75,7 +75,7 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       const outcome = await db.transaction(async (trx) => {
         const sessions = createSessionsRepository(trx);
         const session = await sessions.lockByToken(hash);
-        // Who was disabled has no session left; he is told why, for he has shown its token.
+        // Disabling has ended the session; the token proves that the client may be told why.
         if (session?.isUserDisabled) return 'disabled';
         if (session === undefined || !session.isOpen) return 'invalid';
         const { sessionId, userId, orgId } = session;
@@ -91,7 +91,7 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
         await audit.record(trx, { ...entry, action: 'session.reuse_detected' });
         return 'reused';
       });
-      // Thrown here and not inside: a revocation has to be committed.
+      // Thrown after the transaction: a revocation has to be committed.
       if (outcome === 'disabled') throw appError('account_disabled');
       if (outcome === 'invalid') throw appError('refresh_invalid', { detail: 'Sign in again.' });
       if (outcome === 'reused')
@@ -100,9 +100,9 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
     },
 
     /**
-     * Ends all sessions of users: no refresh token of theirs works any more, and within seconds no access token. The
-     * session `except` loses its refresh tokens, too, but its access token lives out its minutes. To be called in the
-     * transaction that changes the user's row, and after that change: then no sign-in slips through beside it.
+     * Ends all sessions of users: no refresh token works any more, and within seconds no access token. The session
+     * `except` loses its refresh tokens too, but its access token works until it expires. Call it in the transaction
+     * that changes the user's row, after that change: a concurrent sign-in then waits for the row and opens no session.
      */
     async endAll(
       trx: Knex,
@@ -112,17 +112,17 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       await createSessionsRepository(trx).endAll(userIds, except);
     },
 
-    /** A user's sessions that are not forgotten yet, newest first. */
+    /** Lists a user's sessions that are not deleted yet, newest first. */
     list(userId: string): Promise<SessionOfUser[]> {
       return createSessionsRepository(db).listOf(userId);
     },
 
-    /** Ends those of a user's sessions that are there, or one of them. @returns those that this has ended */
+    /** Ends a user's sessions, or one of them. @returns ids of the sessions that this call ended */
     end(trx: Knex, userId: string, { sessionId }: { sessionId: string | null }): Promise<string[]> {
       return createSessionsRepository(trx).endOf(userId, { sessionId });
     },
 
-    /** The caller's open sessions, newest first; `current` is that of the request. */
+    /** Lists the caller's open sessions, newest first; `current` is the session of the request. */
     listOwn(
       { userId }: RequestActor,
       current: string,
@@ -136,17 +136,16 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       if ((await endOwnSessions(actor, { sessionId })).length === 0) throw appError('session_not_found');
     },
 
-    /** Ends all sessions of the caller but `current`. */
     async endOthers(actor: RequestActor, current: string): Promise<void> {
       await endOwnSessions(actor, { sessionId: null, except: current });
     },
 
-    /** A step of the sweeper: forgets sessions that nobody can refresh any more. */
+    /** A step of the sweeper. */
     async deleteExpired(): Promise<void> {
       await createSessionsRepository(db).deleteExpired();
     },
 
-    /** Ends the session of a token; an unknown one is as good as ended. */
+    /** Ends the session of a token; does nothing for an unknown token. */
     async close(refreshToken: string, requestId: string): Promise<void> {
       await db.transaction(async (trx) => {
         const sessions = createSessionsRepository(trx);

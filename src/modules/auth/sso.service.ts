@@ -2,55 +2,54 @@ import type { Knex } from 'knex';
 import { returnAddress } from '#src/domain/access/return-address.ts';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { OneTimeStates } from '#src/modules/consents/one-time-states.service.ts';
+import type { OneTimeStates } from '#src/modules/consents/consents.service.ts';
 import type { Identity, IdentityProvider, SignInAttempt } from '#src/ports/identity.ts';
-import { createAccountsRepository } from './accounts.repository.ts';
+import { createAccountsRepository, createIdentitiesRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
 import type { Account, SignIn, SignInOrigin } from './auth.model.ts';
-import { createIdentitiesRepository } from './identities.repository.ts';
+import { type IdentityClaims, identityClaims, type SsoAuthorizeBody, type SsoCallback } from './auth.schema.ts';
+import type { AuthService } from './auth.service.ts';
 import type { SessionsService } from './sessions.service.ts';
-import type { SignIns } from './sign-ins.ts';
-import { type Person, personClaims, type SsoCallback, type SsoWish } from './sso.schema.ts';
 
 export type SignInFacts = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
 
 export type SsoServiceDeps = {
   db: Knex;
-  /** Null where the deployment has none. */
+  /** Null if the deployment has no identity provider. */
   sso: { provider: IdentityProvider; redirectUri: string; redirectOrigins: readonly string[] } | null;
   states: OneTimeStates<SignInFacts>;
   accounts: Pick<AccountsService, 'prepare'>;
   sessions: Pick<SessionsService, 'endAll'>;
-  signIns: SignIns;
+  auth: Pick<AuthService, 'openSession' | 'registerFounder' | 'recordRefusal'>;
   audit: AuditService;
 };
 
-/** Whom the provider vouches for, and what it says of him. */
-type Arrival = { identity: Identity; person: Person; origin: SignInOrigin };
+/** A user whom the provider has authenticated; `claims` are those of `identity` that could be used. */
+type Authenticated = { identity: Identity; claims: IdentityClaims; origin: SignInOrigin };
 
-/** As clients call the one provider of the deployment. */
+/** Names by which clients may ask for the one provider of the deployment. */
 const providerNames = ['acme', 'acmeoauth'];
-/** What the audit log tells of whom no account is known. */
+/** Refusals that are recorded without an account. */
 const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified'];
-/** Each gives way to what somebody else has done since: he has made the account, linked it, or ended it. */
+/** An attempt is repeated if another request has created, linked or deleted the account meanwhile. */
 const maxAttempts = 3;
 
 /** Sign-in with the identity provider of the deployment (OpenID Connect). */
 export function createSsoService(deps: SsoServiceDeps) {
-  const { db, sso, states, accounts, sessions, signIns, audit } = deps;
+  const { db, sso, states, accounts, sessions, auth, audit } = deps;
 
   function configured() {
     if (sso !== null) return sso;
-    throw appError('provider_not_configured', { detail: 'Nobody signs in here by an identity provider.' });
+    throw appError('provider_not_configured', { detail: 'This deployment has no identity provider.' });
   }
 
-  /** In the spelling in which the provider gets it both times. */
+  /** Returns the address as it is sent to the provider, which compares the two times as strings. */
   function allowedRedirect(address: string | undefined): string {
     const { redirectUri, redirectOrigins } = configured();
     if (address === undefined || address === redirectUri) return redirectUri;
     const allowed = returnAddress(address, { home: redirectUri, origins: redirectOrigins });
     if (allowed === null || /[?#]/.test(allowed)) {
-      const detail = 'It has to be below an origin of SSO_REDIRECT_ORIGINS, without a query or a fragment.';
+      const detail = 'It must be at an origin of SSO_REDIRECT_ORIGINS, without a query or a fragment.';
       throw appError('redirect_not_allowed', { detail });
     }
     return allowed;
@@ -58,60 +57,61 @@ export function createSsoService(deps: SsoServiceDeps) {
 
   async function refuseDisabled(account: Account, requestId: string): Promise<void> {
     if (!account.isDisabled) return;
-    await signIns.recordRefusal(account, 'account_disabled', requestId);
+    await auth.recordRefusal(account, 'account_disabled', requestId);
     throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
   }
 
-  async function refuseSuccessor(account: Account, { identity, origin }: Arrival): Promise<void> {
-    if (!(await createIdentitiesRepository(db).isAnother(identity, account.userId))) return;
-    await signIns.recordRefusal(account, 'email_taken', origin.requestId);
+  async function refuseOtherIdentity(account: Account, { identity, origin }: Authenticated): Promise<void> {
+    if (!(await createIdentitiesRepository(db).isLinkedToAnother(identity, account.userId))) return;
+    await auth.recordRefusal(account, 'email_taken', origin.requestId);
     throw appError('email_taken', { detail: ownedByAnother });
   }
 
-  /** Of a user who is known by his identity. Undefined when he is gone by now. */
-  async function enter(account: Account, { person, origin }: Arrival): Promise<SignIn | undefined> {
+  /** Signs in a user whose identity is linked. Undefined when the account was deleted meanwhile. */
+  async function signIn(account: Account, { claims, origin }: Authenticated): Promise<SignIn | undefined> {
     await refuseDisabled(account, origin.requestId);
     return db.transaction(async (trx) => {
       const users = createAccountsRepository(trx);
-      if (!(await users.hold({ id: account.userId }))) return undefined;
-      await users.setAvatarUrl(account.userId, person.pictureUrl);
-      return signIns.open(trx, account, origin);
+      if (!(await users.lock({ id: account.userId }))) return undefined;
+      await users.setAvatarUrl(account.userId, claims.pictureUrl);
+      return auth.openSession(trx, account, origin);
     });
   }
 
   /**
-   * Gives an account to whom the provider knows as the owner of its email. Whoever registered it had proved nothing, and
-   * might have waited for him: password and sessions of before are worth nothing any more. Throws `email_taken` where
-   * the provider has given the email of one to another.
+   * Links an account to the user whom the provider has verified as the owner of its email. Registering by password
+   * verifies no email, and an attacker may have registered it in advance: the password is removed and all sessions end.
+   * Throws `email_taken` if the account is linked to another user of the provider. Undefined when another request has
+   * changed the account meanwhile.
    */
-  async function link(account: Account, arrival: Arrival): Promise<SignIn | undefined> {
-    const { identity, person, origin } = arrival;
+  async function link(account: Account, user: Authenticated): Promise<SignIn | undefined> {
+    const { identity, claims, origin } = user;
     const { requestId } = origin;
     await refuseDisabled(account, requestId);
-    await refuseSuccessor(account, arrival);
+    await refuseOtherIdentity(account, user);
     const { userId, orgId, email, passwordHash } = account;
     return db.transaction(async (trx) => {
       const users = createAccountsRepository(trx);
-      if (!(await users.hold({ id: userId, email }))) return undefined;
+      if (!(await users.lock({ id: userId, email }))) return undefined;
       if (!(await createIdentitiesRepository(trx).insert(identity, userId))) return undefined;
       await users.removePassword(userId);
       await sessions.endAll(trx, [userId]);
-      await users.setAvatarUrl(userId, person.pictureUrl);
+      await users.setAvatarUrl(userId, claims.pictureUrl);
       const detail = { had_password: passwordHash !== null };
       await audit.record(trx, { orgId, actorId: userId, action: 'identity.linked', target: userId, detail, requestId });
-      return signIns.open(trx, account, origin);
+      return auth.openSession(trx, account, origin);
     });
   }
 
-  /** With an organization, as by registering. Undefined when the email has an account by now. */
-  async function register(email: string, { identity, person, origin }: Arrival): Promise<SignIn | undefined> {
+  /** Creates an account with an organization. Undefined when another request has created one with the email. */
+  async function register(email: string, { identity, claims, origin }: Authenticated): Promise<SignIn | undefined> {
     try {
-      const founder = await accounts.prepare({ ...person, email, password: null }, origin.client.network);
+      const founder = await accounts.prepare({ ...claims, email, password: null }, origin.client.network);
       return await db.transaction(async (trx) => {
-        const signedIn = await signIns.register(trx, founder, undefined, origin);
-        // Known by now under another email: then nothing of this stays.
+        const signedIn = await auth.registerFounder(trx, founder, undefined, origin);
+        // Another request has linked the identity to an account with another email: rolls back.
         if (!(await createIdentitiesRepository(trx).insert(identity, founder.userId))) throw appError('email_taken');
-        await createAccountsRepository(trx).setAvatarUrl(founder.userId, person.pictureUrl);
+        await createAccountsRepository(trx).setAvatarUrl(founder.userId, claims.pictureUrl);
         return signedIn;
       });
     } catch (error) {
@@ -120,39 +120,40 @@ export function createSsoService(deps: SsoServiceDeps) {
     }
   }
 
-  async function attempt(arrival: Arrival): Promise<SignIn | undefined> {
-    const { identity, person } = arrival;
+  async function attempt(user: Authenticated): Promise<SignIn | undefined> {
+    const { identity, claims } = user;
     const users = createAccountsRepository(db);
     const userId = await createIdentitiesRepository(db).findUserId(identity);
     if (userId !== undefined) {
       const known = await users.findById(userId);
-      return known && enter(known, arrival);
+      return known && signIn(known, user);
     }
-    const email = verifiedEmail(person);
+    const email = verifiedEmail(claims);
     const account = await users.findByEmail(email);
-    return account === undefined ? register(email, arrival) : link(account, arrival);
+    return account === undefined ? register(email, user) : link(account, user);
   }
 
   async function admit(identity: Identity, origin: SignInOrigin): Promise<SignIn> {
-    const arrival = { identity, person: personClaims.parse(identity.claims), origin };
+    const user = { identity, claims: identityClaims.parse(identity.claims), origin };
     for (let count = 0; count < maxAttempts; count += 1) {
-      const signedIn = await attempt(arrival);
+      const signedIn = await attempt(user);
       if (signedIn !== undefined) return signedIn;
     }
-    throw appError('service_unavailable', { detail: 'The account is being changed. Sign in once more.' });
+    throw appError('service_unavailable', { detail: 'The account is being changed by other requests. Sign in again.' });
   }
 
   return {
     /**
-     * Where the browser of whoever signs in has to go. Throws `unsupported_provider`, `redirect_not_allowed`,
-     * `provider_not_configured`, `provider_rejected`, `provider_response_invalid`, `provider_unavailable`.
+     * Returns the address to which the client must send the browser. Throws `unsupported_provider`,
+     * `redirect_not_allowed`, `provider_not_configured`, `provider_rejected`, `provider_response_invalid`,
+     * `provider_unavailable`.
      */
-    async begin(wish: SsoWish): Promise<string> {
-      if (!providerNames.includes(wish.provider.toLowerCase())) {
-        throw appError('unsupported_provider', { detail: `It is called ${providerNames.join(' or ')} here.` });
+    async begin(request: SsoAuthorizeBody): Promise<string> {
+      if (!providerNames.includes(request.provider.toLowerCase())) {
+        throw appError('unsupported_provider', { detail: `provider must be ${providerNames.join(' or ')}.` });
       }
       const { provider } = configured();
-      const redirectUri = allowedRedirect(wish.redirectUri);
+      const redirectUri = allowedRedirect(request.redirectUri);
       const state = states.newState();
       const { url, ...attempt } = await provider.begin({ redirectUri, state });
       await states.keep(state, attempt);
@@ -160,9 +161,9 @@ export function createSsoService(deps: SsoServiceDeps) {
     },
 
     /**
-     * Takes what the provider has sent the browser back with, and uses its state up. Throws `sign_in_invalid`,
-     * `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `email_taken`, `account_disabled`, and what asking
-     * the provider throws.
+     * Finishes a sign-in with the parameters of the provider's redirect; their state works once. Throws
+     * `sign_in_invalid`, `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `email_taken`,
+     * `account_disabled`, and what `identify` throws.
      */
     async finish({ code, state, error, issuer }: SsoCallback, origin: SignInOrigin): Promise<SignIn> {
       const { provider } = configured();
@@ -173,7 +174,7 @@ export function createSsoService(deps: SsoServiceDeps) {
         return await admit(await provider.identify(begun, { code, issuer }), origin);
       } catch (thrown) {
         if (thrown instanceof AppError && recordedRefusals.includes(thrown.code)) {
-          await signIns.recordRefusal(undefined, thrown.code, origin.requestId);
+          await auth.recordRefusal(undefined, thrown.code, origin.requestId);
         }
         throw thrown;
       }
@@ -186,12 +187,14 @@ export function createSsoService(deps: SsoServiceDeps) {
 
 export type SsoService = ReturnType<typeof createSsoService>;
 
-const beginAgain = 'Begin the sign-in once more.';
-const ownedByAnother = 'Its account is that of another person at the provider. Ask an admin of its organization.';
+const beginAgain = 'Begin the sign-in again.';
+const ownedByAnother =
+  'The account with this email belongs to another user of the provider. Ask an admin of its organization.';
 
 /** Throws `email_not_verified`. */
-function verifiedEmail({ email, isEmailVerified }: Person): string {
-  if (email === undefined) throw appError('email_not_verified', { detail: 'The provider tells no email.' });
-  if (!isEmailVerified) throw appError('email_not_verified', { detail: 'Have it verified there, and sign in again.' });
+function verifiedEmail({ email, isEmailVerified }: IdentityClaims): string {
+  if (email === undefined) throw appError('email_not_verified', { detail: 'The provider sent no email.' });
+  if (!isEmailVerified)
+    throw appError('email_not_verified', { detail: 'Verify it at the provider, and sign in again.' });
   return email;
 }

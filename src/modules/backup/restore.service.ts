@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
@@ -31,7 +31,7 @@ export function createRestoreService(deps: {
   dumps: Pick<DatabaseDumps, 'restore'>;
   vectors: Pick<VectorStore, 'countGenerations' | 'upsert' | 'publish'>;
   embeddings: Pick<EmbeddingsService, 'findKnown'>;
-  credentials: readonly Pick<StoredCredentialsService<unknown>, 'countUnreadable'>[];
+  credentials: readonly Pick<CredentialStore<unknown>, 'countUnreadable'>[];
   withoutOthers: MaintenanceLock;
   /** Brings the schema up to date. */
   migrate: () => Promise<void>;

@@ -9,7 +9,7 @@ import type {
   ConsentReturn,
   ConsentsService,
 } from '#src/modules/consents/consents.service.ts';
-import type { OAuthGrant, StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { CredentialStore, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { ConnectorAccesses, RemoteAccount } from '#src/ports/connectors.ts';
 import type { OAuthTokens } from '#src/ports/identity.ts';
@@ -33,7 +33,7 @@ export type ConnectorConsentInput = {
 /** How users get us to their files by a consent at the provider. */
 export function createConnectionConsentsService(deps: {
   access: ConnectorAccesses;
-  stored: Pick<StoredCredentialsService<ConnectionCredentials>, 'seal'>;
+  stored: Pick<CredentialStore<ConnectionCredentials>, 'encrypt'>;
   consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
   accessChanges: Pick<AccessChangesService, 'change'>;
   revokeGrant: RevokeGrant;
@@ -64,7 +64,7 @@ export function createConnectionConsentsService(deps: {
       const repository = createConnectionsRepository(trx);
       const old = await repository.findGrant({ orgId, userId, provider, accountId });
       const id = old?.id ?? uuidv7();
-      const fresh = { credentials: stored.seal({ orgId, id }, grant), scopes, expiresAt };
+      const fresh = { credentials: stored.encrypt({ orgId, id }, grant), scopes, expiresAt };
       if (old === undefined) {
         places.take('connections', await repository.count(orgId));
         const displayName = `${connectorLabels[provider]} (${account.accountName})`;

@@ -7,7 +7,7 @@ import type { RequestActor } from '#src/domain/access/visibility.ts';
 import type { SyncConfig } from '#src/domain/documents/imports.ts';
 import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { ConnectorAccesses, RemoteFile, RemotePage } from '#src/ports/connectors.ts';
 import type { FairQueue } from '#src/ports/limits.ts';
@@ -63,7 +63,7 @@ export type ConnectionChange = {
 export function createConnectionsService(deps: {
   db: Knex;
   access: ConnectorAccesses;
-  stored: Pick<StoredCredentialsService<ConnectionCredentials>, 'seal' | 'open'>;
+  stored: Pick<CredentialStore<ConnectionCredentials>, 'encrypt' | 'decrypt'>;
   credentials: ConnectorCredentialsService;
   accessChanges: Pick<AccessChangesService, 'change'>;
   revokeGrant: RevokeGrant;
@@ -99,15 +99,15 @@ export function createConnectionsService(deps: {
     return readable(actor, await createConnectionsRepository(trx).lock(actor.orgId, id));
   }
 
-  /** Without the key that has sealed it there is nothing to take it back with. */
+  /** A grant whose encryption key is missing cannot be decrypted, and therefore not revoked. */
   async function takeBack(connection: Connection): Promise<void> {
-    const opened = await stored.open(connection).catch(() => null);
+    const opened = await stored.decrypt(connection).catch(() => null);
     if (opened?.kind === 'oauth') await revokeGrant(connection, opened, connection.id);
   }
 
   /** Nothing is shown of what no key opens. */
   async function viewOf(connection: Connection): Promise<ConnectionView> {
-    const secrets = await stored.open(connection).then(secretsOf, () => ({}));
+    const secrets = await stored.decrypt(connection).then(secretsOf, () => ({}));
     const credentialsMasked = Object.fromEntries(
       Object.entries(secrets).map(([name, secret]) => [name, maskSecret(secret)]),
     );
@@ -133,7 +133,7 @@ export function createConnectionsService(deps: {
     if (fixed !== undefined) throw fieldError(`config.${fixed}`, 'does not change: make another connection', 'fixed');
     if (keys === undefined && changed.length === 0) return null;
     const wanted = withChanges(connection.config, config);
-    const opened = keys ?? (await stored.open(connection));
+    const opened = keys ?? (await stored.decrypt(connection));
     return { account: await check(wanted, opened), credentials: opened };
   }
 
@@ -173,7 +173,7 @@ export function createConnectionsService(deps: {
         await accessChanges.change(actor, async (trx, _caller, places) => {
           const repository = createConnectionsRepository(trx);
           places.take('connections', await repository.count(orgId));
-          const fresh = { credentials: stored.seal({ orgId, id }, keys), scopes: [], expiresAt: null };
+          const fresh = { credentials: stored.encrypt({ orgId, id }, keys), scopes: [], expiresAt: null };
           await repository.insert({ id, orgId, userId, provider, displayName, accountId, config, ...fresh });
           await record(trx, actor, { id, provider }, 'connection.created');
         });
@@ -215,7 +215,7 @@ export function createConnectionsService(deps: {
           config: withChanges(connection.config, config),
           ...(tried !== null && {
             accountId: tried.account.accountId,
-            credentials: stored.seal(connection, tried.credentials),
+            credentials: stored.encrypt(connection, tried.credentials),
           }),
         });
         await record(trx, actor, connection, 'connection.changed');

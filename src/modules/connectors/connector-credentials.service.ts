@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { CredentialKeeper } from '#src/modules/credentials/credential-keeper.service.ts';
+import type { CredentialsService } from '#src/modules/credentials/credentials.service.ts';
 import type {
   ConnectionUse,
   Connector,
@@ -13,11 +13,13 @@ import type { Connection, StoredKeys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 import { accessOf } from './connector-access.ts';
 
-export type ConnectionKeeper = CredentialKeeper<Connection, StoredKeys>;
-
-/** Connections for calls of their providers. */
-export function createConnectorCredentials(deps: { db: Knex; access: ConnectorAccesses; keeper: ConnectionKeeper }) {
-  const { db, access, keeper } = deps;
+/** Calls providers with the credentials of connections. */
+export function createConnectorCredentials(deps: {
+  db: Knex;
+  access: ConnectorAccesses;
+  credentials: CredentialsService<Connection, StoredKeys>;
+}) {
+  const { db, access, credentials: service } = deps;
 
   async function use<Result>(
     { orgId, connectionId, requestId }: ConnectionUse,
@@ -29,7 +31,7 @@ export function createConnectorCredentials(deps: { db: Knex; access: ConnectorAc
       if (connection === undefined) throw appError('connection_not_found');
       return connection;
     }
-    return keeper.use({ load, requestId, isTrial }, (credentials, row) =>
+    return service.use({ load, requestId, isTrial }, (credentials, row) =>
       call(accessOf(row, credentials), access.connectors[row.provider]),
     );
   }
@@ -46,7 +48,7 @@ export function createConnectorCredentials(deps: { db: Knex; access: ConnectorAc
 
 export type ConnectorCredentialsService = ReturnType<typeof createConnectorCredentials>;
 
-/** What is noted of a connection that its provider refuses. */
+/** Records that a provider has refused a connection. */
 export function createRefusalNote({ audit }: { audit: AuditService }) {
   return async (trx: Knex, connection: Connection, requestId: string): Promise<void> => {
     const { id, orgId, provider } = connection;

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { AppError } from '#src/errors.ts';
-import type { OAuthGrant } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type { ConnectorAccesses } from '#src/ports/connectors.ts';
 import type { OAuthClient } from '#src/ports/identity.ts';
 import type { Connection } from './connections.model.ts';

@@ -14,7 +14,7 @@ export class OauthStateModel extends model(
     scopes: textArray(),
     returnTo: text().nullable(),
     expiresAt: timestamp(),
-    /** Of a provider that keeps files by sites; null elsewhere. */
+    /** For a provider that keeps files by sites; null for others. */
     siteId: text().nullable(),
   },
   'stateHash',
@@ -32,11 +32,11 @@ export class SignInStateModel extends model(
   'stateHash',
 ) {}
 
-/** What somebody wants a provider's consent for; the callback of one takes no state of another. */
+/** The use of a consent. The callback of one purpose accepts no state of another. */
 export type ConsentPurpose = 'tools' | 'connectors';
 
-/** What is remembered of a consent that is under way at a provider. */
+/** What is stored while the user is at the provider. */
 export type ConsentFacts = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
-/** The same, once its state has come back; it exists nowhere else any more. One that is not fresh gives no rights. */
+/** A consent whose state was deleted. If `isFresh` is false it has expired: refuse it. */
 export type Consent = ConsentFacts & { codeVerifier: string; isFresh: boolean };

@@ -5,9 +5,10 @@ import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { SecretCipher } from '#src/ports/encryption.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { Consent, ConsentFacts, ConsentPurpose } from './consents.model.ts';
-import type { OneTimeStates } from './one-time-states.service.ts';
+import type { OneTimeStates } from './one-time-states.repository.ts';
 
 export type { Consent, ConsentFacts } from './consents.model.ts';
+export type { OneTimeStates } from './one-time-states.repository.ts';
 
 /** Parameters of the callback to which the provider redirects the browser. */
 export type ConsentCallback = {
@@ -21,20 +22,20 @@ export type ConsentCallback = {
 /** Either where the browser goes next, or the code itself if the consent was begun without `return_to`. */
 export type ConsentReturn = { location: string } | { location: null; consentCode: string };
 
-export type ConsentWish = {
+export type ConsentRequest = {
   purpose: ConsentPurpose;
   provider: string;
   settings: OAuthProvider;
   /** The callback, as the provider knows it. */
   redirectUri: string;
   scopes: readonly string[];
-  /** Of a provider that keeps files by sites. */
+  /** For a provider that keeps files by sites. */
   siteId?: string;
-  /** As the client has sent it; the browser ends at the callback without one. */
+  /** As the client sent it; if undefined, the callback answers with the consent code. */
   returnTo: string | undefined;
 };
 
-/** Content of a consent code, which is sealed: the frontend that passes it on cannot read it. */
+/** Content of a consent code, which is encrypted: the frontend that passes it on cannot read it. */
 const codeContent = z.tuple([z.string(), z.string(), z.string().nullable()]);
 
 /**
@@ -53,26 +54,26 @@ export function createConsentsService(deps: {
 }) {
   const { states, oauth, secrets, frontend } = deps;
 
-  function checkedReturn({ returnTo }: ConsentWish): string | null {
+  function checkedReturn({ returnTo }: ConsentRequest): string | null {
     if (returnTo === undefined) return null;
     const address = returnAddress(returnTo, frontend);
     if (address === null) throw fieldError('return_to', 'must be a path, or an address of an allowed origin', 'origin');
     return address;
   }
 
-  function openCode(sealed: string, place: string): z.infer<typeof codeContent> {
+  function decryptCode(encrypted: string, place: string): z.infer<typeof codeContent> {
     try {
-      return codeContent.parse(JSON.parse(secrets.decrypt(sealed, place).secret));
+      return codeContent.parse(JSON.parse(secrets.decrypt(encrypted, place).secret));
     } catch {
-      throw lost();
+      throw consentInvalid();
     }
   }
 
   return {
     /** Returns the provider's consent page for the caller. Throws `validation_failed` if `return_to` is not allowed. */
-    async begin({ orgId, userId }: RequestActor, wish: ConsentWish): Promise<string> {
-      const { purpose, provider, settings, redirectUri, scopes } = wish;
-      const returnTo = checkedReturn(wish);
+    async begin({ orgId, userId }: RequestActor, request: ConsentRequest): Promise<string> {
+      const { purpose, provider, settings, redirectUri, scopes } = request;
+      const returnTo = checkedReturn(request);
       const state = states.newState();
       const codeVerifier = oauth.newCodeVerifier();
       await states.keep(state, {
@@ -83,7 +84,7 @@ export function createConsentsService(deps: {
         codeVerifier,
         redirectUri,
         scopes: [...scopes],
-        siteId: wish.siteId ?? null,
+        siteId: request.siteId ?? null,
         returnTo,
       });
       return oauth.authorizeUrl(settings, { state, codeVerifier, redirectUri, scopes });
@@ -96,12 +97,12 @@ export function createConsentsService(deps: {
     async comeBack(callback: ConsentCallback, purpose: ConsentPurpose): Promise<ConsentReturn> {
       const { provider, state, code, error, issuer = null } = callback;
       const consent = await states.find(state);
-      if (!isOf(consent, { purpose, provider })) throw lost();
+      if (!matches(consent, { purpose, provider })) throw consentInvalid();
       const { returnTo, isFresh } = consent;
       try {
-        if (!isFresh) throw lost();
+        if (!isFresh) throw consentInvalid();
         if (error !== undefined) throw appError('consent_denied');
-        if (code === undefined) throw lost();
+        if (code === undefined) throw consentInvalid();
         const consentCode = secrets.encrypt(JSON.stringify([state, code, issuer]), placeOf(purpose, provider));
         if (returnTo === null) return { location: null, consentCode };
         return { location: withOutcome(returnTo, 'consent_code', consentCode) };
@@ -112,18 +113,18 @@ export function createConsentsService(deps: {
     },
 
     /**
-     * Exchanges a consent code for tokens, and uses its state up, also for a user who did not begin the consent. Throws
+     * Exchanges a consent code for tokens, and deletes its state, also for a user who did not begin the consent. Throws
      * `consent_invalid`, and what the exchange throws.
      */
     async finish(
       actor: RequestActor,
       { provider, consentCode }: { provider: string; consentCode: string },
-      made: { purpose: ConsentPurpose; settings: OAuthProvider },
+      begun: { purpose: ConsentPurpose; settings: OAuthProvider },
     ): Promise<{ consent: Consent; tokens: OAuthTokens }> {
-      const { purpose, settings } = made;
-      const [state, code, issuer] = openCode(consentCode, placeOf(purpose, provider));
+      const { purpose, settings } = begun;
+      const [state, code, issuer] = decryptCode(consentCode, placeOf(purpose, provider));
       const consent = await states.take(state);
-      if (!isOf(consent, { purpose, provider }) || !consent.isFresh) throw lost();
+      if (!matches(consent, { purpose, provider }) || !consent.isFresh) throw consentInvalid();
       if (consent.userId !== actor.userId) {
         throw appError('consent_invalid', { detail: 'Another user began this consent. Begin one yourself.' });
       }
@@ -141,19 +142,19 @@ export type ConsentsService = ReturnType<typeof createConsentsService>;
 
 const placeOf = (purpose: ConsentPurpose, provider: string) => `consent_code/${purpose}/${provider}`;
 
-type Made = Pick<ConsentFacts, 'purpose' | 'provider'>;
+type Begun = Pick<ConsentFacts, 'purpose' | 'provider'>;
 
-function isOf<Facts extends Made>(consent: Facts | undefined, made: Made): consent is Facts {
-  return consent !== undefined && consent.purpose === made.purpose && consent.provider === made.provider;
+function matches<Facts extends Begun>(consent: Facts | undefined, begun: Begun): consent is Facts {
+  return consent !== undefined && consent.purpose === begun.purpose && consent.provider === begun.provider;
 }
 
-function lost(): AppError {
-  return appError('consent_invalid', { detail: 'Begin the consent once more.' });
+function consentInvalid(): AppError {
+  return appError('consent_invalid', { detail: 'Begin the consent again.' });
 }
 
 const outcomes = ['consent_code', 'error'] as const;
 
-/** Replaces the outcome of an earlier consent, which the page may have had in its address. A path stays a path. */
+/** Replaces the outcome of an earlier consent that the address may contain. A path stays a path. */
 function withOutcome(address: string, name: (typeof outcomes)[number], value: string): string {
   const url = new URL(address, 'http://path');
   for (const each of outcomes) url.searchParams.delete(each);

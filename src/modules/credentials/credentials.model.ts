@@ -1,31 +1,30 @@
 import { integer, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
 
-/** Tables whose rows hold sealed credentials. */
+/** Tables whose rows have encrypted credentials. */
 export type CredentialsTable = 'tool_connections' | 'connections';
 
-/** The tokens of a grant. */
 export type OAuthGrant = { kind: 'oauth'; accessToken: string; refreshToken: string | null };
 
-/** What every row with credentials has. */
+/** Columns that every table of credentials has. */
 export const storedCredentials = shape({
   id: uuid(),
   orgId: uuid(),
   provider: text(),
   status: text(),
-  /** As JSON, sealed for the row. */
+  /** JSON, encrypted for the row. */
   credentials: text(),
-  /** What was really granted. */
+  /** As granted, which may differ from what was requested. */
   scopes: textArray(),
-  /** Of the access token; null where there is none, or it is not known. */
+  /** When the access token expires; null if there is none, or the provider does not say. */
   expiresAt: timestamp().nullable(),
-  /** Changes with the credentials. */
+  /** Incremented when the credentials change; re-encrypting them does not count. */
   generation: integer(),
 });
 export type StoredCredentials = Row<typeof storedCredentials>;
 
-/** Names one state of a connection: nothing is changed once it has another one. */
+/** Condition of an update: it changes nothing once the row has another generation. */
 export type CredentialsState = Pick<StoredCredentials, 'orgId' | 'id' | 'generation'>;
 
-/** What changes when credentials do; they are sealed. */
+/** Columns that change with the credentials, which are encrypted. */
 export type NewCredentials = Pick<StoredCredentials, 'credentials' | 'scopes' | 'expiresAt'>;

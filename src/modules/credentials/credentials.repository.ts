@@ -8,15 +8,15 @@ import {
   storedCredentials,
 } from './credentials.model.ts';
 
-/** Changes of the credentials of rows, and of nothing else. */
+/** Reads and changes the credentials in rows of a table; other columns belong to the table's module. */
 export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
-  /** Of all organizations, in the order of their ids. */
-  const some = (after: string, limit: number) =>
+  /** A page of the rows of all organizations, by id. */
+  const page = (after: string, limit: number) =>
     db(table).where('id', '>', after).orderBy('id').limit(limit).select(Object.keys(storedCredentials.columns));
   const inState = ({ orgId, id, generation }: CredentialsState) => db(table).where({ orgId, id, generation });
 
   return {
-    /** Nobody else refreshes these tokens for so long. False when somebody does, or they are others by now. */
+    /** Takes the lease to refresh the tokens. False when another process has it, or the credentials have changed. */
     async claimRefresh(state: CredentialsState, leaseSeconds: number): Promise<boolean> {
       const claimed = await inState(state)
         .whereRaw('(refresh_until is null or refresh_until < now())')
@@ -28,13 +28,13 @@ export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
       await inState(state).update({ refreshUntil: null });
     },
 
-    /** False when the connection was made anew, or is gone. */
+    /** False when the credentials have changed, or the row was deleted. */
     async storeRefreshed(state: CredentialsState, fresh: NewCredentials): Promise<boolean> {
       const next = { generation: db.raw('generation + 1'), refreshUntil: null, updatedAt: db.fn.now() };
       return (await inState(state).update({ ...fresh, ...next })) > 0;
     },
 
-    /** False when it is known already, or was made anew. */
+    /** False when the row is marked already, or its credentials have changed. */
     async markRefused(state: CredentialsState): Promise<boolean> {
       const marked = await inState(state)
         .whereNot({ status: 'needs_reauth' })
@@ -46,20 +46,20 @@ export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
       return (await db(table).where({ orgId, id }).first('id')) !== undefined;
     },
 
-    /** The same credentials, sealed by another key. */
-    async reseal({ orgId, id, credentials }: StoredCredentials, resealed: string): Promise<void> {
-      await db(table).where({ orgId, id, credentials }).update({ credentials: resealed });
+    /** Stores the same credentials, encrypted with another key; the generation stays. */
+    async reencrypt({ orgId, id, credentials }: StoredCredentials, reencrypted: string): Promise<void> {
+      await db(table).where({ orgId, id, credentials }).update({ credentials: reencrypted });
     },
 
-    /** Some of all organizations. */
+    /** A page of the rows of all organizations. */
     async list(after: string, limit: number): Promise<StoredCredentials[]> {
-      return rows(db, storedCredentials, some(after, limit));
+      return rows(db, storedCredentials, page(after, limit));
     },
 
-    /** Some whose credentials this key has not sealed, of all organizations. */
-    async listSealedByOthers(keyId: string, after: string, limit: number): Promise<StoredCredentials[]> {
-      const sealedByOthers = some(after, limit).whereRaw('not starts_with(credentials, ?)', [`${keyId}:`]);
-      return rows(db, storedCredentials, sealedByOthers);
+    /** A page of the rows, of all organizations, that another key than this one encrypted. */
+    async listEncryptedByOthers(keyId: string, after: string, limit: number): Promise<StoredCredentials[]> {
+      const encryptedByOthers = page(after, limit).whereRaw('not starts_with(credentials, ?)', [`${keyId}:`]);
+      return rows(db, storedCredentials, encryptedByOthers);
     },
   };
 }

@@ -11,7 +11,7 @@ import type {
   ConsentReturn,
   ConsentsService,
 } from '#src/modules/consents/consents.service.ts';
-import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { ProviderAccesses } from './provider-access.ts';
@@ -35,7 +35,7 @@ type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | n
 export function createToolConnectionsService(deps: {
   db: Knex;
   access: ProviderAccesses;
-  secrets: Pick<StoredCredentialsService<Credentials>, 'open' | 'seal'>;
+  secrets: Pick<CredentialStore<Credentials>, 'decrypt' | 'encrypt'>;
   oauth: Pick<OAuthClient, 'revoke'>;
   consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
@@ -60,7 +60,7 @@ export function createToolConnectionsService(deps: {
       const repository = createToolConnectionsRepository(trx);
       const old = await repository.find(orgId, provider);
       const id = old?.id ?? uuidv7();
-      const credentials = secrets.seal({ orgId, id }, granted.credentials);
+      const credentials = secrets.encrypt({ orgId, id }, granted.credentials);
       const fresh = { credentials, scopes: granted.scopes, expiresAt: granted.expiresAt };
       if (old === undefined) await repository.insert({ id, orgId, provider, ...fresh });
       else await repository.replace(old, fresh);
@@ -162,8 +162,8 @@ export function createToolConnectionsService(deps: {
   };
 
   async function revokeStored(connection: ToolConnection): Promise<void> {
-    // Without the key that has sealed them there is nothing to revoke them with.
-    const credentials = await secrets.open(connection).catch(() => null);
+    // Tokens whose encryption key is missing cannot be decrypted, and therefore not revoked.
+    const credentials = await secrets.decrypt(connection).catch(() => null);
     if (credentials !== null) await revoke(connection.provider, credentials);
   }
 }

@@ -3,18 +3,17 @@ import type { Logger } from 'pino';
 import { tools } from '#src/domain/agents/tools.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { CredentialKeeper } from '#src/modules/credentials/credential-keeper.service.ts';
-import type { OAuthGrant } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { CredentialsService, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type { OAuthClient, OAuthProvider } from '#src/ports/identity.ts';
 import type { ToolCredentials } from '#src/ports/tools.ts';
 import type { ProviderAccesses } from './provider-access.ts';
 import type { ApiKey, Credentials, ToolConnection } from './tool-connections.model.ts';
 import { createToolConnectionsRepository } from './tool-connections.repository.ts';
 
-/** Credentials for calls of tools. */
+/** Calls providers of tools with the credentials of connections. */
 export function createToolCredentials(deps: {
   db: Knex;
-  keeper: CredentialKeeper<ToolConnection, ApiKey>;
+  credentials: CredentialsService<ToolConnection, ApiKey>;
 }): ToolCredentials {
   const repository = createToolConnectionsRepository(deps.db);
 
@@ -26,7 +25,7 @@ export function createToolCredentials(deps: {
         if (connection === undefined) throw appError('not_connected');
         return connection;
       }
-      return deps.keeper.use({ load, requestId }, (credentials, connection) => {
+      return deps.credentials.use({ load, requestId }, (credentials, connection) => {
         if (!scopes.every((scope) => connection.scopes.includes(scope))) throw appError('not_granted');
         return call(secretOf(credentials));
       });
@@ -34,7 +33,7 @@ export function createToolCredentials(deps: {
   };
 }
 
-/** How connections of tools are renewed, and what follows where that fails. */
+/** Settings and callbacks of the credentials service for connections of tools. */
 export function toolGrants(deps: {
   db: Knex;
   oauth: Pick<OAuthClient, 'revoke'>;
@@ -58,7 +57,7 @@ export function toolGrants(deps: {
       await audit.record(trx, { ...entry, detail: { provider } });
     },
 
-    /** What came for a connection that is gone by now nobody else knows of. One that was made anew may be the same grant. */
+    /** Revokes the grant of a deleted connection. If the user connected again, that may be the same grant: it stays. */
     async onUnwanted({ orgId, provider }: ToolConnection, { accessToken, refreshToken }: OAuthGrant): Promise<void> {
       if ((await createToolConnectionsRepository(db).find(orgId, provider)) !== undefined) return;
       await oauth.revoke(settingsOf({ provider }), refreshToken ?? accessToken).catch((error: unknown) => {

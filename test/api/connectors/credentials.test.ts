@@ -72,7 +72,7 @@ describe('credentials of connections', () => {
     const rotated = encryptingWith(newKey, ...api.config.encryptionKeys);
     await list(used.id, rotated);
     expect([await keyOf(used.id), await keyOf(unused.id)]).deep.equal(['next', '1']);
-    expect(await rotated.storedConnections.reseal()).include({ unreadable: 1 });
+    expect(await rotated.storedConnections.reencrypt()).include({ unreadable: 1 });
     expect(await keyOf(unused.id)).equal('next');
     const later = encryptingWith(newKey);
     await list(unused.id, later);
@@ -82,7 +82,7 @@ describe('credentials of connections', () => {
     // Later tests share the stack and expect its own key.
     const back = encryptingWith(...api.config.encryptionKeys, newKey);
     await row(lost).delete();
-    await back.storedConnections.reseal();
+    await back.storedConnections.reencrypt();
     await Promise.all([rotated, later, back].map((container) => container.close()));
   });
 

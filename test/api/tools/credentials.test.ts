@@ -173,7 +173,7 @@ describe('credentials of connections', () => {
 
   describe('under another encryption key', () => {
     const newKey = { id: 'next', key: randomBytes(32) };
-    const sealedBy = async () => {
+    const keyId = async () => {
       const [row] = await api.container.db('tool_connections').where({ orgId: ada.orgId });
       return String(row.credentials).split(':')[0];
     };
@@ -181,9 +181,9 @@ describe('credentials of connections', () => {
     it('are sealed anew when they are used', async () => {
       await connectSearch(api, ada);
       const rotated = anotherProcess(api, { encryptionKeys: [newKey, ...api.config.encryptionKeys] });
-      expect(await sealedBy()).equal('1');
+      expect(await keyId()).equal('1');
       await callProviderTool(rotated, ada, 'web.search', { query: 'loans' });
-      expect(await sealedBy()).equal('next');
+      expect(await keyId()).equal('next');
       await rotated.close();
       const later = anotherProcess(api, { encryptionKeys: [newKey] });
       await callProviderTool(later, ada, 'web.search', { query: 'loans' });
@@ -201,15 +201,15 @@ describe('credentials of connections', () => {
       const { db } = api.container;
       await db('tool_connections').where({ orgId: bob.orgId }).update({ credentials: 'gone:AAAA' });
       const rotated = anotherProcess(api, { encryptionKeys: [newKey, ...api.config.encryptionKeys] });
-      const { resealed, unreadable } = await rotated.storedToolConnections.reseal();
-      expect(resealed).least(1);
+      const { reencrypted, unreadable } = await rotated.storedToolConnections.reencrypt();
+      expect(reencrypted).least(1);
       expect(unreadable).equal(1);
-      expect(await sealedBy()).equal('next');
-      expect((await rotated.storedToolConnections.reseal()).resealed).equal(0);
+      expect(await keyId()).equal('next');
+      expect((await rotated.storedToolConnections.reencrypt()).reencrypted).equal(0);
       // Back, for the tests that come after.
       const back = anotherProcess(api, { encryptionKeys: [...api.config.encryptionKeys, newKey] });
       await db('tool_connections').where({ orgId: bob.orgId }).delete();
-      await back.storedToolConnections.reseal();
+      await back.storedToolConnections.reencrypt();
       await Promise.all([rotated.close(), back.close()]);
     });
 
