@@ -31,7 +31,7 @@ export async function auditStores(
     },
   );
   if (report === null)
-    throw new StartFailure('An audit that somebody asked for is running: the Temporal UI shows audit-stores.');
+    throw new StartFailure('An audit is running already: see the workflow audit-stores in the Temporal UI.');
   for (const line of linesOf(report)) say.print(line);
   return findingKinds.every((kind) => {
     const { found, repaired } = report.findings[kind] ?? { found: 0, repaired: 0 };

@@ -42,7 +42,7 @@ export const audit: Command = {
     if (!/^\d+$/.test(rows) || limit < 1 || limit > MAX_ROWS) return { wrong: `--limit takes 1 to ${MAX_ROWS}` };
 
     return async ({ audit: log, operator }, { print }) => {
-      // Somebody who has left is still to be found, by his id.
+      // A deleted user has no email any more, but can be found by id.
       const userId = whose && ('userId' in whose ? whose.userId : (await operator.find(whose)).userId);
       return show(log, { orgId: org?.toLowerCase(), userId, action, since: from }, { limit, json, print });
     };

@@ -5,10 +5,10 @@ import { askLine } from './ask-line.ts';
 import { type Command, readFlags } from './command.ts';
 import { thisOperator } from './this-operator.ts';
 
-/** The password is never an argument: those are seen by everybody on the machine, and kept by shells. */
+/** The password is never an argument: other users of the machine see arguments, and shells keep them. */
 export const createOrganization: Command = {
   takes: '<name> --admin <email> [--ask-password]',
-  does: 'makes an organization and its first user, who is its admin; his password is shown once, or read from the terminal or the standard input with --ask-password',
+  does: 'makes an organization and its first user, who is its admin; the password is shown once, or read from the terminal or the standard input with --ask-password',
   examples: [
     ["'Acme Inc.' --admin ada@acme.example", 'prints the ids and a password to be told to Ada'],
     ["'Acme Inc.' --admin ada@acme.example --ask-password < password.txt", 'takes the first line of the file'],
@@ -30,7 +30,7 @@ export const createOrganization: Command = {
         ? sound(await askLine(`Password of ${email.data}: `, { isSecret: true }))
         : newPassword();
       const founder = { name: name.data, email: email.data, password };
-      // First: nobody could sign in to what was made when it is lost.
+      // Printed first: if the output failed later, the password would be lost and the account unusable.
       if (!isAsked) print(`password ${password}`);
       await written();
       const { orgId, userId } = await operator.createOrganization(thisOperator(), founder);

@@ -4,16 +4,19 @@ import { notWhose, readWhose } from './whose.ts';
 
 export const disableUser: Command = {
   takes: '<email or user id>',
-  does: 'lets a user in no more, and ends his sessions; not the last admin of an organization',
-  examples: [['ada@acme.example', 'his requests are refused within seconds']],
-  read: reader(true, { now: 'Disabled: his sessions have ended.', already: 'He is disabled already.' }),
+  does: 'disables a user and ends their sessions; refuses for the last admin of an organization',
+  examples: [['ada@acme.example', "the user's requests are refused within seconds"]],
+  read: reader(true, {
+    now: 'Disabled: all sessions of the user have ended.',
+    already: 'The user is disabled already.',
+  }),
 };
 
 export const enableUser: Command = {
   takes: '<email or user id>',
-  does: 'lets a disabled user in again; he has to sign in anew',
+  does: 'enables a disabled user, who has to sign in again',
   examples: [['ada@acme.example', '']],
-  read: reader(false, { now: 'Enabled: he can sign in.', already: 'He is not disabled.' }),
+  read: reader(false, { now: 'Enabled: the user can sign in.', already: 'The user is not disabled.' }),
 };
 
 function reader(isDisabled: boolean, answers: { now: string; already: string }): Command['read'] {

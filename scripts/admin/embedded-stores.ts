@@ -9,8 +9,8 @@ import type { ChildSpec } from '../supervisor/child-spec.ts';
 import { runUntilStopped } from '../supervisor/run-until-stopped.ts';
 
 /**
- * Does something that needs the stores and nobody else in them. Those of `npm start` run for as long as that takes;
- * others are there already.
+ * Runs a command that needs the stores, and no API or worker that uses them. Starts embedded stores for as long as that
+ * takes; external stores run already.
  * @throws StartFailure when `npm start` runs
  */
 export async function withEmbeddedStores(

@@ -11,7 +11,7 @@ import { StartFailure } from '../supervisor/start-failure.ts';
  * or, where that has made none there, those of the environment.
  */
 export async function readInstallation(env: Record<string, string | undefined>): Promise<Config> {
-  // What it logs has its place in the logs of the services; here somebody reads the answer.
+  // Silent: the output of a command is its answer.
   const user = { LOG_LEVEL: 'silent', ...env };
   const dataDir = resolve(env.DATA_DIR || '.data');
   try {

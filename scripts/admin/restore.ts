@@ -37,7 +37,7 @@ function tell({ path, manifest, vectors, unreadableCredentials }: RestoreReport,
       : []),
   ];
   const next = [
-    'All sessions have ended: everybody signs in again.',
+    'All sessions have ended: all users have to sign in again.',
     'Next: start the API and the workers, then',
     '  npm run admin -- verify',
     '  npm run admin -- audit-stores',

@@ -37,7 +37,7 @@ export const rotateKeys: Command = {
   },
 };
 
-/** Its files have what is accepted already, too, so that nobody has to join keys by hand. */
+/** The files that it writes include the keys that are accepted now, so that operators need not join them by hand. */
 export async function rotateSigningKey({ auth }: Pick<Config, 'auth'>, folder: string): Promise<string[]> {
   if (auth.privateKeyPem === null) {
     throw new StartFailure('JWT_PRIVATE_KEY is not set here: run this where the API runs, whose key is to change.');

@@ -7,11 +7,11 @@ import { notWhose, readWhose } from './whose.ts';
 
 export const sessions: Command = {
   takes: '<email or user id> [--json] | --end all | --end <session id>',
-  does: "lists a user's sessions, or ends them: their tokens work no more",
+  does: "lists a user's sessions, or ends them: their tokens no longer work",
   examples: [
     ['ada@acme.example', 'newest first, with the last sign-in or refresh of each'],
     ['ada@acme.example --json', 'one object a line'],
-    ['ada@acme.example --end all', 'and he has to sign in anew'],
+    ['ada@acme.example --end all', 'and the user has to sign in again'],
   ],
   read: (args) => {
     const read = readFlags(args, { json: { type: 'boolean' }, end: { type: 'string' } });
@@ -41,7 +41,7 @@ async function list(
     expires_at: expiresAt.toISOString(),
   }));
   if (json) for (const row of rows) print(JSON.stringify(row));
-  else if (rows.length === 0) print('He has none.');
+  else if (rows.length === 0) print('The user has no sessions.');
   else {
     const head = ['session', 'state', 'begun', 'used', 'expires'];
     for (const line of columns([head, ...rows.map((row) => Object.values(row))])) print(line);
@@ -58,7 +58,7 @@ async function endSessions(
   const ended = await operator.endSessions(thisOperator(), whose, sessionId);
   print(`Ended: ${ended.length}.`);
   if (sessionId === null || ended.length > 0) return true;
-  const isHis = (await operator.listSessions(whose)).some((session) => session.sessionId === sessionId);
-  print(isHis ? 'It was ended before.' : 'He has no such session.');
-  return isHis;
+  const exists = (await operator.listSessions(whose)).some((session) => session.sessionId === sessionId);
+  print(exists ? 'It was ended before.' : 'The user has no such session.');
+  return exists;
 }

@@ -1,7 +1,7 @@
 import type { Whose } from '#src/modules/operator/operator.service.ts';
 import { isUuid } from './uuid.ts';
 
-/** A user as somebody names him: by his email, in any case, or by his id; undefined when it is neither. */
+/** Parses the email, in any case, or the id of a user; undefined when it is neither. */
 export function readWhose(text: string): Whose | undefined {
   const word = text.trim().toLowerCase();
   if (isUuid(word)) return { userId: word };

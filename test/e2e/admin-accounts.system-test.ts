@@ -97,11 +97,11 @@ describe('npm run admin, for accounts and keys', function () {
   it('disables a user while the API runs, and enables him', async () => {
     await grace.get('/folders', 200);
     const disabled = await runAdmin(own.settings, ['disable-user', grace.email.toUpperCase()]);
-    expect(disabled).include({ stdout: 'Disabled: his sessions have ended.\n', stderr: '', code: 0 });
+    expect(disabled).include({ stdout: 'Disabled: all sessions of the user have ended.\n', stderr: '', code: 0 });
     await until('his requests are refused', async () => (await grace.raw('/folders')).status === 401);
     await signIn(grace.email, grace.password, 403);
-    expect((await admin('disable-user', grace.userId)).stdout).equal('He is disabled already.\n');
-    expect((await admin('enable-user', grace.email)).stdout).equal('Enabled: he can sign in.\n');
+    expect((await admin('disable-user', grace.userId)).stdout).equal('The user is disabled already.\n');
+    expect((await admin('enable-user', grace.email)).stdout).equal('Enabled: the user can sign in.\n');
     await signIn(grace.email, grace.password, 200);
     // His old session stays ended.
     await grace.get('/folders', 401);
@@ -110,7 +110,7 @@ describe('npm run admin, for accounts and keys', function () {
   });
 
   it('refuses whom it does not know, and to leave an organization without an admin', async () => {
-    expect(await refusalOf('disable-user', ada.email)).match(/^Make somebody else an admin /);
+    expect(await refusalOf('disable-user', ada.email)).match(/^Make another member an admin /);
     await ada.get('/folders', 200);
     for (const command of ['disable-user', 'enable-user', 'sessions']) {
       expect(await refusalOf(command, freshEmail())).equal('The user does not exist');
@@ -140,7 +140,7 @@ describe('npm run admin, for accounts and keys', function () {
     await own.anonymous.withToken(second.access_token).get('/folders', 401);
     await eve.get('/folders', 200);
     const foreign = await admin('sessions', eve.email, '--end', uuidv7());
-    expect(foreign).include({ stdout: 'Ended: 0.\nHe has no such session.\n', isSo: false });
+    expect(foreign).include({ stdout: 'Ended: 0.\nThe user has no such session.\n', isSo: false });
 
     expect((await admin('sessions', eve.email, '--end', 'all')).stdout).equal('Ended: 1.\n');
     await own.anonymous.post('/auth/refresh_tokens', { refresh_token: eve.refreshToken }, 401);

@@ -188,7 +188,7 @@ export function itBacksUpAndRestores(storage: () => Promise<Record<string, strin
     expect(restored.code, restored.stdout + restored.stderr).equal(0);
     expect(restored.stdout)
       .match(/^Restored from /)
-      .match(/\nAll sessions have ended: everybody signs in again\.\n/);
+      .match(/\nAll sessions have ended: all users have to sign in again\.\n/);
     const reader = createContainer(loadConfig(place.settings), 'test');
     expect(await hashTables(reader)).deep.equal(tables);
     await reader.close();

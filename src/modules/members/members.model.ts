@@ -29,7 +29,7 @@ export type NewMember = {
   password: string;
   displayName: string | undefined;
   isOrgAdmin: boolean;
-  /** The team that he starts in. */
+  /** The first team of the member. */
   team: { teamId: string; isTeamAdmin: boolean } | undefined;
 };
 

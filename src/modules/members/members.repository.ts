@@ -50,7 +50,7 @@ export function createMembersRepository(db: Knex) {
       await MembershipModel.query(db).where({ orgId, userId }).patch({ isOrgAdmin });
     },
 
-    /** False when somebody else has the email; then the transaction can only be rolled back. */
+    /** False when another user has the email; then the transaction can only be rolled back. */
     async update(userId: string, change: { email: string; displayName: string }): Promise<boolean> {
       try {
         await user(userId).patch({ ...change, updatedAt });

@@ -67,7 +67,7 @@ export function membersRoutes(members: MembersService): Route[] {
       access: 'organization:administer',
       params: memberParams,
       body: orgAdminBody,
-      responses: { 200: { description: 'The user as he is now', schema: userSchema } },
+      responses: { 200: { description: 'The changed user', schema: userSchema } },
       errors: ['member_not_found', 'last_org_admin'],
       handle: async ({ actor, params: { user_id }, body: { is_org_admin } }) =>
         ok(toUserDto(await members.setOrgAdmin(actor, user_id, is_org_admin))),

@@ -33,7 +33,7 @@ export function createMembersService(deps: {
   /** An organization has an admin who can act: `last_org_admin` when this one is the only one. */
   async function requireAnotherAdmin(trx: Knex, orgId: string, userId: string): Promise<void> {
     if ((await createMembersRepository(trx).countOtherAdmins(orgId, userId)) === 0) {
-      throw appError('last_org_admin', { detail: 'Make somebody else an admin of the organization first.' });
+      throw appError('last_org_admin', { detail: 'Make another member an admin of the organization first.' });
     }
   }
 

@@ -17,7 +17,7 @@ export function usersRoutes(users: UsersService): Route[] {
       operationId: 'updateUser',
       summary: 'Change the email or the display name of a user',
       body: updateUserBody,
-      responses: { 200: { description: 'The user as he is now', schema: userSchema } },
+      responses: { 200: { description: 'The changed user', schema: userSchema } },
       errors: ['user_not_found', 'forbidden', 'email_taken'],
       handle: async ({ actor, params: { user_id }, body }) => ok(toUserDto(await users.update(actor, user_id, body))),
     }),
@@ -26,8 +26,8 @@ export function usersRoutes(users: UsersService): Route[] {
       method: 'post',
       path: '/entity/users/:user_id/disable',
       operationId: 'disableUser',
-      summary: 'Keep a user out, and end his sessions',
-      responses: { 204: { description: 'He is disabled' } },
+      summary: 'Disable a user, and end their sessions',
+      responses: { 204: { description: 'The user is disabled' } },
       errors: ['user_not_found', 'forbidden', 'last_org_admin'],
       handle: async ({ actor, params: { user_id } }) => {
         await users.disable(actor, user_id);
@@ -39,8 +39,8 @@ export function usersRoutes(users: UsersService): Route[] {
       method: 'post',
       path: '/entity/users/:user_id/enable',
       operationId: 'enableUser',
-      summary: 'Let a disabled user in again',
-      responses: { 204: { description: 'He is enabled' } },
+      summary: 'Enable a disabled user',
+      responses: { 204: { description: 'The user is enabled' } },
       errors: ['user_not_found', 'forbidden'],
       handle: async ({ actor, params: { user_id } }) => {
         await users.enable(actor, user_id);
@@ -52,7 +52,7 @@ export function usersRoutes(users: UsersService): Route[] {
       method: 'post',
       path: '/entity/users/:user_id/reset-password',
       operationId: 'resetPassword',
-      summary: 'Set the password of a user, and end his sessions',
+      summary: 'Set the password of a user, and end their sessions',
       body: resetPasswordBody,
       responses: { 204: { description: 'Only the new password works' } },
       errors: ['user_not_found', 'forbidden'],

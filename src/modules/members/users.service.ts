@@ -10,7 +10,7 @@ import type { Member, UserChange } from './members.model.ts';
 import { createMembersRepository } from './members.repository.ts';
 import type { MembersService } from './members.service.ts';
 
-/** What an admin may do to the accounts of others. */
+/** Changes of accounts by the admins who manage them. */
 export function createUsersService(deps: {
   db: Knex;
   members: Pick<MembersService, 'requireAnotherAdmin'>;
@@ -27,7 +27,7 @@ export function createUsersService(deps: {
     const user = await createMembersRepository(trx).find(actor.orgId, userId);
     if (user === undefined) throw appError('user_not_found');
     if (!can(actor, 'user:manage', user)) {
-      throw appError('forbidden', { detail: 'Only who administers the organization, or all teams of the user, may.' });
+      throw appError('forbidden', { detail: 'Only an admin of the organization or of all teams of the user may.' });
     }
     return user;
   }
@@ -40,7 +40,7 @@ export function createUsersService(deps: {
     await audit.record(trx, { ...entry, orgId: actor.orgId, actorId: actor.userId, requestId: actor.requestId });
   }
 
-  /** To be called in a change of his organization. Who is disabled has no session left. */
+  /** Call it in a change of the user's organization. Disabling ends all sessions. */
   async function setDisabled(trx: Knex, userId: string, isDisabled: boolean): Promise<void> {
     await createMembersRepository(trx).setDisabled(userId, isDisabled);
     if (isDisabled) await sessions.endAll(trx, [userId]);
@@ -62,7 +62,7 @@ export function createUsersService(deps: {
       });
     },
 
-    /** Nobody disables himself. Throws `user_not_found`, `forbidden`, `last_org_admin`. */
+    /** Users cannot disable themselves. Throws `user_not_found`, `forbidden`, `last_org_admin`. */
     async disable(actor: RequestActor, userId: string): Promise<void> {
       await accessChanges.change(actor, async (trx, caller) => {
         const user = await getManaged(trx, caller, userId);
@@ -92,7 +92,7 @@ export function createUsersService(deps: {
       if (userId === actor.userId) {
         throw appError('forbidden', { detail: 'Change your own password by POST /auth/change-password.' });
       }
-      // Refused before the hashing; what counts is said once more when nothing can change any more.
+      // Checked before the slow hashing, and again in the transaction, which holds the rights.
       const { email } = await getManaged(db, actor, userId);
       const passwordHash = await passwords.hash(newPassword, actor.orgId);
       await accessChanges.change(actor, async (trx, caller) => {
