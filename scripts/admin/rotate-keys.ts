@@ -93,7 +93,7 @@ export async function rotateEncryptionKey(
     '',
     '1. Stop the API and the workers, and start all of them with',
     `     ${set(all)}`,
-    '   One that knows only the old keys could not read what the others seal.',
+    '   One that knows only the old keys could not read what the others encrypt.',
     '2. Encrypt what is stored with the new key, in the same settings:',
     '     npm run admin -- reseal',
     '3. When it says that nothing could not be read, start all of them with',

@@ -19,18 +19,20 @@ const rules: Record<string, string> = {
   '§2.8 membership': '200: his live teams, and which of them he administers',
   '§2.8 member list with member_limit':
     '200: everybody of the organization in the order in which they came, to each of them',
-  '§5.1 access tokens are RS256 JWTs with org_id, team_ids and admin flags': '200 lets others check our tokens',
-  '§5.2 refresh tokens are rotated on every use': '200 gives a new pair',
+  '§5.1 access tokens are RS256 JWTs with org_id, team_ids and admin flags':
+    '200 returns the keys that verify access tokens',
+  '§5.2 refresh tokens are rotated on every use': '200 returns a new pair of tokens',
   '§5.2 refresh tokens are revoked on logout': '204 revokes the refresh token',
   '§5.2 refresh tokens are revoked on a change of the password':
-    '204: every refresh token is revoked, that of the caller too',
-  '§5.4 one provider, or none': '501: where nobody signs in by a provider; another name is still 400',
-  '§5.5 password rule': '422 for a password against the rule, naming each part of it',
-  '§5.6 emails are trimmed and lowercased': '200 for the right password, whatever the case and spaces of the email',
+    '204: revokes every refresh token, including the one of the caller',
+  '§5.4 one provider, or none': '501: in a deployment without an identity provider; another name is still 400',
+  '§5.5 password rule': '422 for a password that breaks the password rule, naming each part',
+  '§5.6 emails are trimmed and lowercased':
+    '200 for the right password, ignoring case and surrounding spaces of the email',
   '§5.7 roles': 'decides each of the others by what it names, of a team',
   '§7 403 for an admin-only operation by a non-admin': 'decides each of the others by what it names, of a team',
   '§7 400 a way back that is not allowed':
-    '400: for a way back to an origin that is not allowed, or with a query or a fragment',
+    '400: for a redirect_uri at an origin that is not allowed, or with a query or a fragment',
   '§8 sign-ins that come back, by IP':
     'count sign-ins with an identity provider by address, where they begin and where they come back',
   '§7, §8 429 for sign-ins, by IP and email':
@@ -48,8 +50,8 @@ const rules: Record<string, string> = {
     'are in no answer, no line of the log and no row of the database, whatever goes wrong',
   '§3.2 what a refresh makes of a connection': 'in order, and one that was taken back not',
   '§4.8 site_id is required for the site-based provider':
-    '422: for a return to somewhere else, SharePoint without a site, and unknown parameters',
-  '§4.8 the way back to the frontend': '303: tells there what went wrong',
+    '422: for a return_to at another origin, SharePoint without a site, and unknown parameters',
+  '§4.8 the way back to the frontend': '303: redirects to return_to with the error',
   '§4.8 the root by default': '200: shows the folders and files of a bucket',
   '§2.5 Untitled Draft': '201: starts a personal draft whose root version has the defaults',
   '§2.5, §3.3 the counter is neither reset nor given back':
@@ -94,7 +96,7 @@ const rules: Record<string, string> = {
   '§8 search of 1 to 200 characters': '422: rejects a missing query, more than 200 characters',
   '§7 404 avatars of users who are disabled or outside': '404: while the user is disabled, and when he is gone',
   '§8 avatars of 5 MB': '413: over 5 MB, and not with just these',
-  '§8 password length': '204 for a change to a password of 128 characters, however they are written',
+  '§8 password length': '204 for a new password of 128 characters, which is kept without Unicode normalization',
   '§8 member count by tier': 'exactly over the limit of',
 };
 

@@ -5,20 +5,20 @@ import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('an access token', () => {
+describe('access tokens', () => {
   let api: Stack;
   before(async () => {
     api = await stack();
   });
 
-  it('is asked for in the standard words', async () => {
+  it('are requested with a WWW-Authenticate header when a token is missing or wrong', async () => {
     const { headers } = await api.anonymous.get('/folders', 401);
     expect(headers.get('www-authenticate')).to.equal('Bearer');
     const refused = await api.anonymous.withToken('nonsense').get('/folders', 401);
     expect(refused.headers.get('www-authenticate')).to.contain('invalid_token');
   });
 
-  it('is refused in the query string, the body and a cookie', async () => {
+  it('are refused in the query string, the body and a cookie', async () => {
     const { email: username, password } = await api.signUp();
     const { body } = await api.anonymous.post('/auth/login', { username, password }, 200);
     const { access_token: accessToken } = tokenResponse.parse(body);
@@ -36,17 +36,17 @@ describe('an access token', () => {
   });
 
   const deleted = { deletedAt: new Date(), eraseDueAt: new Date('2100-01-01') };
-  // Written by nobody who could tell the API: it has to look.
+  // Written to the database directly: the API has to notice without being told.
   const ends: Record<string, (db: Knex, member: Member) => Promise<unknown>> = {
     'its user is disabled': (db, { userId }) => db('users').where('id', userId).update({ disabledAt: new Date() }),
     'its user is deleted': (db, { userId }) => db('users').where('id', userId).update(deleted),
     'its organization is deleted': (db, { orgId }) => db('organizations').where('id', orgId).update(deleted),
     'its session is cut off': (db, { userId }) =>
       db('refreshTokenFamilies').where({ userId }).update({ cutOffAt: new Date() }),
-    'its session is forgotten': (db, { userId }) => db('refreshTokenFamilies').where({ userId }).delete(),
+    'its session row is deleted': (db, { userId }) => db('refreshTokenFamilies').where({ userId }).delete(),
   };
   for (const [what, end] of Object.entries(ends)) {
-    it(`stops working within seconds once ${what}`, async () => {
+    it(`stop working within seconds once ${what}`, async () => {
       const member = await api.signUp();
       await member.get('/folders', 200);
       await end(api.container.db, member);
@@ -58,7 +58,7 @@ describe('an access token', () => {
     });
   }
 
-  it('goes on when its session can only be refreshed no more', async () => {
+  it('keep working when their session can no longer be refreshed', async () => {
     const member = await api.signUp();
     const families = api.container.db('refreshTokenFamilies').where({ userId: member.userId });
     await families.update({ revokedAt: new Date(), expiresAt: new Date() });

@@ -39,14 +39,14 @@ describe('POST /auth/change-password', () => {
     expect(await actionsOf(member.userId)).to.include('password.changed');
   });
 
-  it('204: every refresh token is revoked, that of the caller too', async () => {
+  it('204: revokes every refresh token, including the one of the caller', async () => {
     const other = await signIn(member.password);
     await member.post('/auth/change-password', change(), 204);
     await refuseRefresh(other.refreshToken);
     await refuseRefresh(member.refreshToken);
   });
 
-  it('204: other sessions are cut off; the access token of the caller lives out its minutes, until he logs out', async () => {
+  it('204: cuts off other sessions; the access token of the caller works until it expires or the caller logs out', async () => {
     const other = await signIn(member.password);
     await other.client.get('/folders', 200);
     await member.post('/auth/change-password', change(), 204);
@@ -56,7 +56,7 @@ describe('POST /auth/change-password', () => {
     await isOut(member);
   });
 
-  it('204 for a change to a password of 128 characters, however they are written', async () => {
+  it('204 for a new password of 128 characters, which is kept without Unicode normalization', async () => {
     const longest = `Ä${'ö'.repeat(125)}1-`;
     await member.post('/auth/change-password', { ...change(), new_password: longest }, 204);
     await signIn(longest);
@@ -64,20 +64,20 @@ describe('POST /auth/change-password', () => {
     await api.anonymous.post('/auth/login', { username: member.email, password: decomposed }, 401);
   });
 
-  it('403 for a wrong password, which changes nothing and is written down', async () => {
+  it('403 for a wrong password, which changes nothing and is recorded', async () => {
     const { body } = await member.post('/auth/change-password', { ...change(), current_password: newPassword }, 403);
     expect(body).to.include({ code: 'wrong_password' });
     expect(await actionsOf(member.userId)).to.include('password.refused');
     await signIn(member.password);
   });
 
-  it('403 for the same change again', async () => {
+  it('403 when the same change is sent again', async () => {
     await member.post('/auth/change-password', change(), 204);
     const { body } = await member.post('/auth/change-password', change(), 403);
     expect(body).to.include({ code: 'wrong_password' });
   });
 
-  it('403 for all but one of many changes at once', async () => {
+  it('403 for all but one of many concurrent changes', async () => {
     const passwords = Array.from({ length: 6 }, (_, index) => `Another-horse-${index}`);
     const statuses = await Promise.all(
       passwords.map(async (new_password) => {
@@ -90,7 +90,7 @@ describe('POST /auth/change-password', () => {
     await signIn(passwords[statuses.indexOf(204)] ?? '');
   });
 
-  it('403 for an account that has no password', async () => {
+  it('403 for an account without a password', async () => {
     await api.container.db('users').where({ id: member.userId }).update({ passwordHash: null });
     const { body } = await member.post('/auth/change-password', change(), 403);
     expect(body).to.include({ code: 'wrong_password' });
@@ -101,14 +101,14 @@ describe('POST /auth/change-password', () => {
     expect(body).to.include({ code: 'invalid_token' });
   });
 
-  it('422 for a password against the rule, naming each part of it', async () => {
+  it('422 for a password that breaks the password rule, naming each part', async () => {
     const { body } = await member.post('/auth/change-password', { ...change(), new_password: 'short' }, 422);
     const codes = Object(body).errors.map(({ path, code }: { path: string; code: string }) => `${path} ${code}`);
     const faults = ['length', 'uppercase', 'digit', 'special'].map((fault) => `new_password password_${fault}`);
     expect(codes).to.have.members(faults);
   });
 
-  it('ends a session that was opened with the old password at the same moment', async () => {
+  it('ends a session that was opened concurrently with the old password', async () => {
     const credentials = { username: member.email, password: member.password };
     const headers = { 'content-type': 'application/json' };
     const login = () =>

@@ -35,7 +35,7 @@ describe('DELETE /auth/account', () => {
     await ada.get('/folders', 200);
   });
 
-  it('204: takes no password where there is none', async () => {
+  it('204: requires no password of an account without one', async () => {
     await shared.container.db('users').where({ id: grace.userId }).update({ passwordHash: null });
     await grace.delete(path, 204);
     await grace.get('/folders', 401);
@@ -53,7 +53,7 @@ describe('DELETE /auth/account', () => {
     });
   });
 
-  it('204: once, of two that come at the same time, and no other account or organization', async () => {
+  it('204: for one of two concurrent requests, and deletes no other account or organization', async () => {
     const body = JSON.stringify({ password: grace.password });
     const request = { method: 'DELETE', headers: { 'content-type': 'application/json' }, body };
     const replies = await Promise.all([grace.raw(path, request), grace.raw(path, request)]);
@@ -65,7 +65,7 @@ describe('DELETE /auth/account', () => {
     await shared.anonymous.delete(path, 401);
   });
 
-  it('403: with a wrong password, or with one that the account has not', async () => {
+  it('403: with a wrong password, and with any password for an account without one', async () => {
     expect((await remove(grace, 403, 'Wrong-horse-1')).body).include({ code: 'wrong_password' });
     await shared.container.db('users').where({ id: grace.userId }).update({ passwordHash: null });
     expect((await remove(grace, 403)).body).include({ code: 'wrong_password' });
@@ -80,7 +80,7 @@ describe('DELETE /auth/account', () => {
     await remove(ada, 204);
   });
 
-  it('409: to the last of all admins who leave at once', async () => {
+  it('409: for the last of several admins who delete their accounts concurrently', async () => {
     const others = await Promise.all(
       Array.from({ length: 7 }, () => signUpColleague(shared, ada, 'Admin', { is_admin: true })),
     );

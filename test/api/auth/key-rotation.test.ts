@@ -5,7 +5,7 @@ import { keySetResponse, tokenResponse } from '#src/modules/auth/auth.schema.ts'
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 /** The steps of docs/operators.md, each a start of the service on the same database. */
-describe('a change of the key that signs access tokens', () => {
+describe('rotation of the key that signs access tokens', () => {
   const privateKey = () =>
     generateKeyPairSync('rsa', {
       modulusLength: 2_048,
@@ -34,7 +34,7 @@ describe('a change of the key that signs access tokens', () => {
     return keys.map(({ kid }) => kid);
   };
 
-  it('is noticed by nobody: old tokens work until they have expired, and new ones everywhere', async () => {
+  it('interrupts no session: old tokens work until they expire, and new ones at every instance', async () => {
     const member = await first.signUp();
     const statusOf = async (stack: Stack, token: string) =>
       (await stack.anonymous.withToken(token).raw('/folders')).status;

@@ -8,7 +8,7 @@ describe('GET /.well-known/jwks.json', () => {
     api = await stack();
   });
 
-  it('200 lets others check our tokens', async () => {
+  it('200 returns the keys that verify access tokens', async () => {
     const { refreshToken, userId } = await api.signUp();
     const { body } = await api.anonymous.post('/auth/refresh_tokens', { refresh_token: refreshToken }, 200);
     const keys = createRemoteJWKSet(new URL(`${api.baseUrl}/.well-known/jwks.json`));
@@ -16,7 +16,7 @@ describe('GET /.well-known/jwks.json', () => {
     expect(payload.sub).to.equal(userId);
   });
 
-  it('200 may be kept by caches', async () => {
+  it('200 allows caching', async () => {
     const { headers } = await api.anonymous.get('/.well-known/jwks.json', 200);
     expect(headers.get('cache-control')).to.contain('max-age');
   });

@@ -15,7 +15,7 @@ describe('POST /auth/login', () => {
 
   const auditOf = (requestId: string) => api.container.db('auditLog').where({ requestId }).first();
 
-  it('200 for the right password, whatever the case and spaces of the email', async () => {
+  it('200 for the right password, ignoring case and surrounding spaces of the email', async () => {
     const credentials = { username: ` ${member.email.toUpperCase()}`, password: member.password };
     const { body, headers } = await api.anonymous.post('/auth/login', credentials, 200);
     const tokens = tokenResponse.parse(body);
@@ -25,7 +25,7 @@ describe('POST /auth/login', () => {
     await api.anonymous.withToken(tokens.access_token).get('/folders', 200);
   });
 
-  it('200 renews a hash that was made with other parameters, once for many at the same moment', async () => {
+  it('200 renews a hash that was made with other parameters, once for concurrent sign-ins', async () => {
     const owner = await api.signUp();
     const users = () => api.container.db('users').where({ id: owner.userId });
     const weak = await hash(owner.password, { memoryCost: 8_192, timeCost: 1 });
@@ -35,9 +35,9 @@ describe('POST /auth/login', () => {
     expect((await users().first())?.passwordHash).to.equal(weak);
     await Promise.all([1, 2, 3].map(() => api.anonymous.post('/auth/login', credentials, 200)));
     const { passwordHash: renewed, version } = await users().first();
-    // The profile is as it was.
+    // The profile is unchanged.
     expect(version).to.equal(1);
-    // The memory that `PASSWORD_HASH_MEMORY_MIB` of the stack gives.
+    // The value of `PASSWORD_HASH_MEMORY_MIB` in the test stack.
     expect(renewed).to.match(/^\$argon2id\$v=19\$m=1024,t=2,p=1\$/);
     await api.anonymous.post('/auth/login', credentials, 200);
     expect((await users().first())?.passwordHash).to.equal(renewed);
@@ -49,7 +49,7 @@ describe('POST /auth/login', () => {
     await api.anonymous.post('/auth/login', { username: owner.email, password: owner.password }, 401);
   });
 
-  it('401 for a wrong password, in the same words as for an unknown email', async () => {
+  it('401 for a wrong password, with the same response as for an unknown email', async () => {
     const wrong = { username: member.email, password: 'Wrong-horse-1' };
     const unknown = { username: freshEmail(), password: member.password };
     const answers = await Promise.all([wrong, unknown].map((body) => api.anonymous.post('/auth/login', body, 401)));
@@ -62,7 +62,7 @@ describe('POST /auth/login', () => {
     expect(refusals[1]).to.deep.include({ ...refusal, orgId: null, target: null });
   });
 
-  it('403 for a disabled account, and only with its password', async () => {
+  it('403 for a disabled account, but only with its right password', async () => {
     const disabled = await api.signUp();
     await api.container.db('users').where('id', disabled.userId).update({ disabledAt: new Date() });
     const credentials = { username: disabled.email, password: disabled.password };
@@ -73,7 +73,7 @@ describe('POST /auth/login', () => {
     await api.anonymous.post('/auth/login', { ...credentials, password: 'Wrong-horse-1' }, 401);
   });
 
-  it('422 without a username or with an email in another field', async () => {
+  it('422 without a username, or with the email in another field', async () => {
     await api.anonymous.post('/auth/login', { password: member.password }, 422);
     await api.anonymous.post('/auth/login', { email: member.email, password: member.password }, 422);
   });

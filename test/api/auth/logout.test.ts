@@ -16,7 +16,7 @@ describe('POST /auth/logout', () => {
     expect(body).to.include({ code: 'refresh_invalid' });
   });
 
-  it('204 cuts off the access tokens of the session, and of no other', async () => {
+  it('204 cuts off the access tokens of the session, but of no other session', async () => {
     const member = await api.signUp();
     const credentials = { username: member.email, password: member.password };
     const { body } = await api.anonymous.post('/auth/login', credentials, 200);
@@ -29,7 +29,7 @@ describe('POST /auth/logout', () => {
     expect(actions.filter((action) => action === 'session.closed')).to.have.length(1);
   });
 
-  it('204 for a token that does not work any more, or never did', async () => {
+  it('204 for a token of an ended session, and for an unknown token', async () => {
     const { refreshToken } = await api.signUp();
     await api.anonymous.post('/auth/logout', { refresh_token: refreshToken }, 204);
     await api.anonymous.post('/auth/logout', { refresh_token: refreshToken }, 204);

@@ -30,7 +30,7 @@ describe('an open event stream', () => {
 
   const question = () => ({ agent_id: agentId, message: 'How is a loan repaid?' });
   const roundOfAda = () => stack.container.db('rounds').where({ orgId: ada.orgId, round: 1 }).first();
-  // What any process of the service sees, too: nobody tells the API but the database.
+  // Written to the database directly: another process may have made the change.
   const disable = () => stack.container.db('users').where({ id: ada.userId }).update({ disabledAt: new Date() });
   const logOut = (refreshToken: string) => ada.post('/auth/logout', { refresh_token: refreshToken }, 204);
 
@@ -40,7 +40,7 @@ describe('an open event stream', () => {
     expect(Object(rest[0]?.data).code).to.be.oneOf(['invalid_token', 'account_disabled']);
   };
 
-  it('ends when its user is disabled, and so does the answer: nothing of it is stored', async () => {
+  it('ends when its user is disabled; the answer is cancelled and not stored', async () => {
     const events = await openChatStream(ada, question());
     await events.next();
     await disable();
@@ -52,7 +52,7 @@ describe('an open event stream', () => {
     expect(ended).include({ errorCode: 'account_disabled', assistantReply: null, leaseOwner: null });
   });
 
-  it('is not needed for that: who waits for the whole answer gets a 403', async () => {
+  it('is not required: disabling the user fails a non-streaming request with 403', async () => {
     const refused = ada.post('/chat', question(), 403);
     await until('the round is open', roundOfAda);
     await disable();
@@ -60,7 +60,7 @@ describe('an open event stream', () => {
     expect(await roundOfAda()).include({ status: 'error', assistantReply: null });
   });
 
-  it('ends when its session does, and the answer is written to the end for the next one', async () => {
+  it('ends when its session ends, while the answer is completed and stored', async () => {
     const events = await openChatStream(ada, question());
     await events.next();
     await logOut(ada.refreshToken);
@@ -69,7 +69,7 @@ describe('an open event stream', () => {
     await until('the answer is stored', async () => (await roundOfAda())?.status === 'complete');
   });
 
-  it('goes on when another session of its user ends', async () => {
+  it('stays open when another session of its user ends', async () => {
     const { body } = await ada.post('/auth/login', { username: ada.email, password: ada.password }, 200);
     const events = await openChatStream(ada, question());
     await events.next();
@@ -81,7 +81,7 @@ describe('an open event stream', () => {
     expect((await collect(events)).at(-1)?.event).equal('done');
   });
 
-  it('of a job ends as well', async () => {
+  it('of a job ends when its session ends', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'parked');
     const events = readEvents(await ada.raw(`/jobs/${jobId}/events`));
     await events.next();

@@ -22,7 +22,7 @@ describe('POST /auth/refresh_tokens', () => {
     const { body } = await api.anonymous.post('/auth/refresh_tokens', { refresh_token: token }, 401);
     expect(body).to.include({ code });
   };
-  /** Lets time pass for the tokens of the member. */
+  /** Moves a timestamp of the member's tokens into the past. */
   const age = (column: 'used_at' | 'expires_at', interval: string) =>
     api.container.db.raw(
       `update refresh_tokens t set ${column} = t.${column} - ?::interval
@@ -30,7 +30,7 @@ describe('POST /auth/refresh_tokens', () => {
       [interval, member.userId],
     );
 
-  it('200 gives a new pair', async () => {
+  it('200 returns a new pair of tokens', async () => {
     const next = await refresh(member.refreshToken);
     expect(next.refresh_token).not.to.equal(member.refreshToken);
     expect(next.is_new_user).to.equal(false);
@@ -38,7 +38,7 @@ describe('POST /auth/refresh_tokens', () => {
     await refresh(next.refresh_token);
   });
 
-  it('200 for exactly one of many at once, and the session lives on', async () => {
+  it('200 for exactly one of many concurrent requests, and keeps the session', async () => {
     const body = JSON.stringify({ refresh_token: member.refreshToken });
     const headers = { 'content-type': 'application/json' };
     const responses = await Promise.all(
@@ -49,7 +49,7 @@ describe('POST /auth/refresh_tokens', () => {
     await refresh(tokenResponse.parse(await winner?.json()).refresh_token);
   });
 
-  it('401 for the token used last, and revokes nothing within ten seconds', async () => {
+  it('401 for the token used last within ten seconds, without revoking the session', async () => {
     const next = await refresh(member.refreshToken);
     await refuse(member.refreshToken, 'refresh_reused');
     await refresh(next.refresh_token);
@@ -67,23 +67,23 @@ describe('POST /auth/refresh_tokens', () => {
     await refuse(member.refreshToken, 'refresh_reused');
     await refuse(newest.refresh_token, 'refresh_invalid');
     const { orgId, userId } = member;
-    // Of the organization, so that its admins see it.
+    // The entry belongs to the organization, so that its admins see it.
     const audit = await api.container.db('audit_log').where({ orgId, actorId: userId }).pluck('action');
     expect(audit).to.include('session.reuse_detected');
   });
 
-  it('401 for a token that was idle too long', async () => {
+  it('401 for a token that was not used for seven days', async () => {
     await age('expires_at', '7 days');
     await refuse(member.refreshToken, 'refresh_invalid');
   });
 
-  it('401 for a session that is too old, however busy', async () => {
+  it('401 for a session past its maximum age, even if it was in use', async () => {
     const { db } = api.container;
     await db('refresh_token_families').where({ userId: member.userId }).update({ expiresAt: db.fn.now() });
     await refuse(member.refreshToken, 'refresh_invalid');
   });
 
-  it('401 for a session that was forgotten after its end, with all its tokens', async () => {
+  it('401 for a session that was deleted after it expired, with all its tokens', async () => {
     const { db, sessions } = api.container;
     const families = () => db('refresh_token_families').where({ userId: member.userId });
     await sessions.deleteExpired();
@@ -108,7 +108,7 @@ describe('POST /auth/refresh_tokens', () => {
     await api.anonymous.post('/auth/refresh_tokens', {}, 422);
   });
 
-  it('stores no token as it is', async () => {
+  it('stores no token in plain text', async () => {
     const stored = await api.container.db('refresh_tokens').select();
     expect(JSON.stringify(stored)).not.to.contain(member.refreshToken);
   });

@@ -14,7 +14,7 @@ describe('POST /auth/register', () => {
   const register = async (body: object): Promise<TokenResponse> =>
     tokenResponse.parse((await api.anonymous.post('/auth/register', body, 201)).body);
 
-  it('201 creates an account and an organization that it administers', async () => {
+  it('201 creates an account and an organization, with the user as its admin', async () => {
     const email = freshEmail('grace');
     const tokens = await register({ email, password });
     expect(tokens.organization).to.include({ name: `${email.split('@')[0]}'s organization`, tier: 'free' });
@@ -23,7 +23,7 @@ describe('POST /auth/register', () => {
     expect(decodeJwt(tokens.access_token)).to.include({ org_id: tokens.organization.org_id, is_org_admin: true });
   });
 
-  it('201 gives the account its folders', async () => {
+  it('201 creates the folders of the account', async () => {
     const { access_token, organization } = await register({ email: freshEmail(), password, org_name: 'Looms' });
     const { body } = await api.anonymous.withToken(access_token).get('/folders', 200);
     expect(organization.name).to.equal('Looms');
@@ -35,26 +35,26 @@ describe('POST /auth/register', () => {
       );
   });
 
-  it('201 takes names, and names the organization after them', async () => {
+  it('201 stores the names, and names the organization after them', async () => {
     const tokens = await register({ email: freshEmail(), password, first_name: ' Ada ', last_name: 'Lovelace' });
     expect(tokens.needs_profile_completion).to.equal(false);
     expect(tokens.organization.name).to.equal("Ada Lovelace's organization");
   });
 
-  it('400 for a body that is no JSON', async () => {
+  it('400 for a body that is not JSON', async () => {
     const headers = { 'content-type': 'application/json' };
     const response = await api.anonymous.raw('/auth/register', { method: 'POST', headers, body: '{' });
     expect(response.status).to.equal(400);
   });
 
-  it('409 when the email has an account, whatever its case and spaces', async () => {
+  it('409 when the email has an account, ignoring case and surrounding spaces', async () => {
     const email = freshEmail();
     await register({ email, password });
     const { body } = await api.anonymous.post('/auth/register', { email: ` ${email.toUpperCase()} `, password }, 409);
     expect(body).to.include({ code: 'email_taken' });
   });
 
-  it('409 for all but one of those who register an email at once', async () => {
+  it('409 for all but one of several concurrent registrations of an email', async () => {
     const email = freshEmail();
     const register = () =>
       api.anonymous.raw('/auth/register', {
@@ -66,7 +66,7 @@ describe('POST /auth/register', () => {
     expect(statuses.sort()).to.deep.equal([201, 409, 409, 409, 409, 409, 409, 409]);
   });
 
-  it('415 for a form', async () => {
+  it('415 for form data', async () => {
     const response = await api.anonymous.raw('/auth/register', {
       method: 'POST',
       body: new URLSearchParams({ a: 'b' }),

@@ -54,7 +54,7 @@ describe('GET /auth/sessions', () => {
     expect(Date.parse(expires_at)).above(Date.now() + 6 * 24 * 60 * 60_000);
   });
 
-  it('200: tells the last refresh, leaves out sessions that ended or expired, and has pages', async () => {
+  it('200: shows the last refresh, omits ended and expired sessions, and pages', async () => {
     const [old, gone] = [await signIn('Old'), await signIn('Gone')];
     const { db } = api.container;
     await db('refresh_tokens')
@@ -96,7 +96,7 @@ describe('DELETE /auth/sessions/{session_id}', () => {
     await ada.delete(`/auth/sessions/${phone.sessionId}`, 404);
   });
 
-  it('204: also for the session of the request', async () => {
+  it('204: ends the session of the request too', async () => {
     const phone = await signIn('Phone');
     await phone.delete(`/auth/sessions/${phone.sessionId}`, 204);
     await isOver(phone);
@@ -107,7 +107,7 @@ describe('DELETE /auth/sessions/{session_id}', () => {
     await api.anonymous.delete(`/auth/sessions/${crypto.randomUUID()}`, 401);
   });
 
-  it('404: for a session of another user, and for what is no id', async () => {
+  it('404: for a session of another user, and for an invalid id', async () => {
     const [bob, phone] = [await api.signUp(), await signIn('Phone')];
     for (const id of [phone.sessionId, crypto.randomUUID(), 'x']) {
       expect((await bob.delete(`/auth/sessions/${id}`, 404)).body).include({ code: 'session_not_found' });
@@ -119,7 +119,7 @@ describe('DELETE /auth/sessions/{session_id}', () => {
 describe('DELETE /auth/sessions', () => {
   signUpBeforeEach();
 
-  it('204: ends all sessions of the caller but the one of the request', async () => {
+  it('204: ends all sessions of the caller except the one of the request', async () => {
     const bob = await api.signUp();
     const [phone, tablet] = [await signIn('Phone'), await signIn('Tablet')];
     await phone.delete('/auth/sessions', 204);

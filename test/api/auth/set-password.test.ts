@@ -14,7 +14,7 @@ describe('POST /auth/set-password', () => {
     await api.container.db('users').where({ id: member.userId }).update({ passwordHash: null });
   });
 
-  it('204: it signs in, and sessions go on', async () => {
+  it('204: the new password signs in, and sessions stay open', async () => {
     await member.post('/auth/set-password', { password }, 204);
     await api.anonymous.post('/auth/login', { username: member.email, password }, 200);
     await member.get('/folders', 200);
@@ -23,7 +23,7 @@ describe('POST /auth/set-password', () => {
     expect(actions).to.include('password.set');
   });
 
-  it('409 for an account that has one, and for the same request again', async () => {
+  it('409 for an account that has a password, and when the same request is sent again', async () => {
     await member.post('/auth/set-password', { password }, 204);
     const { body } = await member.post('/auth/set-password', { password }, 409);
     expect(body).to.include({ code: 'password_already_set' });
@@ -32,7 +32,7 @@ describe('POST /auth/set-password', () => {
     await api.anonymous.post('/auth/login', { username: other.email, password: other.password }, 200);
   });
 
-  it('409 for all but one of many at once', async () => {
+  it('409 for all but one of many concurrent requests', async () => {
     const passwords = Array.from({ length: 6 }, (_, index) => `Another-horse-${index}`);
     const statuses = await Promise.all(
       passwords.map(async (text) => {
@@ -52,7 +52,7 @@ describe('POST /auth/set-password', () => {
     expect(body).to.include({ code: 'invalid_token' });
   });
 
-  it('422 for a password against the rule', async () => {
+  it('422 for a password that breaks the password rule', async () => {
     const { body } = await member.post('/auth/set-password', { password: 'lower-case-1' }, 422);
     expect(Object(body).errors).to.have.length(1);
     expect(Object(body).errors[0]).to.include({ path: 'password', code: 'password_uppercase' });

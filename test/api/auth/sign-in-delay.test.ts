@@ -3,7 +3,7 @@ import { signUpColleague } from '#test/support/colleague.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, signUpAt, startStack } from '#test/support/stack.ts';
 
-describe('sign-ins of an account at which many networks guess', () => {
+describe('sign-ins with an email after failures from many networks', () => {
   let api: Stack;
   before(async () => {
     api = await startStack({ RATE_LIMIT_LOGIN_ACCOUNT: '3/900', TRUST_PROXY: '1' }, { workers: false });
@@ -16,7 +16,7 @@ describe('sign-ins of an account at which many networks guess', () => {
     return `198.51.${networks}.1`;
   };
 
-  /** @param from the address of the client; by default one from which nobody has come before */
+  /** @param from the address of the client; by default a new one each time */
   async function login(username: string, password = 'Wrong-horse-1', from = newNetwork()) {
     const answer = await api.anonymous.raw('/auth/login', {
       method: 'POST',
@@ -26,7 +26,7 @@ describe('sign-ins of an account at which many networks guess', () => {
     return { status: answer.status, waitSeconds: Number(answer.headers.get('retry-after')), body: await answer.json() };
   }
 
-  /** Lets time pass for the account's counter. */
+  /** Moves the end of all delays into the past. */
   const pass = (seconds: number) =>
     api.container
       .db('rate_limits')
@@ -52,14 +52,14 @@ describe('sign-ins of an account at which many networks guess', () => {
     });
   }
 
-  it('let exactly as many through as allowed, however many come at once', async () => {
+  it('let exactly as many concurrent attempts through as the limit allows', async () => {
     const { email } = await api.signUp();
     const statuses = (await Promise.all(Array.from({ length: 20 }, () => login(email)))).map(({ status }) => status);
     expect(statuses.filter((status) => status === 401)).length(3);
     expect(statuses.filter((status) => status === 429)).length(17);
   });
 
-  it('refuse the right password elsewhere meanwhile, and begin anew after a success', async () => {
+  it('refuse the right password from other networks during a delay, and reset the count after a success', async () => {
     const { email, password } = await api.signUp();
     for (let failure = 1; failure <= 3; failure += 1) await login(email);
     expect((await login(email, password)).status).equal(429);
@@ -69,7 +69,7 @@ describe('sign-ins of an account at which many networks guess', () => {
     expect((await login(email)).status).equal(429);
   });
 
-  it('begin anew when an admin sets the password', async () => {
+  it('reset the count when an admin sets the password', async () => {
     const admin = await api.signUp();
     const { email, userId } = await signUpColleague(api, admin);
     for (let failure = 1; failure <= 3; failure += 1) await login(email);
@@ -89,7 +89,7 @@ describe('sign-ins of an account at which many networks guess', () => {
     expect(body).property('access_token');
     const bob = await signUpAt(api.anonymous, 'Bob');
     for (let failure = 1; failure <= 4; failure += 1) await login(bob.email);
-    // Where Ada has signed in Bob has not.
+    // The network is exempt for Ada only: Bob has not signed in from it.
     expect((await login(bob.email, bob.password, home)).status).equal(429);
   });
 });

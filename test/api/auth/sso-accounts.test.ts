@@ -4,7 +4,7 @@ import type { TokenResponse } from '#src/modules/auth/auth.schema.ts';
 import type { ApiClient } from '#test/support/client.ts';
 import { type SsoStack, startSsoStack } from '#test/support/sso-stack.ts';
 
-describe('accounts that came by an identity provider', () => {
+describe('accounts created by sign-in at an identity provider', () => {
   const password = 'Another-horse-2';
   let api: SsoStack;
   before(async () => {
@@ -15,7 +15,7 @@ describe('accounts that came by an identity provider', () => {
   const clientOf = ({ access_token }: TokenResponse): ApiClient => api.anonymous.withToken(access_token);
   const userOf = ({ access_token }: TokenResponse) => decodeJwt(access_token).sub;
 
-  it('have no password until they set one, and then both ways in', async () => {
+  it('have no password until they set one, and then accept both kinds of sign-in', async () => {
     const account = api.provider.addAccount();
     const tokens = await api.signIn(account);
     const username = account.email;
@@ -28,7 +28,7 @@ describe('accounts that came by an identity provider', () => {
     await api.anonymous.post('/auth/login', { username, password }, 200);
   });
 
-  it('are deleted without a password, and who comes back comes anew', async () => {
+  it('are deleted without a password; the next sign-in creates a new account', async () => {
     const account = api.provider.addAccount({ picture: 'https://pictures.example/me.png' });
     const first = await api.signIn(account);
     await clientOf(first).delete('/auth/account', 204);
@@ -39,7 +39,7 @@ describe('accounts that came by an identity provider', () => {
     expect(userOf(second)).to.not.equal(userOf(first));
   });
 
-  it('are removed by an admin with what they are known by', async () => {
+  it('lose their link to the provider when an admin removes them', async () => {
     const admin = await api.signUp();
     const account = api.provider.addAccount();
     const fields = { email: account.email, password };
@@ -51,7 +51,7 @@ describe('accounts that came by an identity provider', () => {
     expect(anew.organization.org_id).to.not.equal(admin.orgId);
   });
 
-  it('follow the picture of the provider', async () => {
+  it('take over the picture of the provider at each sign-in', async () => {
     const account = api.provider.addAccount({ picture: 'https://pictures.example/old.png' });
     const pictureOf = async (tokens: TokenResponse) =>
       (

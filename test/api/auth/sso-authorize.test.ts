@@ -16,8 +16,8 @@ describe('POST /auth/sso/authorize', () => {
     return new URL(Object(body).authorization_url);
   };
 
-  // The first of all: what a provider has said of itself is kept.
-  it('503: while the provider is away, and keeps nothing', async () => {
+  // Must be the first test: the discovery document is cached once it could be read.
+  it('503: during a provider outage, and stores no state', async () => {
     for (const discovery of [{ status: 500 }, 'cut'] as const) {
       api.provider.tamper({ answers: { discovery } });
       const { body, headers } = await authorize({ provider: 'acme' }, 503);
@@ -27,7 +27,7 @@ describe('POST /auth/sso/authorize', () => {
     expect(await api.traces()).to.include({ signInStates: 0 });
   });
 
-  it('502: for a provider that describes somebody else, or nothing', async () => {
+  it('502: for a discovery document of another issuer, or an incomplete one', async () => {
     const { issuer } = api.provider;
     const addresses = { authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token`, jwks_uri: issuer };
     const incomplete = Object.keys(addresses).flatMap((name) => [
@@ -45,7 +45,7 @@ describe('POST /auth/sso/authorize', () => {
     await authorize({ provider: 'acme' }, 200);
   });
 
-  it('200: sends the browser to the provider with state, nonce and the challenge of a verifier', async () => {
+  it('200: returns the address at the provider, with state, nonce and a PKCE challenge', async () => {
     const address = await addressOf({ provider: 'AcmeOAuth' });
     expect(address.origin).to.equal(api.provider.issuer);
     expect(Object.fromEntries(address.searchParams)).to.include({
@@ -62,7 +62,7 @@ describe('POST /auth/sso/authorize', () => {
     }
   });
 
-  it('200: lets the browser come back to any page of an allowed origin', async () => {
+  it('200: accepts any page of an allowed origin as redirect_uri', async () => {
     for (const redirect_uri of ['https://other.example/a/b', 'https://app.example/', 'https://app.example/signed-in']) {
       expect((await addressOf({ provider: 'acme', redirect_uri })).searchParams.get('redirect_uri')).to.equal(
         redirect_uri,
@@ -70,7 +70,7 @@ describe('POST /auth/sso/authorize', () => {
     }
   });
 
-  it('200: keeps no state that could be used, and forgets what nobody comes back with', async () => {
+  it('200: stores only the hash of the state, and deletes expired states', async () => {
     const { db, sso } = api.container;
     const state = (await addressOf({ provider: 'acme' })).searchParams.get('state') ?? '';
     const hash = createHash('sha256').update(state).digest('hex');
@@ -89,7 +89,7 @@ describe('POST /auth/sso/authorize', () => {
     }
   });
 
-  it('400: for a way back to an origin that is not allowed, or with a query or a fragment', async () => {
+  it('400: for a redirect_uri at an origin that is not allowed, or with a query or a fragment', async () => {
     const addresses = [
       'https://evil.example/signed-in',
       'http://app.example/signed-in',
@@ -107,7 +107,7 @@ describe('POST /auth/sso/authorize', () => {
     }
   });
 
-  it('422: without a provider, and for a way back that is no address', async () => {
+  it('422: without a provider, and for a redirect_uri that is not a URL', async () => {
     expect((await authorize({}, 422)).body).to.have.nested.property('errors[0].path', 'provider');
     for (const redirect_uri of ['/signed-in', '', 7]) {
       const { body } = await authorize({ provider: 'acme', redirect_uri }, 422);
@@ -115,7 +115,7 @@ describe('POST /auth/sso/authorize', () => {
     }
   });
 
-  it('501: where nobody signs in by a provider; another name is still 400', async () => {
+  it('501: in a deployment without an identity provider; another name is still 400', async () => {
     const { anonymous } = await stack();
     const { body } = await anonymous.post('/auth/sso/authorize', { provider: 'acme' }, 501);
     expect(body).to.include({ code: 'provider_not_configured' });

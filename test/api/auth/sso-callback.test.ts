@@ -15,7 +15,7 @@ describe('GET /auth/sso/callback', () => {
 
   const come = async (path: string, status: number) => Object((await api.anonymous.get(path, status)).body);
 
-  /** Comes back from the provider and is refused; nothing is left of it, the state neither. */
+  /** Sends a callback that is refused: it uses its state up and stores nothing. */
   async function expectRefusal(path: string, status: number, code: string): Promise<Headers> {
     const { signInStates = 0, ...before } = await api.traces();
     const { body, headers } = await api.anonymous.get(path, status);
@@ -24,7 +24,7 @@ describe('GET /auth/sso/callback', () => {
     return headers;
   }
 
-  it('200: gives somebody new an account and an organization, with the names of the provider', async () => {
+  it('200: creates an account and an organization for a new user, with the names of the provider', async () => {
     const person = { givenName: ' Ada ', familyName: 'Lovelace', picture: 'https://pictures.example/ada.png' };
     const account = api.provider.addAccount({ ...person, email: `Ada-${process.pid}@Example.com` });
     const response = await api.anonymous.get(await api.visit(account), 200);
@@ -48,7 +48,7 @@ describe('GET /auth/sso/callback', () => {
     expect((await ada.get('/folders', 200)).body).to.have.length(2);
   });
 
-  it('200: gives the same account to who comes again, whatever his email has become', async () => {
+  it('200: signs a known identity in to the same account, even if its email has changed', async () => {
     const account = api.provider.addAccount();
     const first = await api.signIn(account);
     expect(first).to.include({ is_new_user: true, needs_profile_completion: true });
@@ -62,14 +62,14 @@ describe('GET /auth/sso/callback', () => {
     await api.anonymous.post('/auth/refresh_tokens', { refresh_token: first.refresh_token }, 200);
   });
 
-  it('200: with and without the issuer that the browser has brought along', async () => {
+  it('200: with and without the parameter iss', async () => {
     const path = await api.visit(api.provider.addAccount());
     expect(path).to.include('iss=');
     await come(path, 200);
     await come((await api.visit(api.provider.addAccount())).replace(/&iss=[^&]*/, ''), 200);
   });
 
-  it('200: leaves out names and pictures that nobody should be shown', async () => {
+  it('200: ignores unsafe names and pictures', async () => {
     const odd = { givenName: 'a\u202eb', familyName: 'x'.repeat(201), picture: 'javascript:alert(1)' };
     const tokens = await api.signIn(api.provider.addAccount(odd));
     expect(tokens).to.include({ is_new_user: true, needs_profile_completion: true });
@@ -80,7 +80,7 @@ describe('GET /auth/sso/callback', () => {
     expect(user).to.include({ firstName: null, lastName: null, avatarUrl: null });
   });
 
-  it('200: gives an account to the owner of its email, and to nobody else any more', async () => {
+  it('200: links an account to the verified owner of its email, and ends password and sessions', async () => {
     const member = await api.signUp();
     const tokens = await api.signIn(api.provider.addAccount({ email: member.email }));
     expect(tokens).to.include({ is_new_user: false });
@@ -97,7 +97,7 @@ describe('GET /auth/sso/callback', () => {
     expect(entry).to.deep.include({ actorId: member.userId, detail: { had_password: true } });
   });
 
-  it('200: makes one account of many sign-ins of one person at once', async () => {
+  it('200: creates one account for concurrent sign-ins of one identity', async () => {
     const newcomer = api.provider.addAccount();
     const member = await api.signUp();
     for (const account of [newcomer, api.provider.addAccount({ email: member.email })]) {
@@ -109,7 +109,7 @@ describe('GET /auth/sso/callback', () => {
     }
   });
 
-  it('400: for a state that nobody has made, was used before, or is too old', async () => {
+  it('400: for a state that is unknown, used or expired', async () => {
     const path = await api.visit(api.provider.addAccount());
     await come(path, 200);
     expect(await come(path, 400)).to.include({ code: 'sign_in_invalid' });
@@ -119,13 +119,13 @@ describe('GET /auth/sso/callback', () => {
     await expectRefusal(late, 400, 'sign_in_invalid');
   });
 
-  it('400: for all but one of the same callback at once', async () => {
+  it('400: for all but one of several concurrent requests of one callback', async () => {
     const path = await api.visit(api.provider.addAccount());
     const responses = await Promise.all(Array.from({ length: 6 }, () => api.anonymous.raw(path)));
     expect(responses.map(({ status }) => status).sort()).to.deep.equal([200, 400, 400, 400, 400, 400]);
   });
 
-  it('400: for a code that the provider does not take, as one of another sign-in', async () => {
+  it('400: for a code that the provider rejects, such as one of another sign-in', async () => {
     const made = await api.visit(api.provider.addAccount());
     await expectRefusal(made.replace(/code=[^&]+/, 'code=invented'), 400, 'sign_in_invalid');
     const theirs = new URLSearchParams((await api.visit(api.provider.addAccount())).split('?')[1]).get('code');
@@ -133,7 +133,7 @@ describe('GET /auth/sso/callback', () => {
     await expectRefusal(mine, 400, 'sign_in_invalid');
   });
 
-  it('400: for who has cancelled at the provider', async () => {
+  it('400: when the user denies consent at the provider', async () => {
     const path = await api.visit(api.provider.addAccount(), { consents: false });
     expect(path).to.include('error=access_denied');
     await expectRefusal(path, 400, 'sign_in_denied');
@@ -156,13 +156,13 @@ describe('GET /auth/sso/callback', () => {
       idToken: (claims) => ({ ...claims, aud: [String(claims.aud), 'another-service'], azp: 'another-service' }),
     },
     'another authorized party beside us alone': { idToken: (claims) => ({ ...claims, azp: 'another-service' }) },
-    'an end an hour ago': { idToken: (claims) => ({ ...claims, exp: Math.floor(Date.now() / 1_000) - 3_600 }) },
+    'an expiry an hour ago': { idToken: (claims) => ({ ...claims, exp: Math.floor(Date.now() / 1_000) - 3_600 }) },
     'no subject': { idToken: ({ sub, ...claims }) => claims },
     'a signature of another key': { signature: 'other_key' },
     'no signature': { signature: 'none' },
     'a subject of 256 characters': ofSubject('a'.repeat(256)),
     'a subject that is not ASCII': ofSubject('jos\u00e9'),
-    'userinfo of somebody else': { userinfo: (claims) => ({ ...claims, sub: 'other' }) },
+    'userinfo of another user': { userinfo: (claims) => ({ ...claims, sub: 'other' }) },
   };
   for (const [what, tampering] of Object.entries(lies)) {
     it(`401: for an ID token with ${what}`, async () => {
@@ -172,14 +172,14 @@ describe('GET /auth/sso/callback', () => {
     });
   }
 
-  it('401: for the issuer of another provider', async () => {
+  it('401: when iss names another provider', async () => {
     const path = await api.visit(api.provider.addAccount());
     await expectRefusal(path.replace(/iss=[^&]*/, 'iss=https://elsewhere.example'), 401, 'identity_not_verified');
     const reasons = await api.container.db('auditLog').where({ action: 'session.refused' }).pluck('detail');
     expect(reasons).to.deep.include({ reason: 'identity_not_verified' });
   });
 
-  it('403: without an email that the provider has verified, also of an account that is there', async () => {
+  it('403: without an email that the provider has verified, also if it has an account', async () => {
     const { email } = await api.signUp();
     for (const claims of [{ emailVerified: false }, { email: null }, { email, emailVerified: false }]) {
       await expectRefusal(await api.visit(api.provider.addAccount(claims)), 403, 'email_not_verified');
@@ -192,7 +192,7 @@ describe('GET /auth/sso/callback', () => {
     }
   });
 
-  it('403: for an email that the provider has verified only of another one', async () => {
+  it('403: when email_verified belongs to a different email', async () => {
     const { email } = await api.signUp();
     const path = await api.visit(api.provider.addAccount());
     api.provider.tamper({
@@ -202,7 +202,7 @@ describe('GET /auth/sso/callback', () => {
     await expectRefusal(path, 403, 'email_not_verified');
   });
 
-  it('403: for a disabled account, known by its identity or by its email', async () => {
+  it('403: for a disabled account, found by its identity or by its email', async () => {
     const known = api.provider.addAccount();
     const { sub: userId } = decodeJwt((await api.signIn(known)).access_token);
     const member = await api.signUp();
@@ -216,7 +216,7 @@ describe('GET /auth/sso/callback', () => {
     expect((await refusals)[0]).to.deep.include({ detail: { reason: 'account_disabled' } });
   });
 
-  it('409: for who has got the email of somebody else at the provider', async () => {
+  it('409: for an email whose account is linked to another user of the provider', async () => {
     const before = api.provider.addAccount();
     const { access_token, organization } = await api.signIn(before);
     const successor = api.provider.addAccount();
@@ -229,7 +229,7 @@ describe('GET /auth/sso/callback', () => {
     expect(await refusals.select('target', 'detail')).to.deep.equal([{ target, detail: { reason: 'email_taken' } }]);
   });
 
-  it('409: for all but one of those who come with one email at once', async () => {
+  it('409: for all but one of several identities that sign in concurrently with one email', async () => {
     const { email, userId } = await api.signUp();
     const paths: string[] = [];
     for (let count = 0; count < 4; count += 1) paths.push(await api.visit(api.provider.addAccount()));
@@ -249,7 +249,7 @@ describe('GET /auth/sso/callback', () => {
     }
   });
 
-  it('501: where nobody signs in by a provider, and when it refuses our client', async () => {
+  it('501: in a deployment without an identity provider, and when the provider rejects our client', async () => {
     const { anonymous } = await stack();
     const { body } = await anonymous.get('/auth/sso/callback?code=a&state=b', 501);
     expect(body).to.include({ code: 'provider_not_configured' });
@@ -258,7 +258,7 @@ describe('GET /auth/sso/callback', () => {
     await expectRefusal(path, 501, 'provider_not_configured');
   });
 
-  it('502: for an answer that cannot be used', async () => {
+  it('502: for an unusable response of the provider', async () => {
     const answers: [Tampering, string][] = [
       [{ userinfo: () => '<p>Welcome</p>' }, 'provider_response_invalid'],
       [{ answers: { userinfo: { status: 200, body: '{' } } }, 'provider_response_invalid'],
@@ -276,7 +276,7 @@ describe('GET /auth/sso/callback', () => {
     }
   });
 
-  it('503: while the provider is away, with nothing half made; then everything goes on', async () => {
+  it('503: during a provider outage, without partial changes; the next sign-in works', async () => {
     const account = api.provider.addAccount();
     for (const route of ['token', 'userinfo'] as const) {
       for (const answer of [{ status: 500 }, { status: 429 }, 'cut'] as const) {

@@ -5,7 +5,7 @@ import { consentTo as consentToTool, toolStack } from '#test/support/tool-stack.
 
 // RFC 9700 §4.7: Mallory begins a consent and sends the address to Bob, who consents at the provider.
 describe('consents begun by one user and given by another', () => {
-  it('create no connection to files, neither for the one who began nor for the one who consented', async () => {
+  it('create no connection to files, neither for the user who began nor for the user who consented', async () => {
     const api = await connectorStack();
     const [mallory, bob] = [await api.signUp(), await api.signUp()];
     const path = await consentTo(api, mallory, 'acme_drive', { query: { return_to: '/files' } });
@@ -18,11 +18,11 @@ describe('consents begun by one user and given by another', () => {
     await hasNothing();
     const page = new URL(back.headers.get('location') ?? '');
     expect(page.href).match(new RegExp(`^${frontendUrl}/files`));
-    // The frontend in Bob's browser does what it does for every consent.
+    // The frontend in Bob's browser finishes the consent, as after every callback.
     const finish = { consent_code: page.searchParams.get('consent_code') };
     const { body } = await bob.post('/connectors/oauth/acme_drive/finish', finish, 400);
     expect(body).include({ code: 'consent_invalid' });
-    // Not even with the code can Mallory go on now.
+    // The state is used up: Mallory cannot finish with the code either.
     await mallory.post('/connectors/oauth/acme_drive/finish', finish, 400);
     await hasNothing();
   });

@@ -78,7 +78,7 @@ describe('GET /connectors/oauth/{provider}/authorize', () => {
     expect((await ada.get('/connectors/oauth/acme_s3/authorize', 409)).body).include({ code: 'wrong_auth_kind' });
   });
 
-  it('422: for a return to somewhere else, SharePoint without a site, and unknown parameters', async () => {
+  it('422: for a return_to at another origin, SharePoint without a site, and unknown parameters', async () => {
     for (const [path, field] of [
       ['acme_drive/authorize?return_to=https%3A%2F%2Fevil.example', 'return_to'],
       ['acme_drive/authorize?return_to=%2F%2Fevil.example', 'return_to'],
@@ -117,7 +117,7 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
   const location = async (path: string) =>
     (await api.anonymous.raw(path, { redirect: 'manual' })).headers.get('location') ?? '';
 
-  it('200: returns a code, as often as the browser asks, and neither connects nor asks the provider', async () => {
+  it('200: returns a code, on every request, and neither connects nor calls the provider', async () => {
     const path = await consentTo(api, ada, 'acme_drive');
     const [grants, calls] = [api.fakes.acme_drive.liveGrants(), api.fakes.acme_drive.calls.length];
     expect((await api.anonymous.raw(path, { method: 'HEAD' })).status).equal(200);
@@ -142,7 +142,7 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     await ada.post('/connectors/oauth/acme_dropbox/finish', finish, 200);
   });
 
-  it('303: tells there what went wrong', async () => {
+  it('303: redirects to return_to with the error', async () => {
     const query = { return_to: '/files' };
     const denied = await consentTo(api, ada, 'acme_onedrive', { query, isDenied: true });
     expect(await location(denied)).equal(`${frontendUrl}/files?error=consent_denied`);

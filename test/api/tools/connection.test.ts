@@ -14,7 +14,7 @@ describe('POST /agents/tools/{provider}/connection', () => {
     ada = await api.signUp();
   });
 
-  it('204: connects by a key that works, and stores it sealed', async () => {
+  it('204: connects by a key that works, and stores it encrypted', async () => {
     const key = await connectSearch(api, ada);
     const { id, ...entry } = await connectionOf(ada, 'brave_search');
     expect(entry).include({ connected: true, status: 'active' });

@@ -16,7 +16,7 @@ import {
 
 const readScope = 'https://www.googleapis.com/auth/calendar.readonly';
 
-describe('credentials of connections', () => {
+describe('credentials of tool connections', () => {
   let api: ToolStack;
   let ada: Member;
   before(async () => {
@@ -34,14 +34,14 @@ describe('credentials of connections', () => {
   const tokenCalls = () => api.google.calls.filter(({ url }) => url.pathname === '/token').length;
   const statusOf = async () => Object(await connectionOf(ada, 'google_calendar')).status;
 
-  it('are there only for who has connected itself', async () => {
+  it('exist only in organizations that have connected', async () => {
     expect(await appErrorCode(listEvents())).equal('not_connected');
     expect(await appErrorCode(callProviderTool(api.container, ada, 'web.search', { query: 'x' }))).equal(
       'not_connected',
     );
   });
 
-  it('are used as long as they are fresh', async () => {
+  it('are used without a refresh while they are fresh', async () => {
     await connectCalendar(api, ada);
     const before = tokenCalls();
     await listEvents();
@@ -49,7 +49,7 @@ describe('credentials of connections', () => {
     expect(tokenCalls()).equal(before);
   });
 
-  it('are renewed before they are too old, once for all that wait, in several processes', async () => {
+  it('are refreshed before they expire, once for concurrent calls of several processes', async () => {
     api.google.lifetimeSeconds(10);
     api.google.rotate(true);
     await connectCalendar(api, ada);
@@ -62,14 +62,14 @@ describe('credentials of connections', () => {
     await other.close();
   });
 
-  it('are renewed when the provider takes them no longer, and the call is made again', async () => {
+  it('are refreshed when the provider rejects them, and the call is repeated', async () => {
     await connectCalendar(api, ada);
     api.google.expireTokens();
     expect(await listEvents()).equal('There are no events in this span.');
     expect(await statusOf()).equal('active');
   });
 
-  it('keep the refresh token that came last', async () => {
+  it('keep the newest refresh token', async () => {
     api.google.rotate(true);
     await connectCalendar(api, ada);
     for (const _ of [1, 2, 3]) {
@@ -79,7 +79,7 @@ describe('credentials of connections', () => {
     expect(await statusOf()).equal('active');
   });
 
-  it('are over when the grant is: it has to be given again, and says so', async () => {
+  it('fail with needs_reauth after the grant is revoked, until the next consent', async () => {
     await connectCalendar(api, ada);
     api.google.revokeGrants();
     expect(await appErrorCode(listEvents())).equal('needs_reauth');
@@ -99,14 +99,14 @@ describe('credentials of connections', () => {
     ]);
   });
 
-  it('are used for as long as they still work while the provider is away', async () => {
+  it('are used until they expire during a provider outage', async () => {
     api.google.lifetimeSeconds(60);
     await connectCalendar(api, ada);
     api.google.failNext(1, { status: 503 });
     await listEvents();
   });
 
-  it('that are too old wait for a provider that is away, and are not given up', async () => {
+  it('fail with provider_unavailable if they expire during an outage, and stay active', async () => {
     await connectCalendar(api, ada);
     await api.container
       .db('tool_connections')
@@ -118,7 +118,7 @@ describe('credentials of connections', () => {
     await listEvents();
   });
 
-  it('that were made anew meanwhile are not overwritten by the answer to an older question', async () => {
+  it('are not overwritten by a refresh that began before a new consent', async () => {
     await connectCalendar(api, ada);
     const row = () => api.container.db('tool_connections').where({ orgId: ada.orgId });
     await row().update({ expiresAt: new Date(0) });
@@ -131,7 +131,7 @@ describe('credentials of connections', () => {
     expect((await row())[0]).deep.include({ scopes: [readScope], generation: 2 });
   });
 
-  it('that came for a connection which was taken away meanwhile are given back', async () => {
+  it('that arrive after their connection was deleted are revoked', async () => {
     const before = api.google.liveGrants();
     await connectCalendar(api, ada);
     await api.container
@@ -141,7 +141,7 @@ describe('credentials of connections', () => {
     const held = api.google.holdNext();
     const listed = appErrorCode(listEvents());
     await held.arrived;
-    // The provider did not hear that the old ones are not wanted any more.
+    // The revocation of the old credentials fails.
     api.google.failNext(1, { status: 503 });
     await ada.delete('/agents/tools/google_calendar/connection', 204);
     expect(api.google.liveGrants()).equal(before + 1);
@@ -150,7 +150,7 @@ describe('credentials of connections', () => {
     expect(api.google.liveGrants()).equal(before);
   });
 
-  it('are for what was granted', async () => {
+  it('refuse tools whose scopes were not granted', async () => {
     await connectCalendar(api, ada, { scopes: [readScope] });
     await listEvents();
     const event = { title: 'Talk', start: '2026-03-01', end: '2026-03-02' };
@@ -159,7 +159,7 @@ describe('credentials of connections', () => {
     );
   });
 
-  it('of a key end with the key', async () => {
+  it('fail with needs_reauth once the API key is withdrawn', async () => {
     const key = await connectSearch(api, ada);
     await callProviderTool(api.container, ada, 'web.search', { query: 'loans' });
     api.brave.withdraw(key);
@@ -178,7 +178,7 @@ describe('credentials of connections', () => {
       return String(row.credentials).split(':')[0];
     };
 
-    it('are sealed anew when they are used', async () => {
+    it('are re-encrypted when they are used', async () => {
       await connectSearch(api, ada);
       const rotated = anotherProcess(api, { encryptionKeys: [newKey, ...api.config.encryptionKeys] });
       expect(await keyId()).equal('1');
@@ -194,7 +194,7 @@ describe('credentials of connections', () => {
       await ada.delete('/agents/tools/brave_search/connection', 204);
     });
 
-    it('are all sealed anew by one command, which counts those that nobody can open', async () => {
+    it('are all re-encrypted by reencrypt(), which counts those that no key decrypts', async () => {
       await connectCalendar(api, ada);
       const bob = await api.signUp();
       await connectSearch(api, bob);
@@ -206,14 +206,14 @@ describe('credentials of connections', () => {
       expect(unreadable).equal(1);
       expect(await keyId()).equal('next');
       expect((await rotated.storedToolConnections.reencrypt()).reencrypted).equal(0);
-      // Back, for the tests that come after.
+      // Later tests share the stack and expect its own key.
       const back = anotherProcess(api, { encryptionKeys: [...api.config.encryptionKeys, newKey] });
       await db('tool_connections').where({ orgId: bob.orgId }).delete();
       await back.storedToolConnections.reencrypt();
       await Promise.all([rotated.close(), back.close()]);
     });
 
-    it('are of no use in the row of another organization', async () => {
+    it('cannot be decrypted in the row of another organization', async () => {
       await connectSearch(api, ada);
       const bob = await api.signUp();
       await connectSearch(api, bob);
