@@ -7,8 +7,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter, MalwareScanner, Recognition } from '#src/ports/documents.ts';
-import { createConversionsRepository } from './conversions.repository.ts';
-import { createGenerationsRepository } from './generations.repository.ts';
+import { createConversionsRepository, createGenerationsRepository } from './generations.repository.ts';
 import type { IngestionTarget } from './ingestion.model.ts';
 
 /** Time that one step spends on OCR; then other documents get their turn. */

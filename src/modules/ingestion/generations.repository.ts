@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { type Row, text, timestamp } from '#src/adapters/postgres/columns.ts';
+import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
@@ -7,7 +8,11 @@ import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
+import type { RecognizedPage } from '#src/ports/documents.ts';
 import {
+  type ConversionKey,
+  ConversionModel,
+  type ConversionSummary,
   type DocumentKey,
   type DocumentState,
   documentState,
@@ -15,8 +20,10 @@ import {
   type GenerationRange,
   type IngestionTarget,
   ingestionTarget,
+  type NewConversion,
   type Publication,
   publication,
+  RecognizedPageModel,
 } from './ingestion.model.ts';
 
 /** The inputs of a document's newest generation, and the status of its job. */
@@ -26,7 +33,7 @@ const newestGeneration = shape({
   /** Set when the run was asked to stop; it may still be running. */
   cancelRequestedAt: timestamp().nullable(),
 });
-export type NewestGeneration = Row<typeof newestGeneration>;
+type NewestGeneration = Row<typeof newestGeneration>;
 
 const jobId = pick(JobModel, 'id');
 const originalKey = pick(GenerationModel, 'blobKey');
@@ -235,6 +242,78 @@ export function createGenerationsRepository(db: Knex) {
           range,
         );
       await deleteGenerationsWith(db, range, deleteRows, signal);
+    },
+  };
+}
+
+/** Pages that OCR has read for a generation that is not converted yet. */
+type RecognitionKey = IngestDocumentInput & { converterVersion: string };
+
+/** Originals as Markdown, cached by content within an organization, and the scanned pages read so far. */
+export function createConversionsRepository(db: Knex) {
+  return {
+    async find(key: ConversionKey): Promise<ConversionSummary | undefined> {
+      return ConversionModel.table(db).where(key).first('id', 'charCount', 'pageCount');
+    },
+
+    /** Keeps an existing row: conversion is deterministic, so a concurrent run stored the same. */
+    async insert(conversion: NewConversion): Promise<void> {
+      await ConversionModel.table(db)
+        .insert(conversion)
+        .onConflict(['orgId', 'contentSha256', 'converterVersion', 'sourceFormat'])
+        .ignore();
+    },
+
+    async readBody(orgId: string, conversionId: string): Promise<Pick<NewConversion, 'body' | 'pageMap'> | undefined> {
+      return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
+    },
+
+    /** Sets the page numbers of new chunks if a preview has found the pages since the body was read. */
+    async numberPages(orgId: string, conversionId: string): Promise<void> {
+      // The lock waits for a preview that is writing the pages; one that comes later numbers these chunks itself.
+      await ConversionModel.table(db).where({ orgId, id: conversionId }).forShare().first('id');
+      await numberPages(db, { orgId, conversionId });
+    },
+
+    /** Deletes at most `limit` conversions older than a day that no generation uses. @returns how many it deleted */
+    async deleteUnused(limit: number): Promise<number> {
+      const unused = db('conversions as c')
+        .whereRaw(`c.created_at < now() - interval '1 day'`)
+        .whereNotExists((used) =>
+          used.from('documentGenerations as g').whereRaw('g.org_id = c.org_id and g.conversion_id = c.id'),
+        )
+        .limit(limit)
+        .select('c.id');
+      return ConversionModel.query(db).whereIn('id', unused).delete();
+    },
+
+    async listRecognizedPages({
+      orgId,
+      documentId,
+      generation,
+      converterVersion,
+    }: RecognitionKey): Promise<RecognizedPage[]> {
+      return RecognizedPageModel.table(db)
+        .where({ orgId, documentId, generation, converterVersion })
+        .orderBy('pageIndex')
+        .select('pageIndex', 'lines');
+    },
+
+    /** Keeps an existing row. Does nothing once the generation is deleted. */
+    async insertRecognizedPage(key: RecognitionKey, { pageIndex, lines }: RecognizedPage): Promise<void> {
+      await db.raw(
+        `insert into recognized_pages (org_id, document_id, generation, converter_version, page_index, lines)
+         select org_id, document_id, generation, :converterVersion, :pageIndex, :lines::jsonb
+         from document_generations
+         where org_id = :orgId and document_id = :documentId and generation = :generation
+         for key share
+         on conflict do nothing`,
+        { ...key, pageIndex, lines: JSON.stringify(lines) },
+      );
+    },
+
+    async deleteRecognizedPages({ orgId, documentId, generation }: IngestDocumentInput): Promise<void> {
+      await RecognizedPageModel.query(db).where({ orgId, documentId, generation }).delete();
     },
   };
 }

@@ -25,13 +25,11 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter, MalwareScanner } from '#src/ports/documents.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import type { ChunkContextsService } from './chunk-contexts.service.ts';
+import type { ChunkContextsService, ChunkingStep, DocumentChunkerService } from './chunking.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { createConversion } from './conversion.ts';
-import { createConversionsRepository } from './conversions.repository.ts';
-import type { ChunkingStep, DocumentChunkerService } from './document-chunker.service.ts';
 import { createEmbedding } from './embedding.ts';
-import { createGenerationsRepository } from './generations.repository.ts';
+import { createConversionsRepository, createGenerationsRepository } from './generations.repository.ts';
 import type { DocumentKey, GenerationRange, IngestionTarget } from './ingestion.model.ts';
 
 const CONVERSIONS_PER_SWEEP = 500;

@@ -8,8 +8,11 @@ import {
 } from '#src/domain/documents/rag-config.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
-import type { ChunkContextsService } from '#src/modules/ingestion/chunk-contexts.service.ts';
-import type { ChunkingStep, DocumentChunkerService } from '#src/modules/ingestion/document-chunker.service.ts';
+import type {
+  ChunkContextsService,
+  ChunkingStep,
+  DocumentChunkerService,
+} from '#src/modules/ingestion/chunking.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { FairQueue } from '#src/ports/limits.ts';
 import type { Embedders } from '#src/ports/models.ts';
