@@ -100,12 +100,12 @@ export function createAccountsRepository(db: Knex) {
     /** Locks a password until the transaction ends; false when it has changed, or the user was deleted. */
     async lockPassword(userId: string, hash: string | null): Promise<boolean> {
       const user = UserModel.table(db).where({ id: userId, passwordHash: hash }).whereNull('deletedAt');
-      // Not shared: the same transaction may go on to change the row.
+      // The lock is not shared: the same transaction may go on to change the row.
       const row = await user.forNoKeyUpdate().first('id');
       return row !== undefined;
     },
 
-    /** Locks an account until the transaction ends; false when none matches any more. */
+    /** Locks an account until the transaction ends; false when no account matches any more. */
     async lock(account: { id: string; email?: string }): Promise<boolean> {
       const row = await UserModel.table(db).where(account).whereNull('deletedAt').forNoKeyUpdate().first('id');
       return row !== undefined;
@@ -115,7 +115,7 @@ export function createAccountsRepository(db: Knex) {
       await UserModel.query(db).where({ id: userId }).patch({ passwordHash: null, updatedAt: db.fn.now() });
     },
 
-    /** For a picture that another site serves. */
+    /** Stores the URL of a picture that another site serves. */
     async setAvatarUrl(userId: string, avatarUrl: string | null): Promise<void> {
       await UserModel.query(db)
         .where({ id: userId })
@@ -156,7 +156,6 @@ export function createAccountsRepository(db: Knex) {
 
 type IdentityKey = Pick<Identity, 'issuer' | 'subject'>;
 
-/** Links of users to identity providers. They are deleted with the account. */
 export function createIdentitiesRepository(db: Knex) {
   return {
     async findUserId({ issuer, subject }: IdentityKey): Promise<string | undefined> {

@@ -41,7 +41,8 @@ export function createAuthService(deps: AuthServiceDeps) {
     const stored = account?.passwordHash ?? null;
     const isRight = await passwords.verify(stored, input.password, client.network);
     if (account === undefined || stored === null || !isRight) {
-      // Recorded for unknown accounts too, but without the email that was tried: people type passwords there.
+      // A failed sign-in is recorded for unknown accounts too, but without the email that was tried: people type
+      // passwords there.
       await recordRefusal(account, 'invalid_credentials', requestId);
       throw appError('invalid_credentials');
     }
@@ -127,7 +128,6 @@ export function createAuthService(deps: AuthServiceDeps) {
     return issueTokens(trx, account, await sessions.open(trx, userId, client), true);
   }
 
-  /** Throws `account_disabled`. */
   async function issueTokens(trx: Knex, account: Account, session: Session, isNewUser: boolean): Promise<SignIn> {
     const actor = await createAccountsRepository(trx).findActor(account.userId);
     if (actor === undefined) throw appError('account_disabled');

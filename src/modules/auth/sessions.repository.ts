@@ -30,7 +30,6 @@ const sessionOfUser = shape({
 
 export type SessionOfUser = Row<typeof sessionOfUser>;
 
-/** `id` is the session. */
 const openSession = shape({
   id: uuid(),
   userAgent: text().nullable(),
@@ -42,7 +41,7 @@ const openSession = shape({
 
 export type OpenSession = Row<typeof openSession>;
 
-/** A token that could not be used; if `wasUsed` is false, it has expired. */
+/** A refresh token that could not be used; if `wasUsed` is false, it has expired. */
 const spentToken = shape({ wasUsed: boolean(), wasJustRotated: boolean() });
 
 export type SpentToken = Row<typeof spentToken>;
@@ -51,7 +50,7 @@ export type SpentToken = Row<typeof spentToken>;
 const lastToken = `lateral (select created_at as used_at, expires_at from refresh_tokens
   where family_id = f.id order by generation desc limit 1) as t`;
 
-/** Salted by the user, so that users of the same network cannot be matched. */
+/** The hash of a network is salted by the user, so that users of the same network cannot be matched. */
 export function networkHashOf(userId: string, network: string): Buffer {
   return createHash('sha256').update(`${userId} ${network}`).digest();
 }
@@ -74,12 +73,12 @@ export function createSessionsRepository(db: Knex) {
       await RefreshTokenFamilyModel.query(db).insert({ ...row, expiresAt: days(lifetimeDays) });
     },
 
-    /** Whether the user has a session from there, open or ended, that is not deleted yet. */
+    /** Whether the user has a session from this network, open or ended, that is not deleted yet. */
     async isKnownNetwork(userId: string, networkHash: Buffer): Promise<boolean> {
       return (await RefreshTokenFamilyModel.table(db).where({ userId, networkHash }).first('id')) !== undefined;
     },
 
-    /** The token expires with its family at the latest. */
+    /** A refresh token expires with its family at the latest. */
     async insertToken(token: { hash: Buffer; familyId: string; generation: number; idleDays: number }): Promise<void> {
       await db.raw(
         `insert into refresh_tokens (token_hash, family_id, generation, expires_at)
@@ -149,7 +148,7 @@ export function createSessionsRepository(db: Knex) {
       return toPage(await rows(db, openSession, listed), page.limit);
     },
 
-    /** Newest first. */
+    /** Lists a user's sessions, newest first. */
     async listOf(userId: string): Promise<SessionOfUser[]> {
       const sessions = RefreshTokenFamilyModel.query(db)
         .alias('f')
@@ -178,12 +177,12 @@ export function createSessionsRepository(db: Knex) {
       return ended.map(({ id }) => id);
     },
 
-    /** Tokens are deleted with their families. */
+    /** Refresh tokens are deleted with their families. */
     async deleteExpired(): Promise<void> {
       await RefreshTokenFamilyModel.query(db).where('expiresAt', '<', days(-1)).delete();
     },
 
-    /** No refresh token and no access token of the session works any more. */
+    /** Ends a session: none of its refresh tokens and access tokens work any more. */
     async end(sessionId: string): Promise<void> {
       await RefreshTokenFamilyModel.query(db)
         .where('id', sessionId)

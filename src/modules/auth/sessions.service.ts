@@ -140,7 +140,6 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       await endOwnSessions(actor, { sessionId: null, except: current });
     },
 
-    /** A step of the sweeper. */
     async deleteExpired(): Promise<void> {
       await createSessionsRepository(db).deleteExpired();
     },

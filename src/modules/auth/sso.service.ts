@@ -180,7 +180,6 @@ export function createSsoService(deps: SsoServiceDeps) {
       }
     },
 
-    /** A step of the sweeper. */
     deleteExpired: () => states.deleteExpired(),
   };
 }
@@ -191,7 +190,6 @@ const beginAgain = 'Begin the sign-in again.';
 const ownedByAnother =
   'The account with this email belongs to another user of the provider. Ask an admin of its organization.';
 
-/** Throws `email_not_verified`. */
 function verifiedEmail({ email, isEmailVerified }: IdentityClaims): string {
   if (email === undefined) throw appError('email_not_verified', { detail: 'The provider sent no email.' });
   if (!isEmailVerified)

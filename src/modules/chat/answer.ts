@@ -35,7 +35,7 @@ import { createReplayBuffer, type RoundLog } from './stream.ts';
 import { type LoopReply, type ToolLoop, toModelTool } from './tool-loop.ts';
 import type { ToolChooser } from './tools.ts';
 
-/** Rounds that are read for the prompt's history. The token budget usually allows fewer. */
+/** Limits the rounds that are read for the history in the prompt; the token budget usually allows fewer. */
 const historyRounds = 50;
 
 /** An open round whose lease this process holds. */
@@ -81,7 +81,6 @@ export function createAnswerWriter(deps: {
     const { prompt, filter, tools, writtenByPeople, earlierReplies } = prepared;
     const { messages, maxTokens, toolTokens } = prompt;
     const replyCitations = trackCitations(actor, prompt.passages, signal);
-    // Buffered, so that the model does not wait while a citation is checked.
     const pieces = createReplayBuffer<string>();
     const failed = new AbortController();
     const stopped = AbortSignal.any([signal, failed.signal]);
@@ -90,7 +89,7 @@ export function createAnswerWriter(deps: {
       id: `${chat.id}/${round}`,
       tools,
       context: { actor, trustedTexts: writtenByPeople },
-      // Document names are untrusted, too: other users give them.
+      // Names of documents are untrusted texts too: other users choose them.
       untrustedTexts: (prompt.passages ?? []).flatMap(({ documentName, content }) => [documentName, content]),
       earlierReplies,
       citations: replyCitations,
@@ -101,11 +100,11 @@ export function createAnswerWriter(deps: {
     const loop = { round: toolRound, toolTokens, logger: logger.child({ chatId: chat.id, round }) };
     const writing = [
       askModel(request, loop, pieces.push).finally(pieces.close),
-      // Markers are removed first: removing one could otherwise complete an address behind the filter.
+      // Removing a citation marker after the link filter could complete an address that the filter has passed.
       passOn(filter.rewrite(replyCitations.rewrite(pieces.read())), log.token, signal),
     ] as const;
     const [reply, text] = await Promise.all(writing).catch(async (error: unknown) => {
-      // Waits for both: what the model wrote before it failed still goes out, but nothing after the last event.
+      // What the model wrote before it failed is still sent, but nothing after the last event of the stream.
       failed.abort(error);
       await Promise.allSettled(writing);
       throw error;
@@ -210,7 +209,7 @@ export function createAnswerWriter(deps: {
       await alignment.requestScoring(trx, chat, actor.requestId);
     });
     await stored.catch(async (error: unknown) => {
-      // The connection may have broken after the commit.
+      // The database connection may have broken after the commit.
       const now = await createRoundsRepository(db).find(key);
       if (now?.status !== 'complete' || now.streamId !== leaseOwner) throw error;
     });
@@ -219,7 +218,6 @@ export function createAnswerWriter(deps: {
   return writeAnswer;
 }
 
-/** Passes each piece on until `stopped` is aborted, and resolves with the whole text. */
 async function passOn(
   pieces: AsyncIterable<string>,
   onToken: (text: string) => void,
@@ -267,7 +265,10 @@ function createReplyFilter(texts: readonly string[]) {
   };
 }
 
-/** The part of an earlier reply that was filtered. An address inside its code may have been made up by the model. */
+/**
+ * The part of an earlier reply that the link filter has checked. An address inside its code may be the model's
+ * invention.
+ */
 function textBeforeCode(reply: string): string {
   return reply.split(/`{3}|~{3}/, 1)[0] ?? '';
 }
@@ -335,12 +336,11 @@ export function createAnswerPresenter(deps: { db: Knex; echoWaitMs: number; logg
   return { fresh, stored };
 }
 
-/** The echo in a chat's row, which has no events. */
 function echoOf({ echoState, ewma, alignmentScore, echoRound }: Chat): Echo {
   return { state: echoState, ewma, alignmentScore, round: echoRound, events: [] };
 }
 
-/** Adds the events of the answer itself, which are known before its round is scored, to the echo of an older round. */
+/** Adds the alignment events of a new answer, known before its round is scored, to the echo of an older round. */
 function withEventsOf({ round, answerEvents }: Pick<Round, 'round' | 'answerEvents'>, echo: Echo): Echo {
   return echo.round === round ? echo : { ...echo, events: [...echo.events, ...answerEvents] };
 }

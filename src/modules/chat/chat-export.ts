@@ -8,7 +8,7 @@ type ExportFormat = (typeof exportFormats)[number];
 
 type ExportedChat = { fileName: string; mediaType: string; text: string };
 
-/** The whole conversation, with pruned rounds and unanswered messages. */
+/** Exports a whole conversation, with pruned rounds and unanswered messages. */
 export function exportChat(history: ChatHistory, format: ExportFormat): ExportedChat {
   const fileName = `${fileTitle(history.chat.title)}.${format === 'json' ? 'json' : 'md'}`;
   return format === 'json'
@@ -50,7 +50,7 @@ function toMarkdown({ chat, agentName, rounds }: ChatHistory): string {
 
 function toolsOf({ toolCalls }: Round): string[] {
   if (toolCalls.length === 0) return [];
-  // The name comes from the model, which may have invented it.
+  // A tool's name comes from the model, which may have invented it.
   const names = toolCalls.map(({ tool, status }) => {
     const name = unknownTools([tool]).length === 0 ? tool : 'an unknown tool';
     return status === 'ok' ? name : `${name} (${status})`;

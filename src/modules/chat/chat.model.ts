@@ -38,7 +38,7 @@ export class ChatModel extends model('chats', {
   alignmentScore: double(),
   inputTokens: bigint(),
   completionTokens: bigint(),
-  /** That of the newest complete round. */
+  /** Latency of the newest complete round. */
   latencyMs: integer(),
   ragEnabled: boolean(),
   ragReranking: boolean().nullable(),
@@ -88,13 +88,13 @@ export class RoundModel extends model(
     echoState: text<EchoState>().nullable(),
     foldState: json<FoldState>().nullable(),
     events: json<AlignmentEvent[]>(),
-    /** Identifies the events of the newest attempt; null in rounds that are older than the column. */
+    /** Identifies the events of the newest attempt to answer; null in rounds from before this column. */
     streamId: uuid().nullable(),
-    /** How often the message was sent again after a failure. */
+    /** How often the message was sent again after its round failed. */
     attempt: integer(),
-    /** Number of the last event; null while the round is open, and if its process died. */
+    /** Number of the last event; null while the round is open, and after its process died. */
     lastSeq: bigint().nullable(),
-    /** Last sign of a reader that reconnected; written only with `STREAM_ON_DISCONNECT=cancel`. */
+    /** When a reader that reconnected was last seen; written only with `STREAM_ON_DISCONNECT=cancel`. */
     followedAt: timestamp().nullable(),
     priceVersion: text().nullable(),
     toolCalls: json<ToolCallRecord[]>(),
@@ -118,7 +118,7 @@ export class RoundEventModel extends model(
   ['streamId', 'firstSeq'],
 ) {}
 
-/** The document settings of the newest message. Null: the settings of the documents apply. */
+/** The document settings of the newest message. Null: each document's own settings apply. */
 const ragSettings = pick(
   ChatModel,
   'ragEnabled',
@@ -129,7 +129,6 @@ const ragSettings = pick(
 );
 export type RagSettings = Row<typeof ragSettings>;
 
-/** The settings in the form that `RetrievalService` takes. */
 export function retrievalSettings(chat: RagSettings) {
   return {
     reranking: { isEnabled: chat.ragReranking, type: chat.ragRerankingType },
@@ -143,24 +142,25 @@ export type Chat = Row<typeof ChatModel>;
 export type NewChat = RagSettings &
   Pick<Chat, 'id' | 'orgId' | 'agentId' | 'title' | 'titleSource' | 'visibility' | 'teamIds' | 'acl' | 'createdBy'>;
 
-/** `scoringPending`: a complete round has no scores yet. */
+/** `scoringPending`: a complete round of the chat has no scores yet. */
 export const chatSummary = shape({ ...ChatModel.columns, scoringPending: boolean() });
 export type ChatSummary = Row<typeof chatSummary>;
 
-/** A tool call, as it is stored and shown. */
 export type ToolCallRecord = {
-  /** Unique within the round. */
   id: string;
-  /** The tool's id, or the name that the model gave if there is no such tool. */
+  /** The tool's id, or the name that the model gave if no such tool exists. */
   tool: string;
-  /** The model's text, cut, if the tool does not accept it. */
+  /** Arguments of the tool call; the model's text, cut, if the tool does not accept it. */
   arguments: Record<string, unknown> | string;
   /** `refused`: the tool was not run. */
   status: 'ok' | 'error' | 'timeout' | 'refused';
   errorCode: string | null;
   startedAt: string;
   durationMs: number;
-  /** The beginning of the result. For passages only their number and document ids: not every reader may read them. */
+  /**
+   * The beginning of the tool's result. For passages only their count and document ids: some readers of the chat may
+   * not read them.
+   */
   resultPreview: string;
   /** Length of the whole result, also if the model got less. */
   resultCharacters: number;
@@ -172,7 +172,6 @@ export type Round = Row<typeof RoundModel>;
 
 export type RoundKey = { chatId: string; round: number };
 
-/** The events of one attempt to answer a round. */
 export type StreamKey = RoundKey & { streamId: string };
 
 /** An answer is sent as `token` events, then `done` or `error`. */
@@ -186,12 +185,12 @@ export type NumberedEvent = RoundEvent & { seq: number };
 
 export const isLast = ({ event }: RoundEvent): boolean => event !== 'token';
 
-/** The number before an attempt's first event. No answer has ten million events. */
+/** The event number before the first event of an attempt. No answer has ten million events. */
 export const seqBefore = (attempt: number): number => attempt * 10_000_000;
 
 /**
- * The number of the `error` event of an attempt. It is the same for every process, and higher than that of any event
- * that a reader may have got, stored or not.
+ * The number of the `error` event of an attempt: the same in every process, and higher than that of any event that a
+ * reader may have got, stored or not.
  */
 export const failureSeq = (attempt: number): number => seqBefore(attempt + 1);
 
@@ -225,10 +224,8 @@ export const chatAgent = pick(
 );
 export type ChatAgent = Row<typeof chatAgent>;
 
-/** The newest alignment state of a chat, sent with each answer. */
 export type Echo = { state: EchoState; ewma: number; alignmentScore: number; round: number; events: AlignmentEvent[] };
 
-/** A completed answer, with the chat's title and echo. */
 export type ChatAnswer = {
   chatId: string;
   round: number;

@@ -38,12 +38,15 @@ export function createChatRepository(db: Knex) {
     );
 
   return {
-    /** False if the id exists. Waits for a transaction that is inserting the same id. */
+    /** False if the chat id exists. Waits for a transaction that is inserting the same id. */
     async insert(chat: NewChat): Promise<boolean> {
       return (await chats().insert(chat).onConflict('id').ignore().returning('id')).length > 0;
     },
 
-    /** Locks the row. Each change of a chat's rounds holds this lock, so that two writers run one after the other. */
+    /**
+     * Locks the chat's row. Each change of a chat's rounds holds this lock, so that two writers run one after the
+     * other.
+     */
     async lock(orgId: string, chatId: string): Promise<Chat | undefined> {
       return chats().where({ orgId, id: chatId }).forUpdate().first();
     },
@@ -71,12 +74,12 @@ export function createChatRepository(db: Knex) {
       return Number(row?.total ?? 0);
     },
 
-    /** The settings of a message become those of its chat. */
+    /** Settings of a message become those of its chat. */
     async recordMessage(chatId: string, change: { round: number } & RagSettings): Promise<void> {
       const { round, ...settings } = change;
       await chats()
         .where({ id: chatId })
-        // Counts the version here, since a message that is sent again leaves `round_count` as it is.
+        // Increments the chat's version here, since a message that is sent again leaves `round_count` as it is.
         .update({ ...settings, roundCount: round, updatedAt: db.fn.now(), version: db.raw('version + 1') });
     },
 
@@ -84,7 +87,7 @@ export function createChatRepository(db: Knex) {
       await chats().where({ id: chatId }).update({ title, titleSource: 'user', updatedAt: db.fn.now() });
     },
 
-    /** Also deletes the rounds, the job that scores them, and the stored responses of repeated requests. */
+    /** Also deletes the chat's rounds, its scoring job, and the stored responses of repeated requests. */
     async delete({ orgId, id }: Pick<Chat, 'orgId' | 'id'>): Promise<void> {
       await db.raw(
         `delete from idempotency_keys k using rounds r, chats c
@@ -94,7 +97,7 @@ export function createChatRepository(db: Knex) {
       );
       await JobModel.table(db).where({ orgId, chatId: id }).delete();
       await chats().where({ orgId, id }).delete();
-      // After the rounds, so that no process can store more events.
+      // Events are deleted after the rounds, so that no process can store more of them.
       await RoundEventModel.table(db).where({ orgId, chatId: id }).delete();
     },
 
@@ -112,7 +115,7 @@ export function createChatRepository(db: Knex) {
         });
     },
 
-    /** Checks neither deletion nor access: the caller does, by `deletedAt` and `acl`. */
+    /** Reads deleted and unreadable agents too: the caller checks `deletedAt` and `acl`. */
     async findAgent(orgId: string, agentId: string): Promise<ChatAgent | undefined> {
       const agent = AgentModel.table(db).where({ orgId, id: agentId }).select(Object.keys(chatAgent.columns));
       return firstRow(db, chatAgent, agent);

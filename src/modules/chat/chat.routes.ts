@@ -40,11 +40,10 @@ const sendErrors = [
   'interrupted',
 ] as const;
 
-/** `POST /chat/stream` sends these as its last event. */
+/** Error codes that `POST /chat/stream` sends as its last event. */
 const modelErrors = ['model_unavailable', 'model_rejected', 'model_response_invalid', 'model_not_configured'] as const;
 
 export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
-  // Serializes a replayed event once for all of its readers.
   const serialized = new WeakMap<NumberedEvent, StoredEvent>();
   const toSharedEvent = (round: number, event: NumberedEvent): StoredEvent => {
     const known = serialized.get(event) ?? toStreamEvent(round, event);
@@ -93,7 +92,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         return eventStream(
           async (sink) => {
             run.readBy(sink.closed);
-            // Goes on after a disconnect: the Idempotency-Key stores the whole answer.
+            // The answer is written to its end after a disconnect: the Idempotency-Key stores all of it.
             for await (const event of run.events()) await sink.send(toStreamEvent(run.round, event));
           },
           { headers },

@@ -49,7 +49,7 @@ type RoundRun = {
   chatId: string;
   round: number;
   isNewChat: boolean;
-  /** All events from the first one on, for any number of readers. */
+  /** All events of the round from the first one on, for any number of readers. */
   events(): AsyncIterable<NumberedEvent>;
   /** Registers the reader whose disconnect may end the answer; ignored unless `onDisconnect` is `cancel`. */
   readBy(closed: AbortSignal): void;
@@ -69,7 +69,6 @@ export function createChatService(deps: {
   accounts: Pick<AuthService, 'findActor'>;
   echoWaitMs: number;
   onDisconnect: OnDisconnect;
-  /** Whether the database could not be reached. */
   isOutage: (error: unknown) => boolean;
   metrics: Pick<Metrics, 'count' | 'time'>;
   logger: Logger;
@@ -156,7 +155,7 @@ export function createChatService(deps: {
     const { chat, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const lease = keepLease(key, leaseOwner, rounds, logger);
-    // The answer may already rest on documents that the user may not read any more.
+    // The answer may already use documents that the user may no longer read.
     const onLoss = async () => appError('interrupted', { detail: 'Your rights have changed. Send the message again.' });
     const rights = watchRights(actor, { findActor: () => accounts.findActor(actor.userId), onLoss, logger });
     let written: CompletedAnswer;
@@ -172,12 +171,12 @@ export function createChatService(deps: {
       lease.stop();
       rights.stop();
     }
-    // Not awaited: the answer is stored, and chat works while Temporal is down.
+    // The job that scores the round is not awaited: the answer is stored, and chat works while Temporal is down.
     trackUntilDone(alignment.nudge(chat.id));
     return presenter.fresh(open, written);
   }
 
-  /** Retries in the background while the database is down: a repeated message needs the round closed. */
+  /** Closes a failed round, and retries while the database is down: a repeated message needs the round closed. */
   async function closeFailed({ chat, round, leaseOwner, attempt }: OpenRound, code: string): Promise<void> {
     const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, failureSeq(attempt));
     const closeLater = async () => {
@@ -197,14 +196,14 @@ export function createChatService(deps: {
     });
   }
 
-  /** What a client may know of an error: of one that is not in the catalogue only that it happened. */
+  /** Clients see the code of a catalogued error, and of any other error only that it happened. */
   function reasonOf(error: unknown): { code: string; detail: string } {
     const known =
       error instanceof AppError ? error : appError(isOutage(error) ? 'service_unavailable' : 'internal_error');
     return { code: known.code, detail: known.message };
   }
 
-  /** Lets `drain` wait for background work. Handling its failure is left to other users of the promise. */
+  /** Lets `drain` wait for background work, whose failures are handled elsewhere. */
   function trackUntilDone(work: Promise<unknown>): void {
     const settled: Promise<void> = Promise.allSettled([work]).then(() => {
       running.delete(settled);
@@ -218,7 +217,7 @@ export function createChatService(deps: {
 
   return {
     /**
-     * Stores the message and starts to answer it. Throws if the message is refused; a later failure ends the run.
+     * Stores the message and starts to answer it. Throws if the message is refused; a later failure ends the round.
      * Sending the message of a failed round again answers that round.
      */
     async send(actor: RequestActor, message: Message): Promise<RoundRun> {
@@ -247,7 +246,7 @@ export function createChatService(deps: {
       };
     },
 
-    /** The model's later proposal does not replace this title. Throws `precondition_failed`. */
+    /** The title that the model proposes later does not replace this one. Throws `precondition_failed`. */
     async rename(actor: Actor, chatId: string, title: string, expected: ExpectedVersions): Promise<ChatSummary> {
       return db.transaction(async (trx) => {
         requireVersion(expected, await lockOwn(trx, actor, chatId));
@@ -259,7 +258,9 @@ export function createChatService(deps: {
       });
     },
 
-    /** Deletes rounds, scores, stored responses and the job with it. An answer that is being written is interrupted. */
+    /**
+     * Deletes a chat with its rounds, scores, stored responses and job. An answer that is being written is interrupted.
+     */
     async remove(actor: Actor, chatId: string): Promise<void> {
       await db.transaction(async (trx) => {
         const chat = await lockOwn(trx, actor, chatId);
@@ -267,13 +268,12 @@ export function createChatService(deps: {
       });
     },
 
-    /** For the sweeper: ends the rounds of a dead process, at most 20 s after its last lease renewal. */
+    /** Ends the rounds of a dead process, at most 20 s after its last lease renewal. The sweeper calls it. */
     async closeExpiredRounds(): Promise<void> {
       const closed = await rounds.failExpired('interrupted');
       if (closed > 0) logger.warn({ rounds: closed }, 'rounds of a dead process were ended');
     },
 
-    /** For the sweeper. */
     forgetEvents: () => roundEvents.deleteOld(),
 
     /** Refuses new messages, lets running answers finish within `graceMs`, and then interrupts them. */

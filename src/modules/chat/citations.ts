@@ -16,24 +16,26 @@ import type { Embedders } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { Citation } from './chat.model.ts';
 
-/** A user waits for the answer: citations are checked by words alone if the embedder takes longer. */
+/** The user waits for the answer: citations are checked by words alone if the embedder takes longer. */
 const embeddingTimeoutMs = 5_000;
-/** Further statements of a long reply are checked by words alone. */
+/** Statements of a long reply beyond this number are checked by words alone, without embeddings. */
 const embeddedStatements = 64;
 
-/** The citations of one reply. */
 export type ReplyCitations = {
-  /** Adds passages that tools found. @returns their numbers, in the same order; a known passage keeps its number */
+  /**
+   * Adds passages that tools found.
+   * @returns their citation numbers in the same order; a known passage keeps its number
+   */
   add(chunks: readonly RetrievedChunk[]): number[];
-  /** Renumbers the markers that hold, so that `[k]` is the k-th citation, and removes the others. */
+  /** Renumbers the citation markers that hold, so that `[k]` is the k-th citation, and removes the others. */
   rewrite(pieces: AsyncIterable<string>): AsyncIterable<string>;
-  /** @param reply the whole rewritten reply */
+  /** @param reply the whole reply after `rewrite` */
   sources(reply: string): Promise<{ citations: Citation[]; dropped: DroppedCitation[] }>;
 };
 
 export type CitationTracker = ReturnType<typeof createCitationTracker>;
 
-/** For a chat without documents: a number in brackets is no citation. */
+/** In a chat without documents, a number in brackets is no citation. */
 const noCitations: ReplyCitations = {
   add: (chunks) => chunks.map(() => 0),
   rewrite: (pieces) => pieces,
@@ -75,9 +77,9 @@ export function createCitationTracker(deps: {
     add(first);
 
     /**
-     * Checks a chunk when it is first cited, since its document may be deleted or shared otherwise while the answer is
-     * written. There is no later check: the text has gone out with the number, and dropping the citation would renumber
-     * the others. Opening a citation checks the access in any case.
+     * Checks a passage's access when it is first cited, since its document may be deleted or unshared while the answer
+     * is written. There is no later check: the text was sent with the citation's number, and dropping it would renumber
+     * the others. Opening a citation checks the access again.
      */
     async function isReadable(chunk: RetrievedChunk): Promise<boolean> {
       const known = readability.get(chunk);
@@ -154,14 +156,16 @@ export function createCitationTracker(deps: {
     };
   }
 
-  /** Compares statements of one reply with the chunks that `model` has embedded. */
   function createComparison(actor: Actor, model: string, chunks: readonly RetrievedChunk[], stopped: AbortSignal) {
     const statementVectors = new Map<string, Float32Array>();
     let chunkVectors: ReadonlyMap<string, Float32Array> | undefined;
     let isDown = false;
 
     return {
-      /** Embeds unknown statements. Does nothing after a failure, so that the reader does not wait at each marker. */
+      /**
+       * Embeds statements of a reply. Does nothing after a failure, so that the reader does not wait at each citation
+       * marker.
+       */
       async embed(statements: readonly string[]): Promise<void> {
         const unknown = statements.filter((statement) => statement !== '' && !statementVectors.has(statement));
         const embedded = unknown.slice(0, embeddedStatements - statementVectors.size);
@@ -185,7 +189,7 @@ export function createCitationTracker(deps: {
         }
       },
 
-      /** 0 if one of them has no embedding. */
+      /** 0 if the statement or the chunk has no embedding. */
       similarity(statement: string, chunk: RetrievedChunk): number {
         const a = statementVectors.get(statement);
         const b = chunkVectors?.get(chunk.chunkId);
@@ -195,8 +199,8 @@ export function createCitationTracker(deps: {
   }
 
   /**
-   * @param chunks passage n of the prompt is `chunks[n - 1]`; null when the chat does not use documents
-   * @param stopped once aborted, nothing more is read with the rights of the actor, whose account may be disabled
+   * @param chunks passage n of the prompt is `chunks[n - 1]`; null when the chat uses no documents
+   * @param stopped once aborted, no passage is read with the rights of the actor, whose account may be disabled
    */
   return (actor: Actor, chunks: readonly RetrievedChunk[] | null, stopped: AbortSignal): ReplyCitations =>
     chunks === null ? noCitations : track(actor, chunks, stopped);

@@ -8,7 +8,7 @@ import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts'
 import { appError } from '#src/errors.ts';
 import type { ModelMessage, ModelTool } from '#src/ports/models.ts';
 
-/** Upper estimate for what a provider's template adds to each message. */
+/** Upper estimate of the tokens that a provider's template adds to each message. */
 const messageTokens = 8;
 
 const nothingFound =
@@ -23,42 +23,41 @@ type PromptPassage = { documentName: string; pageNumber: number; content: string
 export type PromptInput<Passage extends PromptPassage = PromptPassage> = {
   persona: string;
   steering: Pick<Steering, 'note' | 'afterHistory'>;
-  /** Best first; null when the chat does not use documents. */
+  /** Passages, best first; null when the chat uses no documents. */
   passages: readonly Passage[] | null;
-  /** Newest first. */
+  /** Rounds of the conversation, newest first. */
   history: readonly { userContent: string; assistantReply: string | null; citations: readonly unknown[] }[];
   question: string;
   tools: readonly ModelTool[];
   /** Random for each request: see `contextBlocks`. */
   nonce: string;
-  /** Context window of the model in tokens; null if the provider does not tell it. */
+  /** Context window of the model in tokens; null if the provider does not state it. */
   window: number | null;
-  /** Limit of the reply, as the agent is configured. */
   maxTokens: number;
 };
 
 export type Prompt<Passage> = {
   messages: ModelMessage[];
   maxTokens: number;
-  /** Those that fit: passage n of the prompt is `passages[n - 1]`. */
+  /** The passages that fit: passage n of the prompt is `passages[n - 1]`. */
   passages: readonly Passage[] | null;
-  /** Those of the passages that contain instructions to the model. */
+  /** Passages that contain instructions to the model. */
   suspicious: readonly Passage[];
-  /** False if the steering note did not fit into the window. */
+  /** False if the steering note did not fit into the context window. */
   isSteered: boolean;
-  /** Empty if the tools did not fit into the window. */
+  /** Tools; empty if they did not fit into the context window. */
   tools: readonly ModelTool[];
-  /** Budget for tool calls and their results. */
+  /** Token budget for tool calls and their results. */
   toolTokens: number;
 };
 
 const unsteered: PromptInput['steering'] = { note: null, afterHistory: null };
 
 /**
- * The messages of one model call, within the model's context window. The parts that stay the same from round to round
- * come first, for the provider's prompt cache; the passages stand right before the question. Leaves out the tools, then
- * the steering, then the documents if they do not fit. Persona and question are never cut: throws `context_too_long` if
- * they do not fit alone.
+ * The messages of one model call, within the model's context window. Parts that stay the same from round to round come
+ * first, for the provider's prompt cache; the passages stand right before the question. If they do not fit, the tools
+ * are left out first, then the steering, then the documents. Persona and question are never cut: throws
+ * `context_too_long` if they do not fit alone.
  */
 export function buildPrompt<Passage extends PromptPassage>(
   input: PromptInput<Passage>,
@@ -87,7 +86,6 @@ export function buildPrompt<Passage extends PromptPassage>(
   };
 }
 
-/** Tries to fit everything first, and leaves one more part out at each attempt. */
 function fitParts<Passage extends PromptPassage>(input: PromptInput<Passage>, counter: TokenCounter) {
   const bare = { ...input, tools: [] };
   const attempts: PromptInput<Passage>[] = [
@@ -103,7 +101,7 @@ function fitParts<Passage extends PromptPassage>(input: PromptInput<Passage>, co
   throw tooLong();
 }
 
-/** Throws `context_too_long` if persona and question do not fit into the window even without all other parts. */
+/** Throws `context_too_long` if persona and question alone do not fit into the context window. */
 export function requireFitsWindow(
   input: Pick<PromptInput, 'persona' | 'question' | 'window' | 'maxTokens'>,
   counter: TokenCounter,
@@ -151,7 +149,7 @@ function historyMessages(history: PromptInput['history'], tokens: number, counte
   return messages;
 }
 
-/** Cuts the first passage if it alone is too long, and leaves out others that do not fit. */
+/** Cuts the first passage if it alone is too long, and leaves out other passages that do not fit. */
 function fitPassages<Passage extends PromptPassage>(
   { passages, nonce, tools }: Pick<PromptInput<Passage>, 'passages' | 'nonce' | 'tools'>,
   budget: number,
@@ -185,7 +183,10 @@ type Entry<Passage> = {
   addressesModel: boolean;
 };
 
-/** Halves the text until the block around it fits: its tokens are known only once it is written. Null if none fits. */
+/**
+ * Halves a passage until the block around it fits: a block's tokens are known only once it is written. Null if none
+ * fits.
+ */
 function cutToFit<Passage>(
   entry: Entry<Passage>,
   tokensOf: (entry: Entry<Passage>) => number,

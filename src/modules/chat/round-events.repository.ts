@@ -6,7 +6,7 @@ export type StreamCursor = { streamId: string; afterSeq: number };
 
 export type EventBatch = StreamKey & { orgId: string; events: readonly NumberedEvent[] };
 
-/** Longer than any client takes to reconnect. */
+/** Events are kept longer than any client takes to reconnect. */
 const KEPT_SECONDS = 60;
 
 export function createRoundEventsRepository(db: Knex) {

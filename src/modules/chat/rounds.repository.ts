@@ -68,7 +68,7 @@ export function createRoundsRepository(db: Knex) {
       });
     },
 
-    /** For a message that is sent again after its round failed. */
+    /** Opens a failed round again, whose message was sent again. */
     async reopen(key: RoundKey, change: { model: string; idempotencyKey: string | null }, lease: Lease): Promise<void> {
       await rounds()
         .where({ ...key, status: 'error' })
@@ -86,12 +86,12 @@ export function createRoundsRepository(db: Knex) {
         });
     },
 
-    /** False if the lease's owner does not hold the round any more. */
+    /** False if the lease's owner no longer holds the round. */
     async renewLease(key: RoundKey, lease: Lease): Promise<boolean> {
       return (await held(key, lease.owner).update({ leaseExpiresAt: leaseEnd(lease.seconds) })) === 1;
     },
 
-    /** False if `owner` does not hold the round any more. */
+    /** False if `owner` no longer holds the round. */
     async complete(key: RoundKey, owner: string, answer: CompletedAnswer, lastSeq: number): Promise<boolean> {
       const updated = await RoundModel.query(db)
         .where({ ...key, status: 'open', leaseOwner: owner })
@@ -110,7 +110,10 @@ export function createRoundsRepository(db: Knex) {
       await held(key, owner).update({ ...failed(errorCode), lastSeq });
     },
 
-    /** Ends rounds with an expired lease, whose process died. @returns how many */
+    /**
+     * Ends rounds with an expired lease, whose process died.
+     * @returns how many
+     */
     async failExpired(errorCode: string, chatId?: string): Promise<number> {
       return rounds()
         .where({ status: 'open', ...(chatId !== undefined && { chatId }) })
@@ -119,8 +122,8 @@ export function createRoundsRepository(db: Knex) {
     },
 
     /**
-     * Those of the streams that may still get events, by stream id: their round is open, or ended within ten seconds.
-     * `lastSeq` is null if the number of the last event is unknown.
+     * The streams that may still get events, by stream id: their round is open, or ended within ten seconds. `lastSeq`
+     * is null if the number of the last event is unknown.
      */
     async listActive(of: readonly StreamKey[]): Promise<Map<string, ActiveStream>> {
       const found = await rows(
@@ -135,7 +138,6 @@ export function createRoundsRepository(db: Knex) {
       return new Map(found.map(({ streamId, ...stream }) => [streamId, stream]));
     },
 
-    /** Records that these answers have a reader now. */
     async recordFollowers(of: readonly StreamKey[]): Promise<void> {
       await db.raw(
         `update rounds r set followed_at = now()
@@ -145,7 +147,6 @@ export function createRoundsRepository(db: Knex) {
       );
     },
 
-    /** Whether a reader was recorded for this answer within the last `seconds`. */
     async isFollowed({ chatId, round, streamId }: StreamKey, seconds: number): Promise<boolean> {
       const followed = await rounds()
         .where({ chatId, round, streamId })

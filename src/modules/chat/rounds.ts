@@ -25,7 +25,10 @@ import { requireFitsWindow } from './prompt.ts';
 import { createRoundsRepository, type RoundsRepository } from './rounds.repository.ts';
 import { type EventFollower, watchRights } from './stream.ts';
 
-/** The process that writes an answer may miss a renewal or two; the round of a dead process must end within 20 s. */
+/**
+ * A lease allows the process that writes an answer to miss a renewal or two; the round of a dead process must end
+ * within 20 s.
+ */
 export const leaseSeconds = 15;
 const renewEveryMs = 5_000;
 
@@ -77,7 +80,8 @@ export function createRoundOpener(deps: {
         const first = await createRoundsRepository(trx).find({ chatId: existing.id, round: 1 });
         if (first?.userContent === message.text) return nextRound(trx, existing, agent, message);
       }
-      // The key started another chat, and its stored answer has expired: it is free again, but its chat id is not.
+      // The Idempotency-Key started another chat, whose stored answer has expired: the key is free again, its chat id
+      // is not.
       const chatId = idOfKey === null || existing !== undefined ? uuidV7() : idOfKey;
       const isNew = await chats.insert({
         id: chatId,
@@ -91,7 +95,8 @@ export function createRoundOpener(deps: {
       });
       const chat = await chats.lock(actor.orgId, chatId);
       if (chat === undefined) throw appError('chat_not_found');
-      // The same key came to both message routes at once. Each route knows only the keys of its own requests.
+      // The same Idempotency-Key came to both message routes at once. Each route knows only the keys of its own
+      // requests.
       if (!isNew) throw appError('idempotency_in_flight', { retryAfterSeconds: 1 });
       return openRound(trx, chat, agent, 1, message);
     });
@@ -119,7 +124,9 @@ export function createRoundOpener(deps: {
     requireFitsWindow({ persona, question, window, maxTokens }, tokenCounter);
   }
 
-  /** Reopens the newest round if it failed with the same message; otherwise opens the next. Numbers have no gaps. */
+  /**
+   * Reopens the newest round if it failed with the same message; otherwise opens the next. Round numbers have no gaps.
+   */
   async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: Message): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
     await rounds.failExpired('interrupted', chat.id);
@@ -131,7 +138,8 @@ export function createRoundOpener(deps: {
     if (repeated?.status === 'complete' && repeated.userContent === message.text) {
       return { outcome: 'answered', chat, round: repeated };
     }
-    // A key that an older round still holds belongs to another message: the new round is stored without it.
+    // An Idempotency-Key that an older round still holds belongs to another message: the new round is stored without
+    // it.
     const withKeyFor = (round: number): Message =>
       repeated === undefined || repeated.round === round ? message : { ...message, idempotencyKey: null };
 
@@ -196,7 +204,7 @@ const titleCharacters = 60;
 /** Title of a chat whose first message begins with nothing visible. */
 const fallbackTitle = 'Chat';
 
-/** Terminal colours and invisible characters, except for the joiners that emoji and some scripts need. */
+/** Matches terminal colours and invisible characters, except for the joiners that emoji and some scripts need. */
 const unseen = /(?!\s)\p{Cc}\[[\d;]*[a-z]|[\u00ad\u061c\u200b\u200e\u200f\u2060-\u2064\ufeff]|[\u{e0000}-\u{e007f}]/giu;
 
 /** The first title of a chat: the beginning of its first message, on one line. */
@@ -222,7 +230,7 @@ export function keepLease(
       (isHeld) => {
         if (!isHeld) lost.abort(appError('interrupted'));
       },
-      // The database may be back before the lease expires; if not, storing the answer fails.
+      // The database may be back before the round's lease expires; if not, storing the answer fails.
       (error: unknown) => logger.warn({ err: error }, 'renewing the lease of a round failed'),
     );
   }, renewEveryMs);
@@ -232,12 +240,11 @@ export function keepLease(
   };
 }
 
-/** The `Last-Event-ID` of a reader that reconnects. */
 export type EventPosition = { round: number; seq: number };
 
 /**
  * `events` ends with the last event, or when `until` is aborted. It throws `chat_not_found` when the reader, by the
- * rights that `actorNow` returns, may not read the chat any more.
+ * rights that `actorNow` returns, may no longer read the chat.
  */
 type ReplayedRound = {
   round: number;
@@ -257,7 +264,6 @@ export function createRoundReplay(deps: {
   const { db, follower, presenter, logger } = deps;
   const rounds = createRoundsRepository(db);
 
-  /** Checks the reader's rights while the events go out. */
   async function* eventsFor(
     actor: Actor,
     chat: Chat,
@@ -302,7 +308,7 @@ export function createRoundReplay(deps: {
     if (!signal.aborted) yield lastEventOf(chat, round, last + 1);
   }
 
-  /** Makes the last event from the round, when the stored events do not have it or another attempt has begun. */
+  /** Makes the last event from the round, when the stored events lack it or another attempt has begun. */
   async function lastEventOf(
     chat: Chat,
     { chatId, round, streamId, attempt }: Round,
@@ -321,7 +327,7 @@ export function createRoundReplay(deps: {
   }
 
   /**
-   * The events after `position`, or all of the newest round if it is null. Returns null when there is nothing to send:
+   * The events after `position`, or all of the newest round if it is null. Returns null when no event is to be sent:
    * the chat has no message, or the reader already has the last event.
    */
   return async (actor: Actor, chatId: string, position: EventPosition | null): Promise<ReplayedRound | null> => {

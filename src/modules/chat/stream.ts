@@ -74,7 +74,7 @@ export function createRoundLog(attempt: number, record: (event: NumberedEvent) =
   };
 }
 
-/** Measures a round that starts now by its events: how it ends, and the time to its first token. */
+/** Measures how a round ends, and the time to its first token. */
 export function measureRound(metrics: Pick<Metrics, 'count' | 'time'>): (event: NumberedEvent) => void {
   const startedMs = performance.now();
   let hasToken = false;
@@ -148,7 +148,7 @@ export function createEventRecorder(deps: {
       flushing ??= flushUntilEmpty();
     },
 
-    /** Tries once more to store the pending events, at the end of the process. */
+    /** Stores the pending events when the process ends, with one attempt. */
     async close(): Promise<void> {
       if (pending.size > 0) await flush();
       pending.clear();
@@ -162,7 +162,7 @@ const pollEveryMs = 100;
 const pollsPerCheck = 10;
 /** Polls after the end of an answer in which its last events may still arrive. */
 const pollsAfterEnd = 5;
-/** The same when the round's `lastSeq` shows that an event is missing. */
+/** Polls after the end of an answer whose `lastSeq` shows that an event is missing. */
 const pollsForMissingEvent = 50;
 
 type Follower = {
@@ -186,7 +186,10 @@ export type EventFollower = ReturnType<typeof createEventFollower>;
 export function createEventFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
   rounds: Pick<RoundsRepository, 'listActive' | 'recordFollowers'>;
-  /** Set where answers end with their readers: the process that writes an answer has to know its readers here. */
+  /**
+   * Set where answers end with their readers: the process that writes an answer learns of readers elsewhere from these
+   * rows.
+   */
   recordsFollowers: boolean;
   logger: Pick<Logger, 'warn'>;
 }) {
@@ -266,7 +269,7 @@ export function createEventFollower(deps: {
             yield event;
             if (isLast(event)) return;
           }
-          // The inbox of a slow reader may have filled again while it took these events.
+          // More events may have come for a slow reader while it took these.
           if (follower.inbox.length === 0 && isWaitOver(follower)) return;
         }
       } finally {
@@ -277,7 +280,6 @@ export function createEventFollower(deps: {
   };
 }
 
-/** What happens to an answer when its last reader disconnects. */
 export type OnDisconnect = 'continue' | 'cancel';
 
 /** Clients of Server-Sent Events reconnect after three seconds. */
@@ -299,7 +301,7 @@ export function watchReaders(
   async function abortWhenUnread(): Promise<void> {
     await delay(graceSeconds * 1_000, undefined, { signal: stopped.signal });
     for (;;) {
-      // An answer counts as read while the database cannot be asked.
+      // An answer counts as read while the database cannot be reached.
       const isFollowed = await rounds.isFollowed(stream, graceSeconds).catch((error: unknown) => {
         logger.warn({ err: error }, 'looking up the readers of an answer failed');
         return true;
@@ -313,7 +315,7 @@ export function watchReaders(
   return {
     signal: abandoned.signal,
     readBy(closed) {
-      // A delay rejects when the answer ends before the check does.
+      // The delay rejects when the answer ends before the check for readers does.
       const onClosed = () => void abortWhenUnread().catch(() => undefined);
       if (closed.aborted) onClosed();
       else closed.addEventListener('abort', onClosed, { once: true, signal: stopped.signal });
@@ -350,7 +352,7 @@ export function watchRights(
 
   const timer = setInterval(() => {
     check().catch((error: unknown) => {
-      // An expired session: the HTTP layer ends its streams itself.
+      // The session has expired: the HTTP layer ends its streams itself.
       if (error instanceof AppError) return;
       logger.warn({ err: error }, 'checking the rights of a user failed');
     });

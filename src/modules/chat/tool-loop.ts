@@ -32,17 +32,18 @@ import {
   textsIn,
 } from './tools.ts';
 
-/** Per answer. */
 const maxToolCalls = 6;
-/** Calls of one turn that are answered. The last one is refused, and told how many further calls were dropped. */
+/**
+ * Tool calls of one turn that get a result. The last one is refused, and tells the model how many further calls were
+ * dropped.
+ */
 const callsPerTurn = maxToolCalls + 2;
-/** Text before a call that is shorter only announces the call; longer text is part of the answer. */
+/** Shorter text before a tool call only announces the call; longer text is part of the answer. */
 const announcementCharacters = 160;
-/** No tool is offered with fewer tokens left: its result would not fit. */
+/** With fewer tokens left no tool is offered: its result would not fit. */
 const minTokensForCalls = 200;
-/** A result that is cut to fewer tokens holds nothing. */
+/** A tool result that is cut to fewer tokens is useless. */
 const minResultTokens = 150;
-/** A user waits for the answer. */
 const defaultTimeoutMs = 15_000;
 /** Shorter parts of arguments are common words, which are no sign of a copied text. */
 const minCheckedCharacters = 8;
@@ -54,9 +55,8 @@ export type LoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedBy'> & { 
 
 export type ToolLoop = ReturnType<typeof createToolLoop>;
 
-/** The round in which tools are called. */
 export type ToolRound = {
-  /** The same for each attempt to answer the round. */
+  /** The same id for each attempt to answer the round. */
   id: string;
   tools: readonly RoundTool[];
   context: Omit<ToolCallContext, 'signal' | 'callKey'>;
@@ -66,7 +66,7 @@ export type ToolRound = {
   citations: Pick<ReplyCitations, 'add'>;
   /** Allows the reply to contain these addresses. */
   allowAddresses(addresses: readonly string[]): void;
-  /** Records a change that a tool made outside, even if the answer fails afterwards. */
+  /** Records a change that a tool made outside of the service, even if the answer fails afterwards. */
   recordAction(tool: Tool, callKey: string): Promise<void>;
   signal: AbortSignal;
 };
@@ -82,9 +82,9 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
   const { chatModel, tokenCounter } = deps;
 
   /**
-   * After six calls, or when no result would fit any more, the model is asked to answer. If it only calls tools then,
-   * it is asked once more, and after that this throws `model_response_invalid`. Text before a call is not part of the
-   * answer, unless it is so long that it was already sent.
+   * After six tool calls, or when no result would fit any more, the model is asked to answer. If it only calls tools
+   * then, it is asked once more, and after that this throws `model_response_invalid`. Text before a call is not part of
+   * the answer, unless it is so long that it was already sent.
    * @param round null without tools
    * @param toolTokens for calls and their results
    * @returns the usage of all turns together
@@ -134,11 +134,11 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
   };
 
   /**
-   * The calls of a turn, and the assistant message that holds them in the conversation. The message is written without
-   * arguments if these, which can be of any length, would take the room of the results.
+   * The tool calls of a turn, and the assistant message that holds them in the conversation. Arguments, which can be of
+   * any length, are left out of the message if they would take the room of the results.
    */
   function callsOf({ text, toolCalls = [] }: ModelReply, turn: number, tokens: number) {
-    // Nine letters and digits: the strictest providers accept no other ids.
+    // Ids of tool calls have nine letters and digits: the strictest providers accept no others.
     const calls = toolCalls
       .slice(0, callsPerTurn)
       .map((call, index) => ({ ...call, id: `call${String(turn * 100 + index + 1).padStart(5, '0')}` }));
@@ -163,7 +163,7 @@ function createTurnText(onText: (text: string) => void) {
   let hasText = false;
 
   return {
-    /** Holds back the first characters of the turn. They are dropped if the turn has no more text and no `end`. */
+    /** Holds back the first characters of a turn. They are dropped if the turn has no more text and no `end`. */
     startTurn(heldCharacters: number) {
       let held: string | null = '';
       let isParagraph = hasText;
@@ -195,7 +195,7 @@ function addUsage(sum: ModelUsage, more: ModelUsage): void {
 }
 
 type NamedCall = ModelToolCall & { id: string };
-/** `number` counts the calls of the round; `leftOut` is how many calls after this one were dropped. */
+/** `number` counts the tool calls of the round; `leftOut` is how many calls after this one were dropped. */
 type CallPosition = { number: number; hasRoom: boolean; leftOut: number };
 type AdmittedCall = { offered: RoundTool; args: ToolArguments; key: string };
 type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPreview' | 'resultCharacters'> };
@@ -211,7 +211,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   const writtenByPeople = round.context.trustedTexts;
   const trustedTexts = writtenByPeople.map(normalized);
   const earlierReplies = round.earlierReplies.map(normalized);
-  // Includes earlier replies: they may quote a document that is not in this prompt.
+  // Texts that the model has read include earlier replies, which may quote a document that is not in this prompt.
   const readTexts = [...round.untrustedTexts.map(normalized), ...earlierReplies];
   const foundBySearch: string[] = [];
   const sentTexts: string[] = [];
@@ -219,7 +219,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   const records: ToolCallRecord[] = [];
   let count = 0;
 
-  /** Throws what the call is refused for. */
+  /** Throws the error with which a tool call is refused. */
   function admit(call: ModelToolCall, { number, hasRoom, leftOut }: CallPosition): AdmittedCall {
     if (number > maxToolCalls || !hasRoom) {
       const rest = leftOut > 0 ? `Calls left out: ${leftOut}. ` : '';
@@ -276,7 +276,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
       },
     );
     try {
-      // Does not wait for a tool that ignores its signal.
+      // A tool that ignores its abort signal is not waited for.
       return await Promise.race([running, aborted.promise]);
     } catch (error) {
       if (!timeout.aborted) throw error;
@@ -298,7 +298,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
       const args = admitted === null ? cutTo(call.arguments, argumentCharacters) : { ...admitted.args };
       const cause = failure?.cause;
       const fields = { tool, status, errorCode, durationMs, ...(cause !== undefined && { err: cause }) };
-      // Invalid arguments are the model's mistake, which operators need not know.
+      // Invalid arguments are the model's mistake and not logged as a failure of the tool.
       if (status === 'error' && errorCode !== 'tool_arguments_invalid') logger.warn(fields, 'a call of a tool failed');
       else logger.info(fields, 'a tool was called');
       return { output, record: { id: call.id, tool, arguments: args, status, errorCode, startedAt, durationMs } };
@@ -316,12 +316,12 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     }
   }
 
-  /** Records the texts of a result as read by the model, and allows the addresses in them. */
+  /** Records the texts of a tool's result as read by the model, and allows the addresses in them. */
   function noteRead(tool: string, texts: readonly string[]): void {
     readTexts.push(...texts.map(normalized));
     if (tool === searchTool) foundBySearch.push(...texts.flatMap(resultUrlsIn));
     if (!quotingTools.has(tool)) return;
-    // An address that the model sent to the tool may be its own, even if it comes back in the result.
+    // An address that the model sent to the tool may be its invention, even if it comes back in the result.
     const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalized(address)));
     const addresses = texts.flatMap((text) => addressesIn(visibleText(text)));
     round.allowAddresses(addresses.filter((address) => !wasSent(address)));
@@ -331,9 +331,10 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     callsLeft: () => Math.max(0, maxToolCalls - count),
 
     /**
-     * Makes the calls of one turn in parallel. @returns the result of each for the model, in their order
+     * Makes the tool calls of one turn in parallel.
      * @param tokens for all results together
      * @param leftOut how many further calls the turn had; the last of these calls is refused and tells the model
+     * @returns the result of each call for the model, in their order
      */
     async call(calls: readonly NamedCall[], tokens: number, leftOut = 0): Promise<string[]> {
       const roomFor = Math.floor(tokens / minResultTokens);
@@ -342,7 +343,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
       };
       const ended = await Promise.all(calls.map((call, index) => make(call, positionOf(index))));
       let left = tokens;
-      // In sequence, since formatting numbers the passages in the order of the calls.
+      // Results are formatted in sequence: passages are numbered in the order of the calls.
       return ended.map(({ output, record }, index) => {
         const name = /^[a-z._]+$/.test(record.tool) ? record.tool : 'unknown';
         const share = Math.floor(left / (ended.length - index));
@@ -354,7 +355,6 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
       });
     },
 
-    /** All calls so far, in their order. */
     records: (): ToolCallRecord[] => [...records],
   };
 }
@@ -362,7 +362,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
 function statusOf(failure: AppError | null, wasAdmitted: boolean): ToolCallRecord['status'] {
   if (failure === null) return 'ok';
   if (failure.code === 'tool_timeout') return 'timeout';
-  // A tool may check its address itself and refuse: nothing was called then either.
+  // A tool may check its address itself and refuse: then no server was called either.
   return wasAdmitted && failure.code !== 'untrusted_argument' ? 'error' : 'refused';
 }
 

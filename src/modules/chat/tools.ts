@@ -19,12 +19,11 @@ import type { ToolCallContext, ToolExecutor } from '#src/ports/tools.ts';
 import { type Chat, type ChatAgent, retrievalSettings } from './chat.model.ts';
 import type { ReplyCitations } from './citations.ts';
 
-/** Passages that an answer can cite. `note` describes the first ones, by their numbers, to the model. */
+/** Passages that an answer can cite. `note` describes the first of them to the model, by their numbers. */
 export type FoundPassages = { chunks: RetrievedChunk[]; note: (numbers: readonly number[]) => string };
 
 export type ToolOutput = string | FoundPassages;
 
-/** A tool that the model may call in this round. */
 export type RoundTool = {
   tool: Tool;
   run(args: Readonly<Record<string, unknown>>, context: ToolCallContext): Promise<ToolOutput>;
@@ -33,12 +32,12 @@ export type RoundTool = {
 export type ToolChooser = ReturnType<typeof createToolChooser>;
 
 /**
- * Chooses the tools of a round: those of the agent that the organization can use now. The tools over documents are only
+ * Chooses the tools of a round: those of the agent that the organization can use now. Tools over documents are only
  * available in a chat that uses documents.
  */
 export function createToolChooser(deps: {
   toolCatalog: Pick<ToolCatalogService, 'usable'>;
-  /** By tool id, without the tools over documents, which are made here. */
+  /** Executors by tool id, without the tools over documents, which are defined here. */
   executors: ReadonlyMap<string, ToolExecutor>;
   retrieval: Pick<RetrievalService, 'retrieve' | 'readPart'>;
   models: Pick<ModelsService, 'contextBudget'>;
@@ -62,7 +61,7 @@ export function createToolChooser(deps: {
       [
         'knowledge.read',
         async ({ document_id, part = 1 }, { actor }) => {
-          // Models may write an id in capitals, which must not bypass the chat's lists of documents.
+          // Models may write a document id in capitals, which must not bypass the chat's lists of documents.
           const documentId = String(document_id).toLowerCase();
           const isLeftOut = include?.includes(documentId) === false || exclude?.includes(documentId) === true;
           if (isLeftOut) throw appError('document_not_found');
@@ -96,7 +95,7 @@ function documentsOf(chunks: readonly RetrievedChunk[], numbers: readonly number
 
 export type ToolArguments = Readonly<Record<string, unknown>>;
 
-/** More than any tool takes. Longer arguments are not parsed. */
+/** Longer arguments than any tool takes are not parsed. */
 export const argumentCharacters = 4_000;
 
 const anyArguments = z.record(z.string(), z.unknown());
@@ -121,7 +120,7 @@ export function replayableArguments(json: string): string {
   return anyArguments.safeParse(parseJson(json)).success ? json || '{}' : '{}';
 }
 
-/** Undefined if it is no JSON, or too long. */
+/** Undefined if the text is no JSON, or too long. */
 function parseJson(json: string): unknown {
   if (json.length > argumentCharacters) return undefined;
   try {
@@ -137,7 +136,6 @@ function storable(args: ToolArguments): ToolArguments {
   return anyArguments.parse(JSON.parse(text));
 }
 
-/** All strings in the arguments. */
 export function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
@@ -164,27 +162,25 @@ function decoded(part: string): string {
   }
 }
 
-/** A text for comparisons: without invisible characters, in lower case, with single spaces. */
 export function normalized(text: string): string {
   return visibleText(text).toLowerCase().replace(/\s+/g, ' ').trim();
 }
 
-/** Limit of one text result: longer ones distract a model. */
+/** Limit of one text result of a tool: longer ones distract a model. */
 const resultCharacters = 8_000;
-/** Limit of all passages of one result: as much as one search finds. */
+/** Limit of all passages of one tool result: as much as one search finds. */
 const passageCharacters = 14_000;
-/** A passage that is cut shorter holds nothing that an answer could rest on. */
+/** A passage that is cut shorter is useless as evidence. */
 const minPassageCharacters = 200;
 /** Stands for passage numbers while a result is fitted: no number of an answer takes more tokens. */
 const widestNumber = 999;
 const noRoom = 'There is no room for what the tool gave: answer with what there is.';
 
 type FormattedResult = {
-  /** For the model. */
   message: string;
-  /** For people. */
+  /** What the stored record shows to people. */
   preview: string;
-  /** Length of the whole output, also where the model gets less. */
+  /** Length of the tool's whole output, also where the model gets less. */
   characters: number;
   /** The untrusted texts in `message`. */
   texts: string[];
@@ -198,7 +194,7 @@ export function createToolResultFormatter(deps: {
   const { tokenCounter, citations } = deps;
 
   function formatText(tool: string, output: string, tokens: number): FormattedResult {
-    // Cut before it is cleaned, which takes long for a whole large output.
+    // A tool's output is cut before it is cleaned, which takes long for a whole large output.
     const text = cutTo(toStorable(output.slice(0, resultCharacters + 1)), resultCharacters);
     const nonce = randomNonce();
     const write = (characters: number) => toolResultMessage(tool, cutTo(text, characters), nonce);
@@ -224,7 +220,7 @@ export function createToolResultFormatter(deps: {
       return foundPassagesMessage(written, note(numbers), nonce);
     };
     const { count, characters } = passagesThatFit(chunks.length, tokens, write);
-    // Passages that are left out get no number.
+    // Passages that are left out get no citation number.
     const numbers = citations.add(chunks.slice(0, count));
     return {
       message: count === 0 ? noRoom : write(numbers, characters),
@@ -249,7 +245,7 @@ export function createToolResultFormatter(deps: {
     return { count: 0, characters: 0 };
   }
 
-  /** Halves the characters until the message fits; null if it does not fit with the least. */
+  /** Halves the characters of a text until the message fits; null if it does not fit with the least. */
   function charactersThatFit(most: number, least: number, tokens: number, message: (characters: number) => string) {
     for (let characters = most; characters >= least; characters = Math.floor(characters / 2)) {
       if (tokenCounter.count(message(characters)) <= tokens) return characters;
@@ -261,14 +257,14 @@ export function createToolResultFormatter(deps: {
     typeof output === 'string' ? formatText(tool, output, tokens) : formatPassages(output, tokens);
 }
 
-/** Names documents by id only, since not every reader of the chat may read their names and texts. */
+/** Names documents by id only, since some readers of the chat may not read their names and texts. */
 function previewOf(chunks: readonly { documentId: string }[]): string {
   if (chunks.length === 0) return noRoom;
   const ids = new Set(chunks.map(({ documentId }) => documentId));
   return `${chunks.length} passages of ${[...ids].join(', ')}`;
 }
 
-/** Marks the cut with `[…]`, so that the model knows that there is more. */
+/** Marks the cut with `[…]`, so that the model knows that text is missing. */
 export function cutTo(text: string, characters: number): string {
   return text.length <= characters ? text : `${text.slice(0, characters).toWellFormed()} […]`;
 }

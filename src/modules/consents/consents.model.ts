@@ -14,7 +14,7 @@ export class OauthStateModel extends model(
     scopes: textArray(),
     returnTo: text().nullable(),
     expiresAt: timestamp(),
-    /** For a provider that keeps files by sites; null for others. */
+    /** The site at a provider that keeps files by sites; null for other providers. */
     siteId: text().nullable(),
   },
   'stateHash',
@@ -32,10 +32,9 @@ export class SignInStateModel extends model(
   'stateHash',
 ) {}
 
-/** The use of a consent. The callback of one purpose accepts no state of another. */
+/** The callback of one purpose accepts no state of another. */
 export type ConsentPurpose = 'tools' | 'connectors';
 
-/** What is stored while the user is at the provider. */
 export type ConsentFacts = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
 /** A consent whose state was deleted. If `isFresh` is false it has expired: refuse it. */

@@ -10,7 +10,6 @@ import type { OneTimeStates } from './one-time-states.repository.ts';
 export type { Consent, ConsentFacts } from './consents.model.ts';
 export type { OneTimeStates } from './one-time-states.repository.ts';
 
-/** Parameters of the callback to which the provider redirects the browser. */
 export type ConsentCallback = {
   provider: string;
   state: string;
@@ -26,12 +25,14 @@ export type ConsentRequest = {
   purpose: ConsentPurpose;
   provider: string;
   settings: OAuthProvider;
-  /** The callback, as the provider knows it. */
+  /** The callback's address, as the provider knows it. */
   redirectUri: string;
   scopes: readonly string[];
-  /** For a provider that keeps files by sites. */
+  /** The site at a provider that keeps files by sites. */
   siteId?: string;
-  /** As the client sent it; if undefined, the callback answers with the consent code. */
+  /**
+   * Where the browser is sent back to, as the client sent it; if undefined, the callback answers with the consent code.
+   */
   returnTo: string | undefined;
 };
 
@@ -133,7 +134,6 @@ export function createConsentsService(deps: {
       return { consent, tokens: await oauth.exchange(settings, grant) };
     },
 
-    /** A step of the sweeper. */
     deleteExpired: () => states.deleteExpired(),
   };
 }

@@ -16,7 +16,6 @@ import type { DocumentsService } from './documents.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
 
-/** The chunks of a document, and the progress of chunking and embedding. */
 export function chunksRoutes(documents: DocumentsService): Route[] {
   return [
     route({

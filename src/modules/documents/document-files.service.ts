@@ -23,10 +23,9 @@ type FileTokens = {
   open(token: string): SignedFile;
 };
 
-/** `sha256` is lower-case hex. */
 type StoredFile = { blobKey: string; fileName: string; mediaType: string; sizeBytes: number; sha256: string };
 
-/** `open` reads the file, or an inclusive range of its bytes. */
+/** `open` reads the whole file, or an inclusive range of its bytes. */
 export type DocumentFile = StoredFile & {
   open(range?: { start: number; end: number }): Promise<Readable>;
 };
@@ -44,7 +43,7 @@ export function createDocumentFilesService(deps: {
   const { blobs, previews, tokens, downloadUrlSeconds } = deps;
   const documents = createDocumentsRepository(deps.db);
 
-  /** @param find is called again when a read fails: the original may have been replaced meanwhile */
+  /** @param find is called again when reading the file fails: the original may have been replaced meanwhile */
   async function fileOf(
     find: () => Promise<DocumentRow | undefined>,
     stored: (document: DocumentRow) => StoredFile | Promise<StoredFile>,
@@ -81,7 +80,10 @@ export function createDocumentFilesService(deps: {
   const get = (actor: Actor, documentId: string): Promise<DocumentFile> =>
     fileOf(() => documents.findRow(actor, documentId), originalOf);
 
-  /** Throws as `get`, and `preview_not_found`, whose detail says why there is none. */
+  /**
+   * Throws `document_not_found`, `malware_found`, and `preview_not_found`, whose detail says why the document has no
+   * preview.
+   */
   const getPreview = (actor: Actor, documentId: string): Promise<DocumentFile> =>
     fileOf(() => documents.findRow(actor, documentId), previewOf);
 

@@ -38,7 +38,6 @@ export function createDocumentLinksRepository(db: Knex) {
       return FolderLinkModel.query(db).where({ documentId }).resultSize();
     },
 
-    /** No-op if the link exists. */
     add,
 
     async remove(documentId: string, folderIds: readonly string[]): Promise<void> {
@@ -48,7 +47,6 @@ export function createDocumentLinksRepository(db: Knex) {
         .delete();
     },
 
-    /** Leaves the document in the given folder only. */
     async moveTo(link: NewLink): Promise<void> {
       await add(link);
       const { documentId, folderId } = link;
@@ -56,7 +54,7 @@ export function createDocumentLinksRepository(db: Knex) {
     },
 
     /**
-     * Call it after every change of links. Increments the version even if the access keys stay the same.
+     * Call this after every change of links. Increments the document's version even if its access keys stay the same.
      * @returns the document's new access keys
      */
     async renewKeys(documentId: string): Promise<string[]> {
@@ -75,11 +73,14 @@ export function createFolderContentsRepository(db: Knex) {
       const link = FolderLinkModel.table(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds]);
-      // listedAt is null once the document's deletion has begun.
+      // `listedAt` is null once the document's deletion has begun.
       return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
     },
 
-    /** Locks up to `limit` documents until the end of the transaction, none whose deletion has begun. @returns ids */
+    /**
+     * Locks up to `limit` documents until the end of the transaction, leaving out those whose deletion has begun.
+     * @returns document ids
+     */
     lock: (of: FoldersOf, limit: number) => lockDocumentsIn(db, of, limit),
 
     async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderContent[]> {

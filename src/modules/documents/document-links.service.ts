@@ -10,7 +10,7 @@ import type { DocumentLink } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 import type { DocumentsService } from './documents.service.ts';
 
-/** Postgres handles this many well within its statement timeout. */
+/** Postgres changes this many documents well within its statement timeout. */
 const MAX_DOCUMENTS_PER_FOLDER_CHANGE = 50_000;
 
 export type DocumentLinksService = ReturnType<typeof createDocumentLinksService>;
@@ -23,7 +23,7 @@ export function createDocumentLinksService(deps: {
 }) {
   const { db, folders, documents } = deps;
 
-  /** Only folders that the caller may read. Throws `document_not_found`. */
+  /** Returns only folders that the caller may read. Throws `document_not_found`. */
   async function list(actor: Actor, documentId: string): Promise<DocumentLink[]> {
     const document = await createDocumentsRepository(db).findRow(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
@@ -62,12 +62,12 @@ export function createDocumentLinksService(deps: {
     },
 
     /**
-     * The caller needs write access to the document or to the folder. Throws `document_not_found`, `folder_not_found` if
-     * the document is not in this folder, `forbidden`, `last_link`.
+     * Removing a document from a folder needs write access to the document or to the folder. Throws
+     * `document_not_found`, `folder_not_found` if the document is not in this folder, `forbidden`, `last_link`.
      */
     async remove(actor: Actor, documentId: string, folderId: string): Promise<void> {
       await db.transaction(async (trx) => {
-        // The lock makes one of two concurrent removals of the last two links fail.
+        // The document's lock makes one of two concurrent removals of its last two links fail.
         const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
         if (document === undefined) throw appError('document_not_found');
         const links = createDocumentLinksRepository(trx);

@@ -5,9 +5,9 @@ import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 const SWEEP_BATCH_SIZE = 100;
-/** The other sweeps run after this one. */
+/** Bounds this sweep, since the other sweeps run after it. */
 const SWEEP_LIMIT_MS = 1_000;
-/** A request need not wait longer: Postgres checks access for every hit, so the change already holds. */
+/** A request need not wait longer: Postgres checks access for every hit, so the change already takes effect. */
 const PUBLISH_TIMEOUT_MS = 1_000;
 
 export type PublisherDeps = {
@@ -29,7 +29,7 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
   }
 
   return {
-    /** Call it after the commit. Never throws: the sweeper retries what fails or exceeds `PUBLISH_TIMEOUT_MS`. */
+    /** Call this after the commit. Never throws: the sweeper retries what fails or exceeds `PUBLISH_TIMEOUT_MS`. */
     async publishNow(documentId: string): Promise<void> {
       const published = publish(documentId).catch((error: unknown) => {
         logger.warn({ err: error, documentId }, 'vector store publication failed; the sweeper retries it');
@@ -40,7 +40,7 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
       timer.abort();
     },
 
-    /** For the sweeper. Tries the whole batch before it throws the first failure. */
+    /** Publishes every outdated document before it throws the first failure. The sweeper calls it. */
     async publishOutdated(): Promise<void> {
       const failures: unknown[] = [];
       const endMs = performance.now() + SWEEP_LIMIT_MS;

@@ -17,14 +17,14 @@ import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
-/** `generation` is the newest requested one; readers see `activeGeneration` only. */
+/** `generation` is the newest generation that was requested; readers see `activeGeneration` only. */
 export class DocumentModel extends model('documents', {
   id: uuid(),
   orgId: uuid(),
   name: text(),
   fileName: text(),
   mediaType: text().nullable(),
-  /** Stated by the author of a pasted text; null to detect the format. */
+  /** The format that the author of a pasted text has stated; null to detect it. */
   declaredFormat: text().nullable(),
   sourceFormat: text().nullable(),
   sizeBytes: bigint(),
@@ -40,7 +40,7 @@ export class DocumentModel extends model('documents', {
   createdAt: timestamp(),
   updatedBy: uuid(),
   updatedAt: timestamp(),
-  /** Null in every row that readers find. */
+  /** Null in every document that readers find. */
   deletedAt: timestamp().nullable(),
   retrievalSettings: text(),
   activeEmbeddingModel: text().nullable(),
@@ -48,7 +48,7 @@ export class DocumentModel extends model('documents', {
   pointsLeasedUntil: timestamp().nullable(),
   nameKey: text(),
   aclHash: bigint(),
-  /** The scanner's finding for the original with this hash; the document may have another original by now. */
+  /** The malware scanner's finding for the original with this hash; the document may have another original by now. */
   malware: json<{ sha256: string; signature: string }>().nullable(),
   version: integer(),
 }) {}
@@ -108,11 +108,10 @@ type Original =
   | 'blobKey';
 export type NewDocumentRow = Pick<DocumentRow, Origin | Original | 'name' | 'ragConfig' | 'acl' | 'updatedBy'>;
 
-/** A document with its conversion and the progress of its newest generation. */
 export const documentView = shape({
   ...DocumentModel.columns,
   createdByName: text(),
-  /** Imported by a connection, and its original was replaced since. */
+  /** True if a connection imported the document and its original was replaced since. */
   isDetached: boolean(),
   /** Only folders that the caller may read. */
   folderIds: uuidArray(),
@@ -121,9 +120,9 @@ export const documentView = shape({
   contentPreview: text(),
   hasPreviewPdf: boolean(),
   jobId: text().nullable(),
-  /** Null while the newest ingestion runs, and after its success. */
+  /** The last ingestion error; null while the newest ingestion runs, and after its success. */
   lastError: json<{ code: string; message: string }>().nullable(),
-  /** Source of the active generation; null before the first activation. */
+  /** The original of the active generation; null before the first activation. */
   activeContentSha256: text().nullable(),
   activeRagConfig: json<RagConfig>().nullable(),
   chunkingComplete: boolean(),
@@ -133,7 +132,7 @@ export const documentView = shape({
 });
 export type DocumentView = Row<typeof documentView>;
 
-/** A folder that a document is in. `createdBy` is the folder's owner, null for a shared folder. */
+/** `createdBy` is the folder's owner, null for a shared folder. */
 export const documentLink = shape({
   folderId: uuid(),
   folderName: text(),
@@ -165,7 +164,7 @@ export const chunkInDocument = shape({
 });
 export type ChunkInContext = Omit<Row<typeof chunkInDocument>, 'acl'> & { visibility: Visibility };
 
-/** A state to publish to the vector store. `outdatedAt` identifies the state and `leasedUntil` the lease. */
+/** A document's state that the vector store needs. `outdatedAt` identifies the state and `leasedUntil` the lease. */
 export const publication = shape({
   ...pick(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
   documentId: uuid(),

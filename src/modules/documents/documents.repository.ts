@@ -28,10 +28,9 @@ const LEASE_SECONDS = 15;
 
 const documentCount = shape({ total: numeric() });
 
-/** A stored original or preview by its hash, in hex. */
 type ContentOfDocument = { orgId: string; documentId: string; contentSha256: string };
 
-/** Of all readable documents, of one folder, or of one author. */
+/** A page of all readable documents, of one folder, or of one author. */
 type DocumentPage = {
   folderId?: string | undefined;
   createdBy?: string | undefined;
@@ -103,7 +102,9 @@ export function createDocumentsRepository(db: Knex) {
 
   const readableIds = (actor: Actor) => readableBy(DocumentModel.table(db), actor, 'documents').select('documents.id');
 
-  /** In index order. Access to a folder includes its documents, so a folder's page reads no document row. */
+  /**
+   * Ids in the order of an index. Access to a folder includes its documents, so a folder's page reads no document row.
+   */
   const pageOfIds = (actor: Actor, { folderId, createdBy, limit, offset }: DocumentPage) => {
     if (folderId !== undefined) {
       return FolderLinkModel.table(db)
@@ -156,12 +157,14 @@ export function createDocumentsRepository(db: Knex) {
       return readableBy(DocumentModel.query(db), actor, 'documents').findById(id);
     },
 
-    /** Without an access check: for a signed download URL. Undefined once the original is replaced. */
+    /**
+     * Finds the document of a signed download URL, without an access check. Undefined once the original is replaced.
+     */
     async findByOriginal({ documentId, orgId, contentSha256 }: ContentOfDocument): Promise<DocumentRow | undefined> {
       return DocumentModel.query(db).findOne({ id: documentId, orgId, contentSha256 }).whereNull('deletedAt');
     },
 
-    /** As `findByOriginal`, by the hash of the preview. */
+    /** Finds the document of a preview by the preview's hash, without an access check. */
     async findByPreview({ documentId, orgId, contentSha256 }: ContentOfDocument): Promise<DocumentRow | undefined> {
       const previewed = db('documents as d')
         .join('previews as p', { 'p.orgId': 'd.orgId', 'p.originalKey': 'd.blobKey' })
@@ -171,12 +174,12 @@ export function createDocumentsRepository(db: Knex) {
       return firstRow(db, DocumentModel, previewed);
     },
 
-    /** Without an access check. Undefined when there is no such document. */
+    /** When the document's deletion began, without an access check. Undefined when no such document exists. */
     async findDeletedAt(id: string): Promise<Date | null | undefined> {
       return (await DocumentModel.table(db).where({ id }).first('deletedAt'))?.deletedAt;
     },
 
-    /** As `findRow`, and locks it until the end of the transaction. */
+    /** Finds a document and locks its row until the end of the transaction. */
     async lockRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
       return readableBy(DocumentModel.query(db), actor, 'documents').findById(id).forNoKeyUpdate();
     },
@@ -198,7 +201,8 @@ export function createDocumentsRepository(db: Knex) {
         .patch({
           ...{ name, ...original, ragConfig, acl, updatedBy },
           malware: knownMalware(document),
-          // Not now(), the transaction's start: a search asks afterwards which documents changed while it ran.
+          // The time is not `now()`, the transaction's start: a search asks afterwards which documents changed while it
+          // ran.
           updatedAt: db.raw('clock_timestamp()'),
           pointsOutdatedAt: db.raw(
             `case when active_generation is not null
@@ -215,7 +219,10 @@ export function createDocumentsRepository(db: Knex) {
         .patch({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
     },
 
-    /** Removes every access key. @returns how many were not marked before */
+    /**
+     * Removes every access key of the documents.
+     * @returns how many were not marked as deleted before
+     */
     async markDeleted(ids: readonly string[], updatedBy: string): Promise<number> {
       return DocumentModel.query(db)
         .whereIn('id', [...ids])
@@ -223,19 +230,19 @@ export function createDocumentsRepository(db: Knex) {
         .patch({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
     },
 
-    /** Documents that the caller may read, of one author if given. From totals that triggers keep, not by a count. */
+    /** Number of documents that the caller may read, of one author if given. Read from totals that triggers keep. */
     async countReadable(actor: Actor, createdBy?: string): Promise<number> {
       const query = readableBy(DocumentTotalModel.table(db), actor, 'documentTotals');
       if (createdBy !== undefined) query.where({ createdBy });
       return (await oneRow(db, documentCount, query.select(db.raw('coalesce(sum(documents), 0) as total')))).total;
     },
 
-    /** For a folder that the caller may read: its documents are readable too. */
+    /** Number of documents in a folder that the caller may read, whose documents are then readable too. */
     async countInFolder({ orgId }: Pick<Actor, 'orgId'>, folderId: string): Promise<number> {
       return FolderLinkModel.query(db).where({ orgId, folderId }).whereNotNull('listedAt').resultSize();
     },
 
-    /** Counts towards the tier limits. */
+    /** Documents and bytes that count towards the tier limits. */
     async usage(orgId: string): Promise<DocumentUsage> {
       const totals = DocumentTotalModel.table(db)
         .where({ orgId })
@@ -260,7 +267,7 @@ export function createDocumentsRepository(db: Knex) {
       );
     },
 
-    /** Documents whose newest state the vector store has not, without a lease, longest waiting first. */
+    /** Documents whose newest state was not sent to the vector store, without a lease, longest waiting first. */
     async listUnpublished(limit: number): Promise<string[]> {
       return DocumentModel.table(db)
         .whereNotNull('pointsOutdatedAt')
@@ -271,7 +278,7 @@ export function createDocumentsRepository(db: Knex) {
         .pluck('id');
     },
 
-    /** Undefined when there is nothing to publish, or when another process holds the lease. */
+    /** Undefined when the vector store is up to date, or when another process holds the lease. */
     async leasePublication(id: string): Promise<Publication | undefined> {
       return firstRow(
         db,

@@ -14,7 +14,7 @@ import {
 } from '#src/http/request/fields.ts';
 import type { DocumentLink, DocumentView, FullDocument } from './documents.model.ts';
 
-/** Long enough for signed URLs; servers refuse longer ones. */
+/** Signed URLs fit into this length; servers refuse longer ones. */
 const MAX_URL_LENGTH = 8_192;
 
 const name = z
@@ -25,7 +25,6 @@ const name = z
   .refine(isOneLine, 'must be one line without control characters')
   .meta({ pattern: namePattern });
 
-/** Numbers and booleans are parsed: form fields are strings. */
 export const uploadDocumentFields = z.strictObject({
   name: name.optional().describe('The file name when omitted.'),
   target_folder_id: idField.optional().describe('Your personal root when omitted.'),
@@ -35,7 +34,7 @@ export const uploadDocumentFields = z.strictObject({
   ingest: textSwitchField.default(true).describe('Chunk and embed after the upload.'),
 });
 
-/** Omitted fields stay as they are. */
+/** Fields that are omitted stay as they are. */
 export const changeDocumentFields = z.strictObject({
   name: name.optional(),
   target_folder_id: idField.optional().describe('Moves the document to this folder, out of all others.'),

@@ -37,14 +37,14 @@ import { createDocumentsRepository } from './documents.repository.ts';
 import type { UploadsService } from './uploads.service.ts';
 
 export type NewDocument = {
-  /** From the Idempotency-Key: a repeated request finds the document that it has already made. */
+  /** Derived from the Idempotency-Key: a repeated request finds the document that it has already made. */
   id?: string;
   file: StoredUpload;
-  /** The file's when undefined. */
+  /** The document's name; the file's name when undefined. */
   name: string | undefined;
   /** The format that the author states; null to detect it. */
   declaredFormat: string | null;
-  /** The caller's personal root when undefined. */
+  /** The target folder; the caller's personal root when undefined. */
   targetFolderId: string | undefined;
   /** Where the file was fetched; the provider is null for a page of the public web. */
   importSource?: { provider: string | null; url: string };
@@ -52,7 +52,7 @@ export type NewDocument = {
   ingest: boolean;
   /** Ingests with low priority: after everything that a user waits for. */
   isBulk?: boolean;
-  /** Writes in the same transaction. */
+  /** Writes further rows in the transaction that creates the document. */
   alongside?: (trx: Knex, documentId: string) => Promise<void>;
 };
 
@@ -66,16 +66,18 @@ type PastedText = Pick<NewDocument, 'id'> & {
 /** Undefined fields stay as they are. */
 type DocumentChange = {
   name: string | undefined;
-  /** Replaces all folders of the document. */
+  /** The folder that replaces all folders of the document. */
   targetFolderId: string | undefined;
-  /** Replaces the original. */
+  /** The file that replaces the original. */
   file: StoredUpload | undefined;
   chunking: ChunkingOptions;
   ingest: boolean;
-  /** Ingests with low priority: after everything that a user waits for. */
   isBulk?: boolean;
   expected?: ExpectedVersions;
-  /** Runs in the same transaction, after the lock on the document and before its change; an error rolls both back. */
+  /**
+   * Runs in the transaction of the change, after the lock on the document and before its change; an error rolls both
+   * back.
+   */
   alongside?: (trx: Knex) => Promise<void>;
 };
 
@@ -90,7 +92,7 @@ type DocumentsDeps = PublisherDeps & {
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
-  /** The present default of this deployment for a new document. */
+  /** The default retrieval settings of this deployment for a new document. */
   defaultConfig: () => Promise<RagConfig>;
 };
 
@@ -102,7 +104,6 @@ const pastedFileTypes = {
   code: { extension: '.txt', mediaType: 'text/plain' },
 } as const;
 
-/** Creates, lists, reads, changes and deletes documents. */
 export function createDocumentsService(deps: DocumentsDeps) {
   const { db, uploads, originals, folders, limits, generations, deletion, jobs } = deps;
   const documents = createDocumentsRepository(db);
@@ -121,7 +122,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       const { id, exists } = await claimId(trx, actor, input.id);
       return { id, exists, plan: exists ? undefined : await insert(trx, actor, id, input, ragConfig) };
     });
-    // The repeated request stored the file again, and the existing document does not need it.
+    // A repeated request has stored the file again, and the existing document does not need it.
     if (exists) await uploads.discard(input.file);
     if (plan !== undefined) await generations.carryOut(plan);
     return id;
@@ -130,7 +131,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
   /** A requested id whose document was deleted is replaced by a new one. */
   async function claimId(trx: Knex, actor: RequestActor, id: string | undefined) {
     if (id === undefined) return { id: uuidv7(), exists: false };
-    // Serializes equal requests.
+    // Serializes requests with the same document id.
     await limits.lock(trx, actor.orgId);
     const deletedAt = await createDocumentsRepository(trx).findDeletedAt(id);
     if (deletedAt === undefined) return { id, exists: false };
@@ -169,7 +170,10 @@ export function createDocumentsService(deps: DocumentsDeps) {
     return generations.open(trx, actor, { ...document, generation: 0, activeGeneration: null }, { isBulk });
   }
 
-  /** Checks tier limits and folder, and holds both until the end of `trx`. @returns the folder */
+  /**
+   * Checks tier limits and folder, and locks both until the end of `trx`.
+   * @returns the folder
+   */
   async function requireRoomIn(
     trx: Knex,
     actor: RequestActor,
@@ -200,7 +204,10 @@ export function createDocumentsService(deps: DocumentsDeps) {
     return document;
   }
 
-  /** Locks until the end of `trx`. Throws `document_not_found`, and `forbidden` if it is read-only for the caller. */
+  /**
+   * Locks the document until the end of `trx`. Throws `document_not_found`, and `forbidden` if it is read-only for the
+   * caller.
+   */
   async function lockWritable(trx: Knex, actor: Actor, documentId: string): Promise<DocumentRow> {
     const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
@@ -252,7 +259,6 @@ export function createDocumentsService(deps: DocumentsDeps) {
     return { before, plan };
   }
 
-  /** @returns the document's new access keys */
   async function move(trx: Knex, { orgId, userId }: Actor, documentId: string, folderId: string): Promise<string[]> {
     const links = createDocumentLinksRepository(trx);
     await links.moveTo({ orgId, folderId, documentId, createdBy: userId });
@@ -284,12 +290,12 @@ export function createDocumentsService(deps: DocumentsDeps) {
       return get(actor, id);
     },
 
-    /** Throws what `add` would throw for a file of one byte. For a check before a file is fetched. */
+    /** Checks limits and folder before a file is fetched. Throws what `add` would throw for a file of one byte. */
     async requireRoom(actor: RequestActor, targetFolderId: string | undefined): Promise<void> {
       await limits.transaction(actor.orgId, (trx) => requireRoomIn(trx, actor, targetFolderId, 1));
     },
 
-    /** Newest change first; `total` counts all pages. Throws `folder_not_found`. */
+    /** Lists documents, newest change first; `total` counts all pages. Throws `folder_not_found`. */
     async list(
       actor: Actor,
       page: { folderId: string | undefined; limit: number; offset: number },
@@ -314,7 +320,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
 
     find,
     get,
-    /** Without the body: enough for the status of its ingestion. */
+    /** Without the document's body: enough for the status of its ingestion. */
     getView,
 
     /** The text that the next ingestion would chunk. Throws `document_not_converted` before the first conversion. */
@@ -363,7 +369,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       await createDocumentsRepository(trx).update({ ...document, ragConfig, updatedBy: actor.userId });
     },
 
-    /** Takes effect with the next generation: the active one keeps its model, so there is nothing to publish. */
+    /** A changed embedding model takes effect with the next generation; the active one keeps its model. */
     async setEmbeddingModel(trx: Knex, documentId: string, model: string): Promise<void> {
       await createDocumentsRepository(trx).setEmbeddingModel(documentId, model);
     },
@@ -374,7 +380,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
     /**
      * Hides the document at once; a workflow removes its data from the stores. Throws `document_not_found`, and
      * `forbidden` if it is read-only for the caller.
-     * @param alongside writes in the same transaction
+     * @param alongside writes further rows in the transaction of the deletion
      */
     async remove(
       actor: RequestActor,

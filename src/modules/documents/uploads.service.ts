@@ -7,10 +7,13 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
-/** As long as the claim on a stored file; without a claim no document can use the file. */
+/** As long as the claim on a stored file is valid; without a claim no document can use the file. */
 const UNSETTLED_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 5;
-/** Limit on documents and deleted documents that no worker has removed yet, as a multiple of the storage quota. */
+/**
+ * Limit of the bytes of documents and of deleted documents that no worker has removed yet, as a multiple of the storage
+ * quota.
+ */
 const DISK_QUOTAS = 2;
 
 /** The part of the storage quota that an upload takes from its start until its document is counted. */
@@ -33,11 +36,10 @@ export type Upload = {
 export type UploadsService = ReturnType<typeof createUploadsService>;
 
 /**
- * Stores a file before its document exists: in a form, the other fields may come after the file.
- *
- * A file reserves its size in the storage quota before it is written. Reservations are in the memory of the process, so
- * a crash leaves none and an upload costs one more SELECT. The transaction that makes the document checks the quota
- * again under the organization's lock: processes that together reserve too much never exceed it.
+ * Stores a file before its document exists: in a form, the other fields may come after the file.  A file reserves its
+ * size in the storage quota before it is written. Reservations are in the memory of the process, so that a crash leaves
+ * none. The transaction that makes the document checks the quota again under the organization's lock: processes that
+ * together reserve too much never exceed it.
  */
 export function createUploadsService(deps: {
   db: Knex;
@@ -46,9 +48,9 @@ export function createUploadsService(deps: {
 }) {
   const { originals, limits } = deps;
   const documents = createDocumentsRepository(deps.db);
-  /** By organization. */
+  /** Reservations by organization. */
   const reservations = new Map<string, Set<Reservation>>();
-  /** By claim of a stored file: releases its reservation. */
+  /** Functions that release a reservation, by the claim of the stored file. */
   const unsettled = new Map<string, (end: 'settled' | 'discarded') => void>();
 
   function openReservation(orgId: string, own: Reservation) {
@@ -105,7 +107,6 @@ export function createUploadsService(deps: {
         let bytes = 0;
         for await (const piece of content as AsyncIterable<Buffer>) {
           bytes += piece.length;
-          // The store refuses a file above the limit.
           reserve(Math.min(bytes, fileSizeBytes));
           yield piece;
         }
@@ -129,13 +130,13 @@ export function createUploadsService(deps: {
       }
     },
 
-    /** Call it in the transaction that creates the document, after the check of the quota. */
+    /** Call this in the transaction that creates the document, after the check of the quota. */
     async settle(trx: Knex, file: StoredUpload): Promise<void> {
       await originals.settle(trx, file);
       unsettled.get(file.claimId)?.('settled');
     },
 
-    /** Keeps the file if a document uses it. Never throws. */
+    /** Deletes a stored file unless a document uses it. Never throws. */
     async discard(file: StoredUpload): Promise<void> {
       await originals.discard(file);
       unsettled.get(file.claimId)?.('discarded');

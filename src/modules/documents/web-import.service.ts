@@ -8,32 +8,32 @@ import type { FullDocument } from './documents.model.ts';
 import type { DocumentsService } from './documents.service.ts';
 import type { UploadsService } from './uploads.service.ts';
 
-/** Preferred formats first. */
+/** Accept header of a web import: preferred formats first. */
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,application/pdf;q=0.9,text/plain;q=0.8,*/*;q=0.5';
-/** Enough for a large file over a slow connection. */
+/** Enough time for a large file over a slow connection. */
 const FETCH_TIMEOUT_MS = 5 * 60_000;
-/** Enough to find the title of a page. */
+/** Enough bytes to find the title of a web page. */
 const HEAD_BYTES = 64 * 1024;
 
 export type WebImportService = ReturnType<typeof createWebImportService>;
 
 type WebImportInput = {
-  /** From the Idempotency-Key: a repeated request has the same id. */
+  /** Derived from the Idempotency-Key: a repeated request has the same document id. */
   id: string;
   url: string;
-  /** When undefined: the file name that the server sends, the page's title, or a part of the URL. */
+  /**
+   * The document's name. When undefined: the file name that the server sends, the page's title, or a part of the URL.
+   */
   name: string | undefined;
-  /** The caller's personal root when undefined. */
+  /** The target folder; the caller's personal root when undefined. */
   targetFolderId: string | undefined;
 };
 
-/** Fetches pages and files of the public web and makes documents of them. */
 export function createWebImportService(deps: {
   web: WebFetcher;
   documents: Pick<DocumentsService, 'find' | 'requireRoom' | 'upload'>;
   uploads: UploadsService;
   limits: Pick<TierLimitsService, 'of'>;
-  /** Finds the title of a page in its first bytes. */
   pageTitle: (head: Buffer, mediaType: string) => string | null;
 }) {
   const { web, documents, uploads, limits, pageTitle } = deps;
@@ -80,7 +80,6 @@ export function createWebImportService(deps: {
   };
 }
 
-/** Passes everything on and copies the first bytes to `head`. */
 async function* keepingHead(content: Readable, head: Buffer[]): AsyncGenerator<Buffer> {
   let headLength = 0;
   for await (const piece of content as AsyncIterable<Buffer>) {

@@ -36,7 +36,7 @@ import { type EvaluatedText, type EvaluationRun, evalScoresOfRun, type RunTerms 
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
 import { type Judge, judgementKey } from './judge.ts';
 
-/** After so many failures a unit counts as failed. A pause that the model's service requests is not a failure. */
+/** Failures after which a unit counts as failed. A pause that the model's service requests is not a failure. */
 const MAX_FAILURES = 5;
 /** Longest time from the first requested pause of a unit until it counts as failed. */
 const MAX_PAUSED_SECONDS = 3_600;
@@ -49,7 +49,7 @@ const MESSAGE_OVERHEAD_TOKENS = 8;
 
 const cachedCall: Spending = { ...nothingSpent, calls: 1, cached: 1 };
 
-/** A case as a version is asked; `draw` differs between answers that must be generated separately. */
+/** A golden case as a version is asked; `draw` differs between answers that must be generated separately. */
 type CaseQuestion = {
   persona: string;
   input: string;
@@ -177,7 +177,9 @@ export function createEvaluationStepsService(deps: {
   }
 
   return {
-    /** Begins an attempt. Like every step, throws `version_not_found` if the run or its version was deleted. */
+    /**
+     * Begins an attempt. Like every evaluation step, throws `version_not_found` if the run or its version was deleted.
+     */
     async plan(of: EvaluationInput): Promise<EvaluationPlan> {
       const { specification, estimatedCalls } = await requireRun(of);
       await jobs.advance(of.runId, {
@@ -262,7 +264,6 @@ export function createEvaluationStepsService(deps: {
   };
 }
 
-/** Reads the texts of a run: the present ones of its versions, and the stored answers. */
 type RunTexts = {
   caseText(caseIndex: number): Promise<CaseText>;
   prompt(side: Side): Promise<EvaluatedText>;
@@ -290,7 +291,7 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
 
     async reply(caseIndex, side) {
       const reply = await repository.findAnswerOf(of, answerName(caseIndex, side));
-      // Possible only after the database was restored from an older backup.
+      // A missing answer is possible only after the database was restored from an older backup.
       if (reply === undefined) throw appError('eval_incomplete', { detail: 'The answer to judge is gone.' });
       return reply;
     },

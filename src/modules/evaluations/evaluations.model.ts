@@ -90,7 +90,7 @@ export class JudgementModel extends model(
   ['orgId', 'cacheKey'],
 ) {}
 
-/** The id is also the id of its job. */
+/** The evaluation run's id is also the id of its job. */
 export type EvaluationRun = Row<typeof EvaluationRunModel>;
 
 /** A specification without its cases, whose texts may be megabytes. */
@@ -101,12 +101,11 @@ export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | '
 
 export type EvaluatedText = PromptText & { temperature: number; maxTokens: number };
 
-/** Whether the run has ended without failed units. */
 export function isComplete(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
   return run.finishedAt !== null && run.failedUnits.length === 0;
 }
 
-/** The scores to store with the version. Returns null for a comparison and for a run without results. */
+/** The scores to store with the version. Null for a comparison and for a run without results. */
 export function evalScoresOfRun(
   run: Pick<EvaluationRun, 'specification' | 'results' | 'failedUnits' | 'finishedAt'>,
   parent: { cases: readonly AnsweredCase[] } | null,

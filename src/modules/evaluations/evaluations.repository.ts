@@ -52,7 +52,10 @@ export function createEvaluationsRepository(db: Knex) {
       return EvaluationRunModel.query(db).findOne({ orgId, id: runId });
     },
 
-    /** The caller holds the organization's lock, so that concurrent requests cannot exceed the limit together. */
+    /**
+     * The caller holds the organization's lock, so that concurrent requests cannot exceed the daily case limit
+     * together.
+     */
     async countCasesOfToday(orgId: string): Promise<number> {
       const row = await EvaluationDayModel.table(db)
         .where({ orgId })
@@ -61,7 +64,7 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.cases ?? 0;
     },
 
-    /** Also deletes the counts of earlier days. */
+    /** Also deletes the case counts of earlier days. */
     async addCasesOfToday(orgId: string, cases: number): Promise<void> {
       await db.raw(
         `insert into evaluation_days as d (org_id, day, cases) values (:orgId, (now() at time zone 'utc')::date, :cases)
@@ -102,7 +105,7 @@ export function createEvaluationsRepository(db: Knex) {
       await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);
     },
 
-    /** While the lock is held, neither the run nor its version or draft can be deleted. */
+    /** While the run's lock is held, neither the run nor its version or draft can be deleted. */
     async lockRun(of: RunKey): Promise<Pick<EvaluationRun, 'estimatedCalls'> | undefined> {
       return runs(of).forNoKeyUpdate().first('estimatedCalls');
     },
@@ -128,12 +131,12 @@ export function createEvaluationsRepository(db: Knex) {
         .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');
     },
 
-    /** Failures and pauses count per attempt of the run. */
+    /** Failures and pauses of a unit count per attempt of the run. */
     async resetFailures({ orgId, runId }: RunKey): Promise<void> {
       await EvaluationUnitModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
     },
 
-    /** @returns the failures so far; undefined if the run was deleted */
+    /** @returns the unit's failures so far; undefined if the run was deleted */
     async countFailure({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await firstRow(
         db,
@@ -147,7 +150,7 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.failures;
     },
 
-    /** @returns seconds since the first pause; undefined if the run was deleted */
+    /** @returns seconds since the unit's first pause; undefined if the run was deleted */
     async countPause({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await firstRow(
         db,
@@ -170,13 +173,16 @@ export function createEvaluationsRepository(db: Knex) {
       return EvaluationUnitModel.query(db).where({ orgId, runId }).whereNotNull('cacheKey').resultSize();
     },
 
-    /** Keeps the row until the transaction ends. @returns false if there is none or it is being deleted */
+    /**
+     * Locks a verdict's row until the transaction ends.
+     * @returns false if the row is missing or being deleted
+     */
     async lockJudgement(orgId: string, cacheKey: Buffer): Promise<boolean> {
       const stored = JudgementModel.table(db).where({ orgId, cacheKey });
       return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;
     },
 
-    /** An existing row wins; the update locks it until the transaction ends. */
+    /** An existing verdict wins; the update locks it until the transaction ends. */
     async insertJudgement(orgId: string, judgement: StoredJudgement): Promise<void> {
       await JudgementModel.query(db)
         .insert({ ...judgement, orgId })
@@ -184,13 +190,13 @@ export function createEvaluationsRepository(db: Knex) {
         .merge(['model']);
     },
 
-    /** Like `lockJudgement`. */
+    /** Like `lockJudgement`, for an answer. */
     async lockAnswer(orgId: string, cacheKey: Buffer): Promise<boolean> {
       const stored = GeneratedAnswerModel.table(db).where({ orgId, cacheKey });
       return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;
     },
 
-    /** Like `insertJudgement`. */
+    /** Like `insertJudgement`, for an answer. */
     async insertAnswer(orgId: string, answer: GeneratedAnswer): Promise<void> {
       await GeneratedAnswerModel.query(db)
         .insert({ ...answer, orgId })
@@ -198,7 +204,6 @@ export function createEvaluationsRepository(db: Knex) {
         .merge(['model']);
     },
 
-    /** Answers by unit name. */
     async listAnswers(of: RunKey): Promise<Map<string, string>> {
       return new Map((await rows(db, unitAnswer, answers(of))).map(({ unit, answer }) => [unit, answer]));
     },
@@ -236,7 +241,6 @@ export function createEvaluationsRepository(db: Knex) {
       return readScores((await firstRow(db, storedScores, parents))?.evalScores);
     },
 
-    /** Updates the versions whose current run this is. */
     async setVersionOutcome(
       { orgId, runId }: RunKey,
       evalStatus: 'completed' | 'partial' | 'failed',

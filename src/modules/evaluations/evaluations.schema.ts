@@ -6,7 +6,7 @@ import { maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
 import type { Compared, Evaluated } from './evaluations.service.ts';
 
-/** More than models and judges can read. */
+/** Longer cases than models and judges can read are refused. */
 const maxCaseCharacters = 200_000;
 
 const evaluationCase = z.strictObject({

@@ -24,9 +24,9 @@ import type { Places, TierLimitsService } from '#src/modules/organization/tier-l
 import { type EvaluationRun, isComplete } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
-/** How long a repeated request finds the results of a prompt without a draft. */
+/** Days in which a repeated request finds the results of a prompt without a draft. */
 const ADHOC_RETENTION_DAYS = 30;
-/** Limits the transaction: a run is deleted with its units and with results that no other run uses. */
+/** Limits the transaction of a deletion: a run is deleted with its units and with results that no other run uses. */
 const DELETION_BATCH_SIZE = 100;
 
 export type JudgingOptions = {

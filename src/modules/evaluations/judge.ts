@@ -19,13 +19,13 @@ type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };
  */
 export type Judge = (task: JudgeTask, options: { model: string; signal: AbortSignal }) => Promise<JudgeAnswer>;
 
-/** Added to the length of an answer, since the thinking of reasoning models counts against the same limit. */
+/** Tokens added to the length of an answer, since the thinking of reasoning models counts against the same limit. */
 const thinkingTokens = 2_000;
-/** Reserved for a repair request, which quotes the beginning of the unusable answer. */
+/** Tokens reserved for a repair request, which quotes the beginning of the unusable answer. */
 const repairTokens = 400;
-/** Margin because the provider's tokenizer counts differently from ours. */
+/** Part of the context window that is used: the provider's tokenizer counts differently from ours. */
 const usableShareOfWindow = 0.95;
-/** The question, a repair request, and the question again with another seed. */
+/** Calls of the judge: the question, a repair request, and the question again with another seed. */
 const maxCalls = 3;
 
 type Question = { messages: JudgeMessage[]; nonce: string; maxTokens: number };
@@ -39,7 +39,7 @@ export function createJudge(deps: {
 }): Judge {
   const { chatModel, models, counter, nonceKey = randomBytes(32) } = deps;
 
-  /** Deterministic, so that the provider's prompt cache serves every sample after the first. */
+  /** The nonce is deterministic, so that the provider's prompt cache serves every sample after the first. */
   function nonceOf(exhibits: readonly Exhibit[]): string {
     return createHmac('sha256', nonceKey).update(JSON.stringify(exhibits)).digest('hex').slice(0, 16);
   }
@@ -110,7 +110,7 @@ export function createJudge(deps: {
   };
 }
 
-/** Spaced so that no two samples share a seed over their calls. */
+/** Seeds are spaced so that no two samples share a seed over their calls. */
 function firstSeed(task: JudgeTask): number {
   return task.mode === 'anchored' ? task.sample * 10 : 0;
 }

@@ -100,7 +100,7 @@ function table([head = [], ...rows]: string[][]): string {
   return [line(head), line(head.map((_, index) => (index === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
 }
 
-/** Forbids loading and scripts: users open the page from disk, and it contains text written by models. */
+/** This policy forbids loading and scripts: users open the page from disk, and it contains text written by models. */
 const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 
 const style = `
@@ -114,7 +114,6 @@ pre { background: #8882; overflow-wrap: anywhere; padding: .6rem; white-space: p
 svg { height: auto; width: 100%; }
 `;
 
-/** One self-contained page. */
 function reportAsHtml(report: EvaluationReport): string {
   const title = escapedHtml(reportTitle(report));
   return [
@@ -185,7 +184,6 @@ function failedList({ failed_units }: EvaluationReport): string {
   return `<h2>Missing</h2><ul>${items.join('')}</ul>`;
 }
 
-/** Chart sizes in units of the viewBox. */
 const rowHeight = 28;
 const barHeight = 14;
 const labelWidth = 260;

@@ -67,21 +67,21 @@ type ReportedVersion = {
 
 type VersionName = { number: number; title: string };
 
-/** `parent` and `change` are null where the parent has no such score. */
+/** `parent` and `change` are null where the parent version has no such score. */
 type Change = { score: number; parent: number | null; change: number | null };
 
 type ReportedAxisChange = Change & {
   subject: 'prompt' | 'response';
   axis: string;
   label: string;
-  /** Empty for replies, whose rationales are in `cases`. */
+  /** The judge's rationale; empty for replies, whose rationales are in `cases`. */
   rationale: string;
   weakness: string;
 };
 
 export type ReportedCaseChange = Change & { number: number } & Omit<ReportedCase, 'response_average'>;
 
-/** Serialized as it is for the JSON format. */
+/** Serialized as it is for the JSON format of reports. */
 export type EvaluationReport = {
   agent_name: string;
   version: VersionName;
@@ -93,9 +93,9 @@ export type EvaluationReport = {
   averages: Record<'prompt' | 'response' | 'overall', Change>;
   ci95: ReportedScores['ci95'];
   axes: ReportedAxisChange[];
-  /** Weakest first. `number` is the position of the case in the run, from 1. */
+  /** Cases, weakest first. `number` is the position of the case in the run, from 1. */
   cases: ReportedCaseChange[];
-  /** Computed over the cases that both versions answered; null if there are none. */
+  /** Computed over the cases that both versions answered; null if they share none. */
   paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
   /** Reasons to read the scores with care. */
   notes: string[];

@@ -20,11 +20,11 @@ import { type ReportFile, reportFile, reportFormats } from './report-formats.ts'
 type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
 
 export type StartEvaluationInput = VersionRef & {
-  /** Defaults to true if `goldenCaseIds` is given, else to false. */
+  /** Whether golden cases are judged; defaults to true if `goldenCaseIds` is given, else to false. */
   runGolden?: boolean | undefined;
-  /** Replace the golden cases of the version. */
+  /** Golden cases that replace those of the version. */
   goldenCases?: GoldenCase[] | undefined;
-  /** All golden cases if not given. */
+  /** The golden cases to judge; all if not given. */
   goldenCaseIds?: string[] | undefined;
 };
 
@@ -52,7 +52,7 @@ export function createVersionEvaluationsService(deps: {
     return { version, parent: all.find(({ id }) => id === version.parentVersionId) ?? null };
   }
 
-  /** @returns the id of the job to wait for; null if the scores are already there */
+  /** @returns the id of the job to wait for; null if the version has scores already */
   async function open(
     trx: Knex,
     actor: RequestActor,
@@ -62,7 +62,7 @@ export function createVersionEvaluationsService(deps: {
     const { draftId, versionId } = input;
     const places = await limits.lock(trx, actor.orgId);
     const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
-    // One evaluation of a version at a time, even if this request asks for something else.
+    // A version has one open evaluation at a time, even if this request asks for something else.
     if (version.evalRunId !== null && (await jobs.isOpen(trx, version.evalRunId))) return version.evalRunId;
 
     const repository = createEvaluationsRepository(trx);

@@ -21,7 +21,7 @@ import { type ChunkContextKey, type ChunkContextSource, createChunkContextsRepos
 
 /** Windows that are embedded between two progress reports. */
 const BATCH_SIZE = 256;
-/** About half a minute of work; then other documents get their turn. Each slice computes all windows again. */
+/** About half a minute of embedding; then other documents get their turn. Each slice computes all windows again. */
 const SLICE_SIZE = 8 * BATCH_SIZE;
 
 type ChunkingSource = Pick<ChunkSource, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
@@ -84,7 +84,7 @@ export function createDocumentChunkerService(deps: {
     },
   };
 
-  /** From each window to the next; empty unless chunking is semantic. */
+  /** Distances from each window of the text to the next; empty unless chunking is semantic. */
   async function measureDistances(source: ChunkingSource, step: ChunkingStep): Promise<number[]> {
     const { orgId, embed, signal, report } = step;
     const windows = await chunker.windows(source, { orgId, signal });
@@ -116,12 +116,12 @@ const SLICE_MS = 30_000;
 const PARALLEL_CALLS = 4;
 /** Context window in tokens, for models of which the provider does not state it. */
 const ASSUMED_WINDOW = 8_192;
-/** The rest is a reserve: the model's tokenizer may count more tokens than ours. */
+/** The rest of the context window is a reserve: the model's tokenizer may count more tokens than ours. */
 const SAFE_SHARE = 0.75;
-/** Each call pays for the document, and text further away says little about a passage. */
+/** Limits the document in a prompt: each call pays for it, and text further away says little about a passage. */
 const MAX_DOCUMENT_TOKENS = 32_000;
 const MIN_DOCUMENT_TOKENS = 200;
-/** At most a second of work: each sweep hashes the chunks of the documents of its rows. */
+/** Rows that a sweep checks in about a second: it hashes the chunks of their documents. */
 const ROWS_PER_SWEEP = 1_000;
 
 export type ChunkContextsService = ReturnType<typeof createChunkContextsService>;
@@ -132,7 +132,7 @@ export function createChunkContextsService(deps: {
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'find' | 'contextBudget'>;
   tokens: TokenCounter;
-  /** Null turns the feature off. */
+  /** The model that writes contexts; null turns contextual retrieval off. */
   model: string | null;
 }) {
   const { chatModel, models, tokens, model } = deps;
@@ -141,7 +141,7 @@ export function createChunkContextsService(deps: {
   return {
     isOn: model !== null,
 
-    /** In the order of the chunks; null where the model was not asked yet or the feature is off. */
+    /** Contexts in the order of the chunks; null where the model was not asked yet or contextual retrieval is off. */
     async find(
       of: Pick<ConvertedBody, 'orgId' | 'conversionId'>,
       chunks: readonly Pick<Chunk, 'content'>[],
@@ -213,7 +213,7 @@ export function createChunkContextsService(deps: {
         }
       };
 
-      // The first call alone, so that the others find the document in the provider's prompt cache.
+      // The first call of the model is made alone, so that the others find the document in the provider's prompt cache.
       await generateNext();
       const ended = await Promise.allSettled(Array.from({ length: PARALLEL_CALLS }, generateAll));
       step.signal.throwIfAborted();
@@ -222,8 +222,8 @@ export function createChunkContextsService(deps: {
     },
 
     /**
-     * Checks the next part of the table, in the order of its key, and deletes contexts whose text no chunk has had for a
-     * day.
+     * Checks the next part of the table, in the order of its key, and deletes contexts whose text no chunk has had for
+     * a day.
      * @param after the result of the previous call; null at the beginning
      * @returns null at the end of the table
      */
@@ -232,7 +232,9 @@ export function createChunkContextsService(deps: {
     },
   };
 
-  /** In characters; the same for all passages of a document, so that neighbours can share an excerpt. */
+  /**
+   * Excerpt length in characters; the same for all passages of a document, so that neighbours can share an excerpt.
+   */
   async function excerptLength(ofModel: string, passages: readonly Passage[]): Promise<number> {
     const window = (await models.find(ofModel))?.contextWindow ?? ASSUMED_WINDOW;
     const largest = passages.reduce((most, { tokenCount }) => Math.max(most, tokenCount), 0);

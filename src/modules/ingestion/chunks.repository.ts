@@ -7,26 +7,26 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { type ChunkText, ContextualTextModel, chunkText, GenerationModel, type NewChunk } from './ingestion.model.ts';
 
-/** Larger inserts are no faster and hold more memory. */
+/** Larger inserts of chunks are no faster and need more memory. */
 const CHUNKS_PER_INSERT = 500;
 
 const progress = pick(GenerationModel, 'chunksEmbedded');
 const counted = shape({ count: bigint() });
 
-/** The key of the table, in its order. */
+/** The key of the table of contexts, in its order. */
 const chunkContextKey = pick(ContextualTextModel, 'orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256');
 export type ChunkContextKey = Row<typeof chunkContextKey>;
 
-/** The conversion that a model was shown, the model and the version of the prompt. */
+/** Identifies the conversion, the model and the version of the prompt for which a context was written. */
 export type ChunkContextSource = Omit<ChunkContextKey, 'chunkSha256'>;
 
-/** The chunks of a generation under construction. */
+/** Reads and writes the chunks of a generation under construction. */
 export function createChunksRepository(db: Knex) {
   const chunks = (of: IngestDocumentInput) =>
     ChunkModel.table(db).where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
 
   return {
-    /** Indexes the words of the chunks, too. Call it in a transaction, as late as possible. */
+    /** Also indexes the words of the chunks. Call it in a transaction, as late as possible. */
     async insert(of: IngestDocumentInput, all: readonly NewChunk[]): Promise<void> {
       for (let start = 0; start < all.length; start += CHUNKS_PER_INSERT) {
         const batch = all.slice(start, start + CHUNKS_PER_INSERT);
@@ -59,7 +59,7 @@ export function createChunksRepository(db: Knex) {
       await indexWords(db, of, all);
     },
 
-    /** In the order of the document. An interrupted run resumes with these. */
+    /** Chunks without a vector, in the order of the document. An interrupted run resumes with these. */
     async listUnembedded(of: IngestDocumentInput, limit: number): Promise<string[]> {
       return chunks(of).whereNull('embeddedAt').orderBy('chunkIndex').limit(limit).pluck('id');
     },
@@ -102,7 +102,6 @@ export function createChunksRepository(db: Knex) {
       return row?.chunksEmbedded;
     },
 
-    /** Reverts `markEmbedded`. */
     async unmarkEmbedded(of: IngestDocumentInput, ids: readonly string[]): Promise<void> {
       await db.raw(
         `with unmarked as (
@@ -139,7 +138,7 @@ export function createChunkContextsRepository(db: Knex) {
       return new Map(known.map(({ chunkSha256, situation }) => [chunkSha256.toString('hex'), situation]));
     },
 
-    /** Keeps an existing row. Does nothing once the conversion is deleted. */
+    /** Keeps an existing context. Does nothing once the conversion is deleted. */
     async insert(key: ChunkContextKey, context: string): Promise<void> {
       await db.raw(
         `insert into contextual_texts (org_id, conversion_id, model, prompt_version, chunk_sha256, situation)

@@ -17,7 +17,7 @@ const OCR_SLICE_MS = 20_000;
 export function createConversion(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
-  /** Null if the deployment has none. */
+  /** Null if the deployment has no malware scanner. */
   scanner: MalwareScanner | null;
   converter: Converter;
   previews: Pick<PreviewsService, 'enqueue'>;
@@ -28,7 +28,7 @@ export function createConversion(deps: {
   const conversions = createConversionsRepository(db);
 
   return {
-    /** Runs before anything parses the original. Throws `malware_found` and blocks downloads of the file. */
+    /** Scans an original before it is parsed. Throws `malware_found` and blocks downloads of the file. */
     async requireClean(orgId: string, target: IngestionTarget, signal: AbortSignal): Promise<void> {
       if (scanner === null) return;
       const { blobKey, contentSha256: sha256 } = target;
@@ -97,7 +97,6 @@ export function createConversion(deps: {
       return { charCount, pageCount, reused: known !== undefined };
     },
 
-    /** The input of chunking. */
     async readSource(of: IngestDocumentInput, { conversionId, documentName, ragConfig }: IngestionTarget) {
       const converted = conversionId === null ? undefined : await conversions.readBody(of.orgId, conversionId);
       if (conversionId === null || converted === undefined) {
@@ -107,7 +106,7 @@ export function createConversion(deps: {
     },
   };
 
-  /** Stores each page when it is read, so that a killed worker repeats at most one. */
+  /** Stores each recognized page at once, so that a killed worker repeats at most one. */
   async function recognitionOf(
     of: IngestDocumentInput,
     converterVersion: string,

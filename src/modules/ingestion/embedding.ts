@@ -8,12 +8,15 @@ import { createChunksRepository } from './chunks.repository.ts';
 import { createGenerationsRepository } from './generations.repository.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 
-/** Several calls of the model, which sorts them by length. The vectors of a killed run are in the embedding cache. */
+/**
+ * Enough texts for several calls of the model, which sorts them by length. The vectors of a killed run are in the
+ * embedding cache.
+ */
 const BATCH_SIZE = 256;
-/** About half a minute of work; then other documents get their turn. */
+/** About half a minute of embedding; then other documents get their turn. */
 const SLICE_SIZE = 4 * BATCH_SIZE;
 
-/** The vectors of a generation: the stage `embed`, and the check before activation. */
+/** Embeds the chunks of a generation (stage `embed`), and checks the vectors before activation. */
 export function createEmbedding(deps: {
   db: Knex;
   embeddings: Pick<EmbeddingsService, 'embed'>;
@@ -24,7 +27,7 @@ export function createEmbedding(deps: {
   const chunks = createChunksRepository(db);
 
   return {
-    /** The next chunks without a vector, and how many have one. */
+    /** The next chunks without a vector, and how many chunks have one. */
     async nextSlice(of: IngestDocumentInput): Promise<{ unembedded: string[]; embeddedBefore: number }> {
       const [unembedded, embeddedBefore] = await Promise.all([
         chunks.listUnembedded(of, SLICE_SIZE),
@@ -34,7 +37,7 @@ export function createEmbedding(deps: {
     },
 
     /**
-     * Stores each batch while the next is embedded.
+     * Stores each batch of vectors while the next is embedded.
      * @param step.onProgress is called with increasing numbers of embedded chunks
      */
     async embedSlice(
@@ -50,7 +53,7 @@ export function createEmbedding(deps: {
       const { model } = ragConfig.embedding;
       let done = embeddedBefore;
       const showDone = async (count: number) => {
-        // The count of stored chunks is behind the count of embedded ones.
+        // Batches are stored after they are embedded, so that the stored count is lower here.
         if (count <= done) return;
         done = count;
         await step.onProgress(done);

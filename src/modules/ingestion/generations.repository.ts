@@ -26,7 +26,6 @@ import {
   RecognizedPageModel,
 } from './ingestion.model.ts';
 
-/** The inputs of a document's newest generation, and the status of its job. */
 const newestGeneration = shape({
   ...pick(GenerationModel, 'contentSha256', 'ragConfig', 'jobId').columns,
   jobStatus: text<JobStatus>().nullable(),
@@ -81,7 +80,7 @@ export function createGenerationsRepository(db: Knex) {
       return firstRow(db, newestGeneration, newest);
     },
 
-    /** Generations that were made from an original which the document has since replaced. */
+    /** Generations whose original was replaced in the document since. */
     async listOfOtherOriginals({ orgId, documentId }: DocumentKey): Promise<number[]> {
       const made = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
@@ -110,7 +109,6 @@ export function createGenerationsRepository(db: Knex) {
       return firstRow(db, documentState, document(of).select('generation as newestGeneration', 'activeGeneration'));
     },
 
-    /** Ids of the unfinished jobs of older generations of the document. */
     async listOlderOpenRuns(of: IngestDocumentInput): Promise<string[]> {
       const open = db('documentGenerations as g')
         .join('jobs as j', 'j.id', 'g.jobId')
@@ -121,7 +119,7 @@ export function createGenerationsRepository(db: Knex) {
       return (await rows(db, jobId, open)).map(({ id }) => id);
     },
 
-    /** Also sets it on the document, unless the document has another original by now. */
+    /** Also sets the format of the document, unless it has another original by now. */
     async setSourceFormat(of: IngestDocumentInput, sourceFormat: SourceFormat): Promise<void> {
       await generation(of).update({ sourceFormat });
       await document(of).whereIn('blobKey', generation(of).select('blobKey')).update({ sourceFormat });
@@ -185,7 +183,8 @@ export function createGenerationsRepository(db: Knex) {
         .where({ generation: of.generation, acl, retrievalSettings })
         .update({
           ...{ activeGeneration: of.generation, activeEmbeddingModel: model },
-          // Not `now()`, the start of the transaction: searches check for documents that changed while they ran.
+          // The time is not `now()`, the start of the transaction: searches check for documents that changed while they
+          // ran.
           updatedAt: db.raw('clock_timestamp()'),
         });
       if (activated === 1) await generation(of).update({ activatedAt: db.fn.now() });
@@ -221,8 +220,8 @@ export function createGenerationsRepository(db: Knex) {
     },
 
     /**
-     * Deletes their chunks and postings first, in parts, since these may be a million rows; then the generations, with the
-     * conversions that no generation uses any more.
+     * Deletes chunks and postings of the generations first, in parts, since these may be a million rows; then the
+     * generations, with the conversions that no generation uses any more.
      */
     async delete(range: GenerationRange, signal: AbortSignal): Promise<void> {
       const deleteRows = (trx: Knex) =>
@@ -246,17 +245,19 @@ export function createGenerationsRepository(db: Knex) {
   };
 }
 
-/** Pages that OCR has read for a generation that is not converted yet. */
+/** Identifies pages that OCR has read for a generation that is not converted yet. */
 type RecognitionKey = IngestDocumentInput & { converterVersion: string };
 
-/** Originals as Markdown, cached by content within an organization, and the scanned pages read so far. */
+/**
+ * Conversions of originals to Markdown, cached by content within an organization, and the scanned pages read so far.
+ */
 export function createConversionsRepository(db: Knex) {
   return {
     async find(key: ConversionKey): Promise<ConversionSummary | undefined> {
       return ConversionModel.table(db).where(key).first('id', 'charCount', 'pageCount');
     },
 
-    /** Keeps an existing row: conversion is deterministic, so a concurrent run stored the same. */
+    /** Keeps an existing conversion: conversion is deterministic, so a concurrent run stored the same. */
     async insert(conversion: NewConversion): Promise<void> {
       await ConversionModel.table(db)
         .insert(conversion)
@@ -270,7 +271,8 @@ export function createConversionsRepository(db: Knex) {
 
     /** Sets the page numbers of new chunks if a preview has found the pages since the body was read. */
     async numberPages(orgId: string, conversionId: string): Promise<void> {
-      // The lock waits for a preview that is writing the pages; one that comes later numbers these chunks itself.
+      // This lock waits for a preview that is writing the pages; a preview that comes later numbers these chunks
+      // itself.
       await ConversionModel.table(db).where({ orgId, id: conversionId }).forShare().first('id');
       await numberPages(db, { orgId, conversionId });
     },
@@ -299,7 +301,7 @@ export function createConversionsRepository(db: Knex) {
         .select('pageIndex', 'lines');
     },
 
-    /** Keeps an existing row. Does nothing once the generation is deleted. */
+    /** Keeps an existing page. Does nothing once the generation is deleted. */
     async insertRecognizedPage(key: RecognitionKey, { pageIndex, lines }: RecognizedPage): Promise<void> {
       await db.raw(
         `insert into recognized_pages (org_id, document_id, generation, converter_version, page_index, lines)

@@ -28,7 +28,7 @@ type OpenOptions = {
   /** Hides the active generation at once: readers find nothing until the new one is active. */
   isRedo?: boolean;
   isBulk?: boolean;
-  /** Identifies the request. A repeated request has the same id; see `findReserved`. */
+  /** Identifies the request for a generation. A repeated request has the same id; see `findReserved`. */
   reservedId?: string | null;
 };
 
@@ -73,7 +73,7 @@ export function createGenerationsService(deps: {
       start: {
         workflow: 'ingestDocument',
         input: { ...of, isSmall: isSmallDocument(document) },
-        // Without the document's name, since jobs and runs outlive the document.
+        // The summary leaves out the document's name, since jobs and workflow runs outlive the document.
         summary: `Ingest document ${of.documentId}, generation ${of.generation}`,
         bulk: isBulk,
       },
@@ -85,7 +85,7 @@ export function createGenerationsService(deps: {
   return {
     open,
 
-    /** The plan of an earlier attempt of the same request. */
+    /** The ingestion plan of an earlier attempt of the same request. */
     async findReserved(
       trx: Knex,
       { orgId }: RequestActor,
@@ -96,8 +96,8 @@ export function createGenerationsService(deps: {
     },
 
     /**
-     * Opens a generation unless the newest one matches the document and is active or under way. Resumes a parked one; opens
-     * another if the newest failed, was cancelled or is being cancelled.
+     * Opens a generation unless the newest one matches the document and is active or under way. Resumes a parked one;
+     * opens another if the newest failed, was cancelled or is being cancelled.
      */
     async openIfNeeded(
       trx: Knex,
@@ -118,7 +118,7 @@ export function createGenerationsService(deps: {
     },
 
     /**
-     * Call it after the commit. Never throws: the sweeper dispatches the job later, and the first step of the new run
+     * Call this after the commit. Never throws: the sweeper dispatches the job later, and the first step of the new run
      * cancels the older ones again.
      */
     async carryOut({ jobId, isQueued, superseded }: IngestionPlan): Promise<void> {

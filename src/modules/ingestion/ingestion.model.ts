@@ -34,9 +34,9 @@ export class GenerationModel extends model(
     documentName: text(),
     fileName: text(),
     mediaType: text().nullable(),
-    /** Given by the author of a pasted text. */
+    /** The format that the author of a pasted text has stated. */
     declaredFormat: text<SourceFormat>().nullable(),
-    /** Detected from the content; null before that. */
+    /** The format detected from the content; null before that. */
     sourceFormat: text<SourceFormat>().nullable(),
     sizeBytes: bigint(),
     contentSha256: text(),
@@ -104,7 +104,6 @@ export type DocumentState = Row<typeof documentState>;
 type Conversion = Row<typeof ConversionModel>;
 export type ConversionKey = Pick<Conversion, 'orgId' | 'contentSha256' | 'converterVersion' | 'sourceFormat'>;
 export type NewConversion = Omit<Conversion, 'charCount' | 'createdAt'>;
-/** A conversion without its body, which may be large. */
 export type ConversionSummary = Pick<Conversion, 'id' | 'charCount' | 'pageCount'>;
 
 /** `textSha256` is the key of the embedded text in the embedding cache. */

@@ -50,7 +50,7 @@ export type IngestionService = ReturnType<typeof createIngestionService>;
 export function createIngestionService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
-  /** Null if the deployment has none. */
+  /** Null if the deployment has no malware scanner. */
   scanner: MalwareScanner | null;
   originals: Pick<OriginalsService, 'release'>;
   converter: Converter;
@@ -107,7 +107,7 @@ export function createIngestionService(deps: {
       return { windowsEmbedded: total - left, windowsLeft: left };
     },
 
-    /** Lets a model write the contexts of a slice of the future chunks. */
+    /** A chat model writes the contexts of a slice of the future chunks. */
     async situate(of: IngestDocumentInput, step: Step): Promise<SituateResult> {
       const target = await enter(of, 'situate');
       if (target.chunksTotal !== null) return { chunksSituated: target.chunksTotal, chunksLeft: 0 };
@@ -145,7 +145,6 @@ export function createIngestionService(deps: {
       });
     },
 
-    /** Embeds and stores a slice of the chunks. */
     async embed(of: IngestDocumentInput, step: Step): Promise<EmbedResult> {
       const target = await requireNewest(of);
       const slice = await embedding.nextSlice(of);
@@ -187,7 +186,7 @@ export function createIngestionService(deps: {
      * follow find what was stored.
      */
     async atOnce(of: IngestDocumentInput, { signal }: Cancellable): Promise<AtOnceResult> {
-      // Progress reports cost Temporal more than some of these steps. The heartbeats of the timer continue.
+      // Progress reports cost Temporal more than some of these steps. The timer's heartbeats continue.
       const step: Step = { signal, report: () => undefined };
       const { sourceFormat } = await steps.parse(of, step);
       if (!isPlain(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };
@@ -252,7 +251,7 @@ export function createIngestionService(deps: {
     return { status: 'cancelled', error: { code, message } };
   }
 
-  /** Again: the request that opened this generation may have failed to reach Temporal. */
+  /** Cancels older runs once more: the request that opened this generation may have failed to reach Temporal. */
   async function cancelOlderRuns(of: IngestDocumentInput): Promise<void> {
     const older = await generations.listOlderOpenRuns(of);
     await Promise.all(older.map((jobId) => orchestrator.cancel(jobId)));
@@ -264,7 +263,10 @@ export function createIngestionService(deps: {
     }
   }
 
-  /** From every store. The rows go last: an interrupted deletion is found by them and repeated. */
+  /**
+   * Deletes generations from every store. Their rows are deleted last, so that an interrupted deletion finds them and
+   * is repeated.
+   */
   async function deleteGenerations(range: GenerationRange, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     await vectors.deleteGenerations(range);
@@ -275,7 +277,9 @@ export function createIngestionService(deps: {
     await generations.delete(range, signal);
   }
 
-  /** Uses the organization's embedding cache, which has the results of `embedWindows` and of interrupted runs. */
+  /**
+   * Chunking uses the organization's embedding cache, which has the results of `embedWindows` and of interrupted runs.
+   */
   function chunkingStep({ orgId }: IngestDocumentInput, { ragConfig }: IngestionTarget, step: Step): ChunkingStep {
     const by = { orgId, model: ragConfig.embedding.model };
     return { ...step, orgId, embed: (windows) => embeddings.embed(by, windows, { signal: step.signal }) };
@@ -303,14 +307,17 @@ export function createIngestionService(deps: {
   }
 }
 
-/** Derived from the position and not from the text, so that a repeated step finds its own rows and points. */
+/**
+ * A chunk's id is derived from its position and not from its text, so that a repeated step finds its own rows and
+ * points.
+ */
 export function chunkId(of: IngestDocumentInput, index: number): string {
   return uuidv5(`${of.generation}:${index}`, of.documentId);
 }
 
 const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
 
-/** Saves the first generation of a document, the usual case, some queries. */
+/** The first generation of a document, the usual case, saves some queries. */
 const hasOlder = ({ generation }: IngestDocumentInput) => generation > 1;
 
 const documentDeleted = () => appError('document_not_found', { detail: 'The document was deleted.' });

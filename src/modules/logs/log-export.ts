@@ -38,13 +38,12 @@ export const mediaTypeOf = (format: LogFormat): string => mediaTypes[format];
 
 export const headOf = (format: LogFormat): string => (format === 'csv' ? csvLine(columns.map(([name]) => name)) : '');
 
-/** Formats a round as a line, including the line end. */
 export function lineOf(format: LogFormat, chat: LoggedChat, round: LoggedRound): string {
   const cells = columns.map(([name, cell]) => [name, cell(chat, round)] as const);
   return format === 'csv' ? csvLine(cells.map(([, cell]) => cell)) : `${JSON.stringify(Object.fromEntries(cells))}\n`;
 }
 
-/** RFC 4180. */
+/** CSV as in RFC 4180. */
 const csvLine = (cells: readonly Cell[]): string => `${cells.map(csvCell).join(',')}\r\n`;
 
 /**

@@ -166,14 +166,11 @@ export function streakOf({ foldState }: Pick<LoggedRound, 'foldState'>): number 
   return foldState.userLabel === 'off' ? foldState.offStreak : foldState.onStreak;
 }
 
-/** Null if the count is 0. */
 export const meanOf = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
-/** Each scored round is in exactly one class. */
 export const scoredRounds = (stats: Pick<LogStats, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
   stats.stableRounds + stats.driftRounds + stats.refusalRounds;
 
-/** The beginning of the first message, on one line. */
 export function describeChat({ firstWords }: Pick<LoggedChat, 'firstWords'>): string {
   const characters = Array.from(firstWords.replaceAll(/\s+/g, ' ').trim());
   if (characters.length <= maxDescription) return characters.join('');

@@ -50,7 +50,6 @@ const reach = `
     where audience_hash is not null and audience_hash not in (select audience_hash from opened)
   )`;
 
-/** Whether the log `l` is covered by the row `r` of `reach`. */
 const isWithin = `l.org_id = :orgId and l.audience_hash = r.audience_hash
   and (r.author is null or l.created_by = r.author)`;
 
@@ -64,7 +63,7 @@ const counted = shape({ total: bigint() });
 
 /** Newest chats that are checked for words before the index of words is used. */
 const walkedChats = 200;
-/** More characters than a description shows. */
+/** More characters than the description of a chat shows. */
 const firstWordsRead = 1_000;
 
 const newestFirst = 'order by started_at desc, chat_id desc';

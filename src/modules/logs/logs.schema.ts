@@ -21,7 +21,7 @@ import {
 const moment = z
   .union([z.iso.date(), z.iso.datetime({ offset: true, local: true })])
   .refine(
-    // The range that Postgres and Date have in common.
+    // Postgres and JavaScript's Date have this range of years in common.
     (text) => Number(text.slice(0, 4)) >= 1 && Number.isFinite(momentOf(text).getTime()),
     'must be a date or a time of the years 1 to 9999',
   )

@@ -29,7 +29,6 @@ type Page = { limit: number; after: ListPosition | null };
 
 export type LogsService = ReturnType<typeof createLogsService>;
 
-/** Logs and statistics of the chats that the caller may read. */
 export function createLogsService({ db }: { db: Knex }) {
   const repository = createLogsRepository(db);
   /** Users with a running export. */
@@ -80,7 +79,7 @@ export function createLogsService({ db }: { db: Knex }) {
       return { session: found, rounds: page };
     },
 
-    /** Throws `chat_not_found`, `round_not_found`. */
+    /** Throws `chat_not_found` and `round_not_found`. */
     async round(actor: Actor, chatId: string, index: number): Promise<{ session: Session; round: LoggedRound }> {
       const [found, round] = await Promise.all([session(actor, chatId), repository.findRound(chatId, index)]);
       if (round === undefined) throw appError('round_not_found');

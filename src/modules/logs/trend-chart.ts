@@ -34,7 +34,6 @@ export function drawTrend({ title, points }: { title: string; points: readonly T
   const first = points[0]?.round ?? 1;
   const last = points.at(-1)?.round ?? 1;
   const step = (plot.right - plot.left) / (last - first + 1);
-  /** The middle of a round's column. */
   const x = (round: number) => rounded(plot.left + (round - first + 0.5) * step);
   const y = (ewma: number) => rounded(plot.bottom - (ewma / 100) * (plot.bottom - plot.top));
 
@@ -84,7 +83,6 @@ export function drawTrend({ title, points }: { title: string; points: readonly T
   ].join('\n');
 }
 
-/** An entry of the legend. */
 function legend(band: string, index: number): string[] {
   const left = plot.left + index * 90;
   return [

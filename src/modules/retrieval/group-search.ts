@@ -24,7 +24,6 @@ const changeSeconds = 1;
 /** Hits of a leg, and those that Postgres confirms: readable, in the active generation, and of the searched settings. */
 type Answer = Leg & { found: readonly LegHit[]; confirmed: readonly ConfirmedHit[] };
 
-/** `rrfK` is the fusion constant of the hit's document. */
 type ConfirmedHit = LegHit & { rrfK: number };
 
 export type GroupQuery = {

@@ -16,7 +16,7 @@ import { createWordSearchRepository } from './word-search.repository.ts';
  * minimum similarity apply to all of them together.
  */
 export type Search = {
-  /** Unique within a query. */
+  /** The search's key, unique within a query. */
   key: string;
   groups: readonly DocumentGroup[];
   settings: Omit<RagConfig['retrieval'], 'rrfK'>;
@@ -40,7 +40,7 @@ export async function chooseOwnSearches(
   const sizes = Array.from(alike, ([key, members]) => {
     return { key, size: members.reduce((sum, { signature }) => sum + (counts.get(signature) ?? 0), 0) };
   });
-  // Ties by key, so that a repeated question gets the same answer.
+  // Ties are broken by key, so that a repeated question gets the same answer.
   const largest = sizes.sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1)).slice(0, maxOwnSearches);
   return new Set(largest.map(({ key }) => key));
 }
@@ -138,7 +138,7 @@ export function createLegSearch(deps: LegSearchDeps) {
     async function byWords(leg: Leg): Promise<LegHit[] | null> {
       const { search, asked: limit } = leg;
       signal.throwIfAborted();
-      // A further word search would time out, too.
+      // After a word search has timed out, a further one would time out, too.
       if (degradations.has('word_search_unavailable')) return null;
       const readable = readableOf(leg);
       try {
@@ -174,7 +174,7 @@ export function createLegSearch(deps: LegSearchDeps) {
       /** @returns hits, best first; null if the leg cannot answer, with the reason in `degradations` */
       search: (leg: Leg): Promise<LegHit[] | null> =>
         leg.kind === 'words' ? inTurn.words(documents.orgId, () => byWords(leg)) : byVectors(leg),
-      /** @returns each reason once */
+      /** @returns each reason for a degradation once */
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };
   };

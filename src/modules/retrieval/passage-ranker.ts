@@ -10,7 +10,7 @@ import type { ChatModel, Reranker } from '#src/ports/models.ts';
 const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;
 /** A context window that fits fifty passages and the answer. */
 const listwiseWindow = 32_000;
-/** For a model with a smaller context window, or one that needs a second per passage. */
+/** Passages for a model with a smaller context window, or one that needs a second per passage. */
 const fewPassages = 10;
 /** The packaged reranker takes 25 to 50 ms of CPU per passage; further passages are rarely used. */
 const localPassages = 24;
@@ -77,7 +77,7 @@ export function createPassageRanker(deps: {
         { role: 'user', content: query },
       ],
       temperature: 0,
-      // Four tokens per number, with a reserve.
+      // Four tokens for each number of the answer, with a reserve.
       maxTokens: 32 + 8 * passages.length,
       responseSchema: { name: 'ranking', schema: z.toJSONSchema(rankingSchema) },
       signal,

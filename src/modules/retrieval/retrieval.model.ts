@@ -6,7 +6,7 @@ import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 export const wordHit = shape({ chunkId: uuid(), score: double() });
 export type WordHit = Row<typeof wordHit>;
 
-/** Position of a passage that contains `termCount` of the query's terms. */
+/** `position` is that of a passage that contains `termCount` of the query's terms. */
 export const passageHit = shape({
   documentId: uuid(),
   generation: integer(),
@@ -20,7 +20,7 @@ export type PassageHit = Row<typeof passageHit>;
 
 /** Documents with the same retrieval settings and embedding model. */
 export const documentGroup = shape({
-  /** Unique per settings and model. */
+  /** Unique for each combination of settings and model. */
   signature: text(),
   settings: json<RagConfig['retrieval']>(),
   /** The settings as stored in the documents' column. */
@@ -38,7 +38,7 @@ const retrievedChunk = shape({
   pageNumber: integer(),
   content: text(),
   tokenCount: integer(),
-  /** Model of its vector. */
+  /** The model that embedded the chunk. */
   embeddingModel: text(),
 });
 export type RetrievedChunk = Row<typeof retrievedChunk>;
@@ -61,7 +61,7 @@ export type RetrievalDegradation = {
 };
 
 export type Retrieval = {
-  /** Best first. */
+  /** Chunks, best first. */
   chunks: RetrievedChunk[];
   degradations: RetrievalDegradation[];
 };

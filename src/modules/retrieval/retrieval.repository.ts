@@ -14,7 +14,7 @@ import {
   documentGroup,
 } from './retrieval.model.ts';
 
-/** Unambiguous, because settings end with a brace. */
+/** The signature is unambiguous, because settings end with a brace. */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
 
 /** Maximum of changed documents that are searched again. */

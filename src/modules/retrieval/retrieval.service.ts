@@ -20,7 +20,7 @@ const effort: Partial<WordSearchEffort> = { postings: 500, furthest: 1_000, cand
 const chunks = 1_000;
 /** With this many hits of rare words, documents with only the frequent words are not searched. */
 const enough = 50;
-/** Five hundred documents, and further passages of the best of them. */
+/** Passages that a search by words reads: five hundred documents, and further passages of the best of them. */
 const passages = 600;
 
 /** Finds passages by words, best first, in slightly more than five hundred documents at most. */
@@ -37,7 +37,7 @@ export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> &
 /** Questions come first; a text pasted after one would drown it, and its words would have to be searched. */
 const queryCharacters = 4_000;
 
-/** As many as a search returns, with chunks of the usual size. */
+/** A part of a document has as many chunks as a search returns. */
 const chunksPerPart = 4;
 
 export type { PassageHit, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';

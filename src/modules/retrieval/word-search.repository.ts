@@ -31,11 +31,11 @@ type WeightedTerm = { term: string; chunkCount: number; weight: number };
  * limits.
  */
 export type WordSearchEffort = {
-  /** Terms of a query; further ones are ignored. */
+  /** Terms of a query; further terms are ignored. */
   terms: number;
   /** Postings of the rare terms together. */
   postings: number;
-  /** Postings of a single term; and the number of postings up to which everything readable is scored. */
+  /** Postings of a single term; also the number of postings up to which everything readable is scored. */
   furthest: number;
   /** Candidates that are also scored on common terms, per requested hit. */
   candidatesPerHit: number;
@@ -58,7 +58,6 @@ type WordQuery = {
   limit: number;
   /** Rare terms suffice once they give this many hits; default `limit`. */
   enough?: number;
-  /** Throws `service_unavailable` after this time. */
   timeoutMs?: number;
 };
 
@@ -80,7 +79,6 @@ const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, p
 const isSearchable = `${isReadable} and d.active_generation is not null
   and (:model::text is null or d.active_embedding_model = :model)`;
 
-/** Checks the document of each posting. */
 const searchableDocument = `
   cross join lateral (
     select from documents d where d.id = t.document_id and d.active_generation = t.generation and ${isSearchable} limit 1
@@ -219,7 +217,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     const rare: WeightedTerm[] = [];
     let read = 0;
     let hits = 0;
-    // Stable: equal counts keep the order by the organization's frequency.
+    // The sort is stable: equal counts keep the order by the organization's frequency.
     for (const { term, postings } of counted.toSorted((a, b) => a.postings - b.postings)) {
       if (hits >= (query.enough ?? query.limit) && read + postings > effort.postings) break;
       rare.push(term);

@@ -22,14 +22,13 @@ export type NameCandidate = Row<typeof nameCandidate>;
 
 export type PassagePosition = Pick<PassageHit, 'documentId' | 'generation' | 'chunkIndex'>;
 
-/** A document in search results. */
 export const searchRow = shape({
   ...pick(DocumentModel, 'id', 'name', 'sourceFormat', 'createdBy', 'createdAt', 'updatedAt').columns,
   /** Folders of the document that the caller may read. */
   folderIds: uuidArray(),
   charCount: integer(),
   pageCount: integer().nullable(),
-  /** The first characters of the body; empty before the first ingestion. */
+  /** The first characters of the document's body; empty before the first ingestion. */
   beginning: text(),
 });
 export type SearchRow = Row<typeof searchRow>;

@@ -53,7 +53,7 @@ const withWords = (condition: string, limit: number, isNarrow: boolean) => `
 
 const beginsWith = (word: string) => `w.word >= ${word} and w.word < ${word} || :last::text`;
 
-/** More than is shown, because white space is collapsed. */
+/** More characters than a preview shows, because white space is collapsed. */
 const beginningCharacters = 400;
 
 export function createSearchRepository(db: Knex) {

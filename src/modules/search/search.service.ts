@@ -20,11 +20,11 @@ const passagesChecked = { words: 60, phrase: 200 };
 
 type SearchQuery = {
   text: string;
-  /** All words, in order. */
+  /** All words of the query, in order. */
   terms: readonly Term[];
-  /** Stems of the content words. */
+  /** Stems of the query's content words. */
   stems: ReadonlySet<string>;
-  /** Quoted phrases. */
+  /** Quoted phrases of the query. */
   phrases: readonly (readonly Term[])[];
 };
 
