@@ -15,7 +15,7 @@ import { createDocumentsService } from '../modules/documents/documents.service.t
 import { createUploadsService } from '../modules/documents/uploads.service.ts';
 import { createWebImportService } from '../modules/documents/web-import.service.ts';
 import { createEmbeddingsService } from '../modules/embeddings/embeddings.service.ts';
-import { createFolderChangesService } from '../modules/folders/folder-changes.service.ts';
+import { createFolderChangesService } from '../modules/folders/folders.service.ts';
 import { createChunkContextsService, createDocumentChunkerService } from '../modules/ingestion/chunking.service.ts';
 import { createGenerationsService } from '../modules/ingestion/generations.service.ts';
 import { createIngestionService } from '../modules/ingestion/ingestion.service.ts';

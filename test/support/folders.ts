@@ -10,7 +10,7 @@ import type { Member } from './client.ts';
 export const treesOf = async (member: Member): Promise<FolderTreeNodeDto[]> =>
   folderTreeNodeSchema.array().parse((await member.get('/folders', 200)).body);
 
-/** Of a team the first that the member reads. */
+/** For `team_root`, returns the root of the first team of the member. */
 export async function rootOf(member: Member, role: 'org_root' | 'team_root' | 'personal_root'): Promise<string> {
   const root = (await treesOf(member)).find((folder) => folder.system_role === role);
   if (root === undefined) throw new Error(`no ${role}`);
@@ -25,7 +25,7 @@ export async function makeFolder(
   return folderSchema.parse((await member.post('/folders', { name, parent_id: parentId }, 201)).body);
 }
 
-/** Nothing is ingested. */
+/** Uploads a text file and does not ingest it. */
 export async function uploadInto(member: Member, folderId: string, name = 'note.txt'): Promise<string> {
   const fields = { ingest: 'false', target_folder_id: folderId };
   const { body } = await member.upload('/documents', { name, content: `Some words of ${name}.` }, 201, { fields });

@@ -89,8 +89,6 @@ export function createDocumentLinksService(deps: {
   };
 }
 
-export type FolderContentsService = ReturnType<typeof createFolderContentsService>;
-
 /**
  * Applies changes of folders to their documents, in the same transaction. The caller has locked the folders against new
  * links. Throws `folder_too_large`.

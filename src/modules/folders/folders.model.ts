@@ -23,10 +23,10 @@ export class FolderModel extends model('folders', {
 
 export type SystemRole = 'org_root' | 'team_root' | 'personal_root';
 
-/** A folder has the visibility and the keys of its root. `ownerId` is null for what is not one person's. */
+/** `visibility` and `acl` are those of the root. `ownerId` is null for folders of a team or an organization. */
 export type Folder = Row<typeof FolderModel>;
 
-/** With what the row alone does not say: whether the team or the person behind it is gone. */
+/** `entityMissing` if the folder's team was disabled, or its owner deleted. */
 export const folderView = shape({ ...FolderModel.columns, entityMissing: boolean() });
 
 export type FolderView = Row<typeof folderView>;

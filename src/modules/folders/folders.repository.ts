@@ -1,6 +1,8 @@
 import type { Knex } from 'knex';
+import { bigint, integer, type Row, uuidArray } from '#src/adapters/postgres/columns.ts';
+import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
-import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
@@ -12,6 +14,11 @@ import {
   folderView,
 } from './folders.model.ts';
 
+type NewFolder = Omit<Folder, 'createdAt' | 'updatedAt' | 'version'>;
+
+/** `ids` are those of a folder and all folders below it; `height` counts the levels, 1 for a folder without subfolders. */
+const subtree = shape({ ids: uuidArray(), height: integer() });
+
 export function createFoldersRepository(db: Knex) {
   const readable = (actor: Actor) =>
     readableBy(FolderModel.query(db), actor, 'folders')
@@ -19,16 +26,18 @@ export function createFoldersRepository(db: Knex) {
       .leftJoin('users', 'users.id', 'folders.ownerId')
       .select('folders.*', db.raw('(teams.disabled_at is not null or users.deleted_at is not null) as entity_missing'));
 
+  /** Returns false if a sibling has the name. The transaction can then only be rolled back. */
+  async function unlessNameTaken(change: PromiseLike<unknown>): Promise<boolean> {
+    try {
+      await change;
+      return true;
+    } catch (error) {
+      if (isUniqueViolation(error, 'folders_sibling_name_key')) return false;
+      throw error;
+    }
+  }
+
   return {
-    async insert(folder: Omit<Folder, 'createdAt' | 'updatedAt' | 'version'>): Promise<void> {
-      await FolderModel.query(db).insert(folder);
-    },
-
-    async renameOrganizationRoot(orgId: string, name: string): Promise<void> {
-      const root = FolderModel.query(db).where({ orgId, systemRole: 'org_root' });
-      await root.patch({ name, updatedAt: db.fn.now() });
-    },
-
     /** Roots first, then by name. */
     async listReadable(actor: Actor): Promise<FolderView[]> {
       const ordered = readable(actor).orderByRaw('folders.parent_id is not null, lower(folders.name), folders.id');
@@ -49,7 +58,7 @@ export function createFoldersRepository(db: Knex) {
       return firstRow(db, folderView, readable(actor).where('folders.id', id));
     },
 
-    /** The same, and the row cannot be deleted before the end of the transaction. */
+    /** Also locks the row: the folder cannot be deleted or get other access keys before the transaction ends. */
     async findReadableForLink(actor: Actor, id: string): Promise<FolderView | undefined> {
       const folder = readable(actor).where('folders.id', id).toKnexQuery();
       return firstRow(db, folderView, folder.forKeyShare('folders'));
@@ -60,7 +69,7 @@ export function createFoldersRepository(db: Knex) {
       return root?.id;
     },
 
-    /** Names of at most `limit` readable documents that are linked to folders: to one, or to any. */
+    /** Names of readable documents that are linked to folders, or to one folder if `folderId` is given. */
     async listDocumentNames(
       actor: Actor,
       { folderId, limit }: { folderId?: string; limit: number },
@@ -72,6 +81,96 @@ export function createFoldersRepository(db: Knex) {
         .select('folderLinks.folderId', 'documents.id', 'documents.name');
       if (folderId !== undefined) query.where('folderLinks.orgId', actor.orgId).where({ folderId });
       return rows(db, documentName, query);
+    },
+
+    async insertRoot(folder: NewFolder): Promise<void> {
+      await FolderModel.query(db).insert(folder);
+    },
+
+    async renameOrganizationRoot(orgId: string, name: string): Promise<void> {
+      const root = FolderModel.query(db).where({ orgId, systemRole: 'org_root' });
+      await root.patch({ name, updatedAt: db.fn.now() });
+    },
+
+    /** Makes concurrent changes of the organization's folder trees wait. Must be the first lock on folders. */
+    async lockTrees(orgId: string): Promise<void> {
+      await FolderModel.query(db).where({ orgId, systemRole: 'org_root' }).forNoKeyUpdate().select('id');
+    },
+
+    /** Waits for transactions that link documents to these folders, and makes later ones wait. */
+    async lock(ids: readonly string[]): Promise<void> {
+      await FolderModel.query(db)
+        .whereIn('id', [...ids])
+        .orderBy('id')
+        .forUpdate()
+        .select('id');
+    },
+
+    async subtree(id: string): Promise<Row<typeof subtree>> {
+      return oneRow(
+        db,
+        subtree,
+        `with recursive below as (
+           select id, 1 as level from folders where id = :id
+           union all
+           select f.id, below.level + 1 from folders f join below on f.parent_id = below.id
+         )
+         select coalesce(array_agg(id), '{}') as ids, coalesce(max(level), 0) as height from below`,
+        { id },
+      );
+    },
+
+    /** Level of a folder in its tree; a root has level 1. */
+    async level(id: string): Promise<number> {
+      const { level } = await oneRow(
+        db,
+        shape({ level: bigint() }),
+        `with recursive above as (
+           select id, parent_id from folders where id = :id
+           union all
+           select f.id, f.parent_id from folders f join above on f.id = above.parent_id
+         )
+         select count(*) as level from above`,
+        { id },
+      );
+      return level;
+    },
+
+    /** Counts the folders of an organization without its roots. */
+    async count(orgId: string): Promise<number> {
+      return FolderModel.query(db).where({ orgId, kind: 'user' }).resultSize();
+    },
+
+    insert: (folder: NewFolder): Promise<boolean> => unlessNameTaken(FolderModel.query(db).insert(folder)),
+
+    /** Keeps `updated_at` if nothing changes; a trigger increments `version` in any case. */
+    update: (id: string, { name, parentId }: Pick<Folder, 'name' | 'parentId'>): Promise<boolean> =>
+      unlessNameTaken(
+        FolderModel.query(db)
+          .where({ id })
+          .patch({
+            name,
+            parentId,
+            updatedAt: db.raw(
+              'case when (name, parent_id) is distinct from (?, ?::uuid) then now() else updated_at end',
+              [name, parentId],
+            ),
+          }),
+      ),
+
+    /** Moves folders into the tree of another root, with its visibility, owner and access keys. */
+    async setRoot(ids: readonly string[], root: Folder): Promise<void> {
+      const { rootId, visibility, ownerId, teamId, acl } = root;
+      await FolderModel.query(db)
+        .whereIn('id', [...ids])
+        .patch({ rootId, visibility, ownerId, teamId, acl, updatedAt: db.fn.now() });
+    },
+
+    /** Deletes empty folders in one statement, because folders refer to their parents. */
+    async remove(ids: readonly string[]): Promise<void> {
+      await FolderModel.query(db)
+        .whereIn('id', [...ids])
+        .delete();
     },
   };
 }

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { idParam } from '#src/http/request/validation.ts';
 import { created, noContent, ok, versioned } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import type { FolderChangesService } from './folder-changes.service.ts';
 import {
   changeFolderBody,
   createFolderBody,
@@ -15,7 +14,7 @@ import {
   toFolderDto,
   toFolderTreeDto,
 } from './folders.schema.ts';
-import type { FoldersService } from './folders.service.ts';
+import type { FolderChangesService, FoldersService } from './folders.service.ts';
 
 const params = z.strictObject({ folder_id: idParam('folder_not_found') });
 
@@ -26,7 +25,7 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       path: '/folders',
       operationId: 'listFolders',
       tag: 'folders',
-      summary: 'The folders that you may read, as trees',
+      summary: 'Trees of the folders that you may read',
       access: 'user',
       query: folderTreeQuery,
       responses: { 200: { description: 'Root folders with their children', schema: z.array(folderTreeNodeSchema) } },
@@ -74,7 +73,7 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       path: '/folders',
       operationId: 'createFolder',
       tag: 'folders',
-      summary: 'Make a folder in another one, which those read who read that one',
+      summary: 'Create a folder, which the readers of its parent can read',
       access: 'user',
       body: createFolderBody,
       idempotent: true,
@@ -88,12 +87,12 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       path: '/folders/:folder_id',
       operationId: 'changeFolder',
       tag: 'folders',
-      summary: 'Rename a folder, or move it with all that is in it',
+      summary: 'Rename a folder, or move it with its contents',
       access: 'folder:write',
       takesIfMatch: true,
       params,
       body: changeFolderBody,
-      responses: { 200: { description: 'The folder as it is now', schema: folderSchema } },
+      responses: { 200: { description: 'The changed folder', schema: folderSchema } },
       errors: [
         'folder_not_found',
         'forbidden',
@@ -111,11 +110,11 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       path: '/folders/:folder_id',
       operationId: 'deleteFolder',
       tag: 'folders',
-      summary: 'Delete an empty folder, or one with all that is in it',
+      summary: 'Delete an empty folder, or a folder with its contents',
       access: 'folder:write',
       params,
       query: deleteFolderQuery,
-      responses: { 204: { description: 'It is gone, and nobody reads what was only in it' } },
+      responses: { 204: { description: 'The folder is deleted, with the documents that were in no other folder' } },
       errors: ['folder_not_found', 'forbidden', 'system_folder', 'folder_not_empty', 'folder_too_large'],
       handle: async ({ actor, params: { folder_id }, query: { cascade } }) => {
         await changes.remove(actor, folder_id, { cascade });

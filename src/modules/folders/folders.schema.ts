@@ -17,7 +17,7 @@ const folderName = z
   .refine((name) => name !== '.' && name !== '..', 'must not be . or ..')
   .meta({
     description:
-      'Kept in one Unicode spelling (NFC). Among its siblings no other has it, whatever the case of its letters.',
+      'Stored in Unicode normalization form NFC. Unique among the folders of the same parent, regardless of case.',
     pattern: namePattern,
     allOf: [{ pattern: '^[^/\\\\]*$' }],
     not: { enum: ['.', '..'] },
@@ -26,18 +26,18 @@ const folderName = z
 export const createFolderBody = z.strictObject({ name: folderName, parent_id: idField });
 
 export const changeFolderBody = z
-  .strictObject({ name: folderName.optional(), parent_id: idField.optional().describe('Its new place.') })
+  .strictObject({ name: folderName.optional(), parent_id: idField.optional().describe('The new parent folder.') })
   .refine(({ name, parent_id }) => name !== undefined || parent_id !== undefined, 'name or parent_id is needed')
   .meta({ minProperties: 1 });
 
 export const folderTreeQuery = z.strictObject({
   include_documents: textSwitchField
     .default(true)
-    .describe('False for the folders alone; `GET /documents?folder_id=` pages through the documents of one.'),
+    .describe('False returns folders only; `GET /documents?folder_id=` pages through the documents of a folder.'),
 });
 
 export const deleteFolderQuery = z.strictObject({
-  cascade: switchField.default(false).describe('Also delete all that is in it.'),
+  cascade: switchField.default(false).describe('Also deletes the contents of the folder.'),
 });
 
 export const folderSchema = z.strictObject({
@@ -46,7 +46,7 @@ export const folderSchema = z.strictObject({
   kind: z.enum(['system', 'user']),
   system_role: z.enum(['org_root', 'team_root', 'personal_root']).nullable(),
   visibility: visibilityField,
-  entity_missing: z.boolean().describe('The team or the user behind the root is gone.'),
+  entity_missing: z.boolean().describe('True if the team or user that the root belongs to was disabled or deleted.'),
   can_write: z.boolean(),
   created_at: z.iso.datetime(),
   updated_at: z.iso.datetime(),

@@ -1,14 +1,22 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
+import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
-import { type Actor, aclOf, type Visibility } from '#src/domain/access/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
+import { appError, requireVersion } from '#src/errors.ts';
 import type { DocumentName, FolderNode, FolderView, SystemRole } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
-/** Of one answer: 2 MB of JSON, which hold up other requests for some 50 ms. */
+/** 20,000 names are 2 MB of JSON, which block other requests for about 50 ms. */
 const MAX_DOCUMENTS = 20_000;
+/** Includes the root. Clients get and draw a tree as a whole, nested level in level. */
+const MAX_LEVELS = 32;
+/** Folders of one organization, without its roots. */
+const MAX_FOLDERS = 10_000;
 
+export type FoldersService = ReturnType<typeof createFoldersService>;
+
+/** Reads folder trees, and creates the roots of organizations, teams and users. */
 export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db: Knex; maxDocuments?: number }) {
   const folders = createFoldersRepository(db);
 
@@ -25,41 +33,14 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
     });
     if (found.length <= maxDocuments) return found;
     throw appError('too_many_documents', {
-      detail: `There are more than ${maxDocuments}: read them a page at a time with GET /documents?folder_id=…`,
+      detail: `There are more than ${maxDocuments} documents. Read them in pages with GET /documents?folder_id=….`,
     });
   }
 
   return {
-    /** The root that everybody of an organization reads. */
-    async createOrganizationRoot(
-      trx: Knex,
-      organization: { orgId: string; name: string; createdBy: string },
-    ): Promise<void> {
-      await insertRoot(trx, { ...organization, systemRole: 'org_root', visibility: 'org_level' });
-    },
+    get,
 
-    async createTeamRoot(
-      trx: Knex,
-      team: { orgId: string; teamId: string; name: string; createdBy: string },
-    ): Promise<void> {
-      await insertRoot(trx, { ...team, systemRole: 'team_root', visibility: 'team_level' });
-    },
-
-    /** A user's own root. */
-    async createPersonalRoot(trx: Knex, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
-      const root = { systemRole: 'personal_root', visibility: 'personal', name: 'Personal' } as const;
-      await insertRoot(trx, { ...root, orgId, createdBy: userId, ownerId: userId });
-    },
-
-    /** The root of an organization is called as the organization is. */
-    async renameOrganizationRoot(trx: Knex, orgId: string, name: string): Promise<void> {
-      await createFoldersRepository(trx).renameOrganizationRoot(orgId, name);
-    },
-
-    /**
-     * Every readable folder, with its readable documents unless they are left out, as trees. Throws
-     * `too_many_documents`.
-     */
+    /** All readable folders as trees, with their readable documents if `withDocuments`. Throws `too_many_documents`. */
     async tree(actor: Actor, { withDocuments }: { withDocuments: boolean }): Promise<FolderNode[]> {
       const [rows, documents] = await Promise.all([
         folders.listReadable(actor),
@@ -75,7 +56,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       return roots;
     },
 
-    /** Throws `too_many_documents`. */
+    /** Throws `folder_not_found`, `too_many_documents`. */
     async children(actor: Actor, folderId: string) {
       await get(actor, folderId);
       const [children, documents] = await Promise.all([
@@ -85,25 +66,48 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       return { folders: children, documents };
     },
 
-    get,
-
-    /** The one of this name, whatever the case of its letters, where the caller may read it. */
+    /** Finds a readable subfolder by its name, regardless of case. */
     findChild: (actor: Actor, parentId: string, name: string): Promise<FolderView | undefined> =>
       folders.findChild(actor, parentId, name),
 
     /**
-     * The folder that something is to go into: the named one, else the caller's personal root. It stays, and keeps its
-     * keys, until the end of `trx`. Throws `folder_not_found`, and `forbidden` when the caller may read it but not write to it.
+     * Returns the folder to put something into: `folderId`, or the caller's personal root if undefined. Locks it: until
+     * `trx` ends the folder exists and keeps its access keys. Throws `folder_not_found`, and `forbidden` if the folder is
+     * read-only for the caller.
      */
     async requireTarget(trx: Knex, actor: Actor, folderId: string | undefined): Promise<FolderView> {
       const repository = createFoldersRepository(trx);
       const id = folderId ?? (await repository.personalRootId(actor.userId));
       const folder = id === undefined ? undefined : await repository.findReadableForLink(actor, id);
       if (folder === undefined) throw appError('folder_not_found');
-      if (!can(actor, 'folder:write', { ...folder, createdBy: folder.ownerId })) {
+      if (!mayWrite(actor, folder)) {
         throw appError('forbidden', { detail: 'You may not put anything into this folder.' });
       }
       return folder;
+    },
+
+    async createOrganizationRoot(
+      trx: Knex,
+      organization: { orgId: string; name: string; createdBy: string },
+    ): Promise<void> {
+      await insertRoot(trx, { ...organization, systemRole: 'org_root', visibility: 'org_level' });
+    },
+
+    async createTeamRoot(
+      trx: Knex,
+      team: { orgId: string; teamId: string; name: string; createdBy: string },
+    ): Promise<void> {
+      await insertRoot(trx, { ...team, systemRole: 'team_root', visibility: 'team_level' });
+    },
+
+    async createPersonalRoot(trx: Knex, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
+      const root = { systemRole: 'personal_root', visibility: 'personal', name: 'Personal' } as const;
+      await insertRoot(trx, { ...root, orgId, createdBy: userId, ownerId: userId });
+    },
+
+    /** Called when the organization is renamed: its root has the same name. */
+    async renameOrganizationRoot(trx: Knex, orgId: string, name: string): Promise<void> {
+      await createFoldersRepository(trx).renameOrganizationRoot(orgId, name);
     },
   };
 }
@@ -123,16 +127,157 @@ async function insertRoot(
   const id = uuidv7();
   const { orgId, visibility, ownerId = null, teamId = null } = root;
   const acl = aclOf({ orgId, createdBy: ownerId, visibility, teamIds: teamId === null ? [] : [teamId] });
-  await createFoldersRepository(trx).insert({
-    ...root,
-    id,
-    parentId: null,
-    rootId: id,
-    kind: 'system',
-    ownerId,
-    teamId,
-    acl,
-  });
+  const own = { id, parentId: null, rootId: id, kind: 'system' } as const;
+  await createFoldersRepository(trx).insertRoot({ ...root, ...own, ownerId, teamId, acl });
 }
 
-export type FoldersService = ReturnType<typeof createFoldersService>;
+/** Changes the documents in folders. Its methods throw `folder_too_large`. */
+type FolderContents = {
+  isEmpty(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<boolean>;
+  /** Gives the documents the folders' present access keys. */
+  share(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<void>;
+  /** Deletes documents that are in no other folder, and removes the others from these folders. */
+  discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void>;
+};
+
+/** Fields that are undefined stay as they are. */
+type FolderChange = { name: string | undefined; parentId: string | undefined };
+
+export type FolderChangesService = ReturnType<typeof createFolderChangesService>;
+
+/**
+ * Creates, renames, moves and deletes folders. Changes of one organization run one after the other, because two
+ * concurrent moves could form a cycle. A folder has the visibility and the access keys of its root.
+ */
+export function createFolderChangesService(deps: {
+  db: Knex;
+  folders: Pick<FoldersService, 'get' | 'requireTarget'>;
+  contents: FolderContents;
+}) {
+  const { db, folders, contents } = deps;
+
+  /** Takes the lock on the organization's trees, which every change of a tree takes first. */
+  async function lockWritable(trx: Knex, actor: RequestActor, folderId: string): Promise<FolderView> {
+    const repository = createFoldersRepository(trx);
+    await repository.lockTrees(actor.orgId);
+    const folder = await repository.findReadable(actor, folderId);
+    if (folder === undefined) throw appError('folder_not_found');
+    if (!mayWrite(actor, folder)) throw appError('forbidden', { detail: 'You may not change this folder.' });
+    return folder;
+  }
+
+  async function requireNewParent(
+    trx: Knex,
+    actor: RequestActor,
+    folder: FolderView,
+    parentId: string,
+  ): Promise<FolderView> {
+    const repository = createFoldersRepository(trx);
+    const parent = await folders.requireTarget(trx, actor, parentId);
+    const { ids, height } = await repository.subtree(folder.id);
+    if (ids.includes(parent.id)) {
+      throw appError('folder_cycle', { detail: 'parent_id is the folder itself, or a folder below it.' });
+    }
+    requireLevels((await repository.level(parent.id)) + height);
+    return parent;
+  }
+
+  /**
+   * Moves a folder with its contents into the tree of another root. Must run before any other update of the folder: the
+   * `for update` lock waits for transactions that link documents (`for key share`) and would give them the access keys of
+   * the old root; a plain update does not wait for them.
+   */
+  async function moveToRoot(trx: Knex, folder: FolderView, parent: FolderView): Promise<void> {
+    const repository = createFoldersRepository(trx);
+    const { ids } = await repository.subtree(folder.id);
+    await repository.lock(ids);
+    await repository.setRoot(ids, parent);
+    await contents.share(trx, { orgId: folder.orgId, folderIds: ids });
+  }
+
+  return {
+    /**
+     * Throws `folder_not_found`, `forbidden`, `name_taken`, `folder_too_deep`, `folder_limit_reached`.
+     * @param id of the new folder; a repeated call with the same id returns the folder
+     */
+    async create(
+      actor: RequestActor,
+      id: string,
+      { name, parentId }: { name: string; parentId: string },
+    ): Promise<FolderView> {
+      const insert = async (trx: Knex) => {
+        const repository = createFoldersRepository(trx);
+        await repository.lockTrees(actor.orgId);
+        const parent = await folders.requireTarget(trx, actor, parentId);
+        requireLevels((await repository.level(parent.id)) + 1);
+        if ((await repository.count(actor.orgId)) >= MAX_FOLDERS) {
+          throw appError('folder_limit_reached', { detail: `An organization may have ${MAX_FOLDERS} folders.` });
+        }
+        const { orgId, rootId, visibility, ownerId, teamId, acl } = parent;
+        const ofRoot = { orgId, rootId, visibility, ownerId, teamId, acl };
+        const own = { id, parentId: parent.id, name, kind: 'user', systemRole: null, createdBy: actor.userId } as const;
+        if (!(await repository.insert({ ...ofRoot, ...own }))) throw nameTaken();
+      };
+      const make = async () => {
+        await db.transaction(insert);
+        return folders.get(actor, id);
+      };
+      return makeOnce(make, () => createFoldersRepository(db).findReadable(actor, id));
+    },
+
+    /**
+     * Throws `folder_not_found`, `forbidden`, `system_folder`, `name_taken`, `folder_cycle`, `folder_too_deep`,
+     * `folder_too_large`, `precondition_failed`.
+     */
+    async change(
+      actor: RequestActor,
+      folderId: string,
+      { name, parentId }: FolderChange,
+      expected: ExpectedVersions,
+    ): Promise<FolderView> {
+      await db.transaction(async (trx) => {
+        const folder = await lockWritable(trx, actor, folderId);
+        requireVersion(expected, folder);
+        requireUserFolder(folder);
+        const parent = parentId === undefined ? undefined : await requireNewParent(trx, actor, folder, parentId);
+        if (parent !== undefined && parent.rootId !== folder.rootId) await moveToRoot(trx, folder, parent);
+        const changed = { name: name ?? folder.name, parentId: parentId ?? folder.parentId };
+        if (!(await createFoldersRepository(trx).update(folderId, changed))) throw nameTaken();
+      });
+      return folders.get(actor, folderId);
+    },
+
+    /**
+     * `cascade` also deletes everything in the folder, including content of other users. Throws `folder_not_found`,
+     * `forbidden`, `system_folder`, `folder_not_empty`, `folder_too_large`.
+     */
+    async remove(actor: RequestActor, folderId: string, { cascade }: { cascade: boolean }): Promise<void> {
+      await db.transaction(async (trx) => {
+        const repository = createFoldersRepository(trx);
+        requireUserFolder(await lockWritable(trx, actor, folderId));
+        const { ids } = await repository.subtree(folderId);
+        await repository.lock(ids);
+        if (!cascade && (ids.length > 1 || !(await contents.isEmpty(trx, { orgId: actor.orgId, folderIds: ids })))) {
+          throw appError('folder_not_empty', { detail: 'Empty the folder first, or delete it with cascade=true.' });
+        }
+        await contents.discard(trx, actor, ids);
+        await repository.remove(ids);
+      });
+    },
+  };
+}
+
+function mayWrite(actor: Actor, folder: FolderView): boolean {
+  return can(actor, 'folder:write', { ...folder, createdBy: folder.ownerId });
+}
+
+function requireUserFolder({ kind }: FolderView): void {
+  if (kind === 'system') throw appError('system_folder');
+}
+
+function requireLevels(levels: number): void {
+  if (levels <= MAX_LEVELS) return;
+  throw appError('folder_too_deep', { detail: `Folders may be nested ${MAX_LEVELS} levels deep, with the root.` });
+}
+
+const nameTaken = () => appError('name_taken', { detail: 'Another folder in the same parent has this name.' });

@@ -2,8 +2,7 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { makeOnce } from '#src/domain/access/idempotency.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import type { FolderChangesService } from '#src/modules/folders/folder-changes.service.ts';
-import type { FoldersService } from '#src/modules/folders/folders.service.ts';
+import type { FolderChangesService, FoldersService } from '#src/modules/folders/folders.service.ts';
 
 export type FolderPaths = ReturnType<typeof createFolderPaths>;
 

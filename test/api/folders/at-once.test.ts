@@ -7,7 +7,7 @@ import { until } from '#test/support/until.ts';
 
 const ROUNDS = 8;
 
-describe('changes of folders at once', () => {
+describe('concurrent changes of folders', () => {
   let own: Stack;
   let db: Knex;
   let ada: Member;
@@ -33,20 +33,19 @@ describe('changes of folders at once', () => {
     });
   const sorted = (answers: Response[]) => answers.map(({ status }) => status).sort();
 
-  it('16 moves that would be a circle together leave a tree', async () => {
+  it('reject one of 16 concurrent moves that would form a cycle together', async () => {
     const ring = await Promise.all(Array.from({ length: 16 }, () => makeFolder(ada, personal)));
     const answers = await Promise.all(ring.map(({ id }, index) => move(id, ring[(index + 1) % 16]?.id ?? '')));
-    // Only the one that would have closed the circle.
     expect(sorted(answers)).deep.equal([...Array(15).fill(200), 409]);
     const names = JSON.stringify(await treesOf(ada));
     for (const { id } of ring) expect(names).contain(id);
   });
 
-  it('what is put into a folder on its way to another root has the keys of where it ends', async () => {
+  it('give a document that is added during a move the access keys of the new root', async () => {
     const { id: folderId } = await makeFolder(ada, personal);
     for (let round = 0; round < ROUNDS; round += 1) {
-      const place = round % 2 === 0 ? shared : personal;
-      const answers = await Promise.all([paste(folderId), move(folderId, place), paste(folderId)]);
+      const target = round % 2 === 0 ? shared : personal;
+      const answers = await Promise.all([paste(folderId), move(folderId, target), paste(folderId)]);
       expect(sorted(answers)).deep.equal([200, 201, 201]);
       const folder = await db('folders').where({ id: folderId }).first('acl');
       const documents = await db('documents').whereIn('id', db('folderLinks').where({ folderId }).select('documentId'));
@@ -56,15 +55,15 @@ describe('changes of folders at once', () => {
     }
   });
 
-  it('what waits for a folder that is being moved has the keys of where the folder ends', async () => {
+  it('give a document that waits for the lock of a moving folder the access keys of the new root', async () => {
     const { id: folderId } = await makeFolder(ada, shared);
     const { id: firstId } = Object(await (await paste(folderId)).json());
     const waiting = (count: number) =>
-      until(`${count} wait for a lock`, async () => {
+      until(`${count} transactions wait for a lock`, async () => {
         const waits = db('pg_stat_activity').where({ waitEventType: 'Lock' }).whereRaw('datname = current_database()');
         return (await waits).length === count;
       });
-    // The move has changed the folder by the time that it waits for its document.
+    // The move has updated the folder when it waits for the lock of the document.
     const holder = await db.transaction();
     await holder('documents').where({ id: firstId }).forNoKeyUpdate().first('id');
     const moved = move(folderId, personal);
@@ -79,7 +78,7 @@ describe('changes of folders at once', () => {
     }
   });
 
-  it('what is put into a folder that is being deleted is refused, or goes with it', async () => {
+  it('reject a document that is added to a folder during its deletion, or delete it with the folder', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const { id } = await makeFolder(ada, personal);
       const remove = ada.raw(`/folders/${id}?cascade=true`, { method: 'DELETE' });
@@ -97,7 +96,7 @@ describe('changes of folders at once', () => {
     expect(rows).deep.equal([]);
   });
 
-  it('a document that is moved and linked while its folders change has the keys of where it is', async () => {
+  it('give a document that is moved and linked meanwhile the access keys of its final folders', async () => {
     const [one, two] = [await makeFolder(ada, personal), await makeFolder(ada, shared)];
     const { id } = Object(await (await paste(one.id)).json());
     const link = () =>

@@ -13,7 +13,7 @@ describe('PATCH /folders/{folder_id}', () => {
   let personal: string;
   let shared: string;
   before(async () => {
-    // Without workers, so that what has to be told to the vector store stays to be told.
+    // Workers would update the vector store and reset `points_outdated_at`.
     own = await startStack({}, { workers: false });
     db = own.container.db;
   });
@@ -30,7 +30,7 @@ describe('PATCH /folders/{folder_id}', () => {
     expect((await ada.patch(`/folders/${id}`, fields, status)).body).include({ code });
   const documentOf = (id: string) => db('documents').where({ id }).first();
 
-  it('200: renames, and only in the case of its letters, too', async () => {
+  it('200: renames a folder, also if only the case changes', async () => {
     const folder = await makeFolder(ada, personal, 'Loans');
     const renamed = await change(folder.id, { name: 'LOANS' });
     expect(renamed).deep.equal({ ...folder, name: 'LOANS', updated_at: renamed.updated_at });
@@ -38,7 +38,7 @@ describe('PATCH /folders/{folder_id}', () => {
     expect(await change(folder.id, { name: 'LOANS', parent_id: personal })).deep.equal(renamed);
   });
 
-  it('200: moves with what is in it, and renames on the way', async () => {
+  it('200: moves a folder with its contents and renames it in the same request', async () => {
     const [from, to] = [await makeFolder(ada, personal, 'From'), await makeFolder(ada, personal, 'To')];
     const folder = await makeFolder(ada, from.id, 'Loans');
     await makeFolder(ada, from.id, 'Fees');
@@ -54,7 +54,7 @@ describe('PATCH /folders/{folder_id}', () => {
     expect(moved?.folders[0]?.documents).deep.equal([{ id: documentId, name: 'note.txt' }]);
   });
 
-  it('200: what comes to another root is read by those who read that one, with its documents and their jobs', async () => {
+  it('200: lets readers of the new root read the moved folder, its documents and their jobs', async () => {
     const grace = await signUpColleague(own, ada);
     const teamId = await createTeam(ada, [grace]);
     const teamRoot = await rootOf(ada, 'team_root');
@@ -81,7 +81,7 @@ describe('PATCH /folders/{folder_id}', () => {
     await grace.get(`/jobs/ingest-${below}-1`, 404);
   });
 
-  it('200: a document that is also elsewhere keeps the keys of there', async () => {
+  it('200: keeps the access keys that a document has from another folder', async () => {
     const grace = await signUpColleague(own, ada);
     const [folder, other] = [await makeFolder(ada, shared), await makeFolder(ada, shared)];
     const documentId = await uploadInto(ada, folder.id);
@@ -92,7 +92,7 @@ describe('PATCH /folders/{folder_id}', () => {
     await grace.get(`/documents/${documentId}`, 404);
   });
 
-  it('200, 412: of two who change what they have read one comes too late', async () => {
+  it('200, 412: rejects the second change with the same If-Match', async () => {
     const folder = await makeFolder(ada, personal);
     const etag = (await ada.get(`/folders/${folder.id}/info`, 200)).headers.get('etag') ?? '';
     await change(folder.id, { name: 'First' }, { 'if-match': etag });
@@ -104,7 +104,7 @@ describe('PATCH /folders/{folder_id}', () => {
     await own.anonymous.patch(`/folders/${personal}`, { name: 'x' }, 401);
   });
 
-  it('403: for who may only read the folder, or its new place', async () => {
+  it('403: without write access to the folder or the new parent', async () => {
     const grace = await signUpColleague(own, ada);
     const folder = await makeFolder(ada, shared);
     await grace.patch(`/folders/${folder.id}`, { name: 'Mine' }, 403);
@@ -112,7 +112,7 @@ describe('PATCH /folders/{folder_id}', () => {
     await grace.patch(`/folders/${ofGrace.id}`, { parent_id: folder.id }, 403);
   });
 
-  it('404: for a folder or a place of others, and for what is no id', async () => {
+  it('404: for a folder or parent that the caller cannot read, and for an invalid id', async () => {
     const [eve, grace] = [await own.signUp('Eve'), await signUpColleague(own, ada)];
     const folder = await makeFolder(ada, personal);
     await eve.patch(`/folders/${folder.id}`, { name: 'Mine' }, 404);
@@ -122,12 +122,12 @@ describe('PATCH /folders/{folder_id}', () => {
     for (const parent_id of strange) await refuse(folder.id, { parent_id }, 'folder_not_found', 404);
   });
 
-  it('409: root folders stay as they are', async () => {
+  it('409: for a root folder', async () => {
     for (const root of [personal, shared]) await refuse(root, { name: 'Mine' }, 'system_folder');
     await refuse(personal, { parent_id: shared }, 'system_folder');
   });
 
-  it('409: with the name of a folder there, and nothing has changed', async () => {
+  it('409: for a name that a sibling has, and changes nothing', async () => {
     const [loans, fees] = [await makeFolder(ada, personal, 'Loans'), await makeFolder(ada, personal, 'Fees')];
     await refuse(fees.id, { name: 'lOANS' }, 'name_taken');
     const inside = await makeFolder(ada, loans.id, 'fees');
@@ -135,13 +135,13 @@ describe('PATCH /folders/{folder_id}', () => {
     expect((await ada.get(`/folders/${inside.id}/info`, 200)).body).deep.equal(inside);
   });
 
-  it('409: below itself', async () => {
+  it('409: for a move of a folder below itself', async () => {
     const folder = await makeFolder(ada, personal);
     const inside = await makeFolder(ada, (await makeFolder(ada, folder.id)).id);
     for (const parent_id of [folder.id, inside.id]) await refuse(folder.id, { parent_id }, 'folder_cycle');
   });
 
-  it('409: below the 32nd level', async () => {
+  it('409: for a move that would make more than 32 levels', async () => {
     const folder = await makeFolder(ada, personal);
     await makeFolder(ada, folder.id);
     let parent = personal;
@@ -149,7 +149,7 @@ describe('PATCH /folders/{folder_id}', () => {
     await refuse(folder.id, { parent_id: parent }, 'folder_too_deep');
   });
 
-  it('422: without a change, or with one that cannot be', async () => {
+  it('422: without a field, and for invalid or unknown fields', async () => {
     const folder = await makeFolder(ada, personal);
     const bad = [{}, { name: '' }, { name: 'a/b' }, { name: '..' }, { name: 'x'.repeat(256) }, { name: null }];
     for (const fields of [...bad, { parent_id: null }, { parent_id: 'x' }, { visibility: 'org_level' }]) {
@@ -157,7 +157,7 @@ describe('PATCH /folders/{folder_id}', () => {
     }
   });
 
-  it('200: a folder of more documents than one statement takes, which is then deleted', async () => {
+  it('200: moves a folder with 1,501 documents, which takes several statements, and deletes it', async () => {
     const folder = await makeFolder(ada, personal);
     await copyDocument(await uploadInto(ada, folder.id), 1_500);
     await change(folder.id, { parent_id: shared });
@@ -169,7 +169,7 @@ describe('PATCH /folders/{folder_id}', () => {
     expect(await db('jobs').where({ orgId: ada.orgId, kind: 'delete', status: 'queued', acl: keys })).length(1_501);
   });
 
-  /** Into the same folders. */
+  /** The copies are in the same folders as the document. */
   async function copyDocument(id: string, times: number): Promise<void> {
     await db.raw(
       `with copies as (

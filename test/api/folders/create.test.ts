@@ -17,7 +17,7 @@ describe('POST /folders', () => {
     root = await rootOf(ada, 'personal_root');
   });
 
-  it('201: a folder with the visibility of its root, in the tree', async () => {
+  it('201: creates a folder with the visibility of its root, and shows it in the tree', async () => {
     const folder = await makeFolder(ada, root, '  Loans ');
     expect(folder).include({
       ...{ name: 'Loans', kind: 'user', system_role: null, visibility: 'personal' },
@@ -30,7 +30,7 @@ describe('POST /folders', () => {
     expect(folderSchema.parse((await ada.get(`/folders/${inside.id}/info`, 200)).body)).deep.equal(inside);
   });
 
-  it('201: members of a team read what its admins put into its folder', async () => {
+  it('201: lets team members read a folder that an admin created in the team root', async () => {
     const grace = await signUpColleague(shared, ada);
     await createTeam(ada, [grace]);
     const teamRoot = await rootOf(grace, 'team_root');
@@ -38,7 +38,7 @@ describe('POST /folders', () => {
     expect((await grace.get(`/folders/${id}/info`, 200)).body).include({ visibility: 'team_level', can_write: false });
   });
 
-  it('201: the same Idempotency-Key makes it once', async () => {
+  it('201: creates one folder for repeated requests with the same Idempotency-Key', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const body = { name: 'Loans', parent_id: root };
     const [first, second] = [
@@ -52,14 +52,14 @@ describe('POST /folders', () => {
     await shared.anonymous.post('/folders', { name: 'Loans', parent_id: root }, 401);
   });
 
-  it('403: in a folder that may only be read', async () => {
+  it('403: without write access to the parent', async () => {
     const grace = await signUpColleague(shared, ada);
     const orgRoot = await rootOf(grace, 'org_root');
     await grace.post('/folders', { name: 'Loans', parent_id: orgRoot }, 403);
     await ada.post('/folders', { name: 'Loans', parent_id: orgRoot }, 201);
   });
 
-  it('404: in a folder of another organization, of a colleague, or of nobody', async () => {
+  it('404: for a parent of another organization, of another user, and one that does not exist', async () => {
     const [eve, grace] = [await shared.signUp('Eve'), await signUpColleague(shared, ada)];
     const strange = [await rootOf(eve, 'org_root'), await rootOf(grace, 'personal_root'), crypto.randomUUID()];
     for (const parent_id of strange) {
@@ -69,7 +69,7 @@ describe('POST /folders', () => {
     }
   });
 
-  it('409: with the name of another folder there, in any case and spelling', async () => {
+  it('409: for a name that a sibling has, regardless of case and Unicode normalization', async () => {
     await makeFolder(ada, root, 'Café');
     for (const name of ['Café', 'CAFÉ', 'Cafe\u0301', ' café ']) {
       const { body } = await ada.post('/folders', { name, parent_id: root }, 409);
@@ -78,7 +78,7 @@ describe('POST /folders', () => {
     await makeFolder(ada, await rootOf(ada, 'org_root'), 'Café');
   });
 
-  it('409: of many with one name at once one is made', async () => {
+  it('409: for all but one of concurrent requests with the same name', async () => {
     const names = ['Loans', 'LOANS', 'loans', 'lOANS'];
     const asked = names.map((name) =>
       ada.raw('/folders', {
@@ -90,7 +90,7 @@ describe('POST /folders', () => {
     expect((await Promise.all(asked)).map(({ status }) => status).sort()).deep.equal([201, 409, 409, 409]);
   });
 
-  it('409: below the 32nd level', async () => {
+  it('409: for a folder on level 33', async () => {
     let parent = root;
     for (let level = 2; level <= 32; level += 1) parent = (await makeFolder(ada, parent)).id;
     const { body } = await ada.post('/folders', { name: 'Deeper', parent_id: parent }, 409);
@@ -98,7 +98,7 @@ describe('POST /folders', () => {
     await ada.get('/folders', 200);
   });
 
-  it('409: above 10,000 folders of an organization', async () => {
+  it('409: for folder 10,001 of an organization', async () => {
     const { db } = shared.container;
     await db.raw(
       `insert into folders (id, org_id, parent_id, root_id, name, kind, visibility, owner_id, acl, created_by)
@@ -113,7 +113,7 @@ describe('POST /folders', () => {
     expect(personal?.folders).length(10_000);
   });
 
-  it('422: for what is no name, no place or unknown', async () => {
+  it('422: for an invalid name or parent, and unknown fields', async () => {
     const bad = {
       name: [
         '',

@@ -23,7 +23,7 @@ describe('DELETE /folders/{folder_id}', () => {
   const link = (documentId: string, folder_id: string, member = ada) =>
     member.post(`/documents/${documentId}/links`, { folder_id }, 201);
 
-  it('204: an empty folder', async () => {
+  it('204: deletes an empty folder', async () => {
     const { id } = await makeFolder(ada, root, 'Loans');
     await ada.delete(`/folders/${id}`, 204);
     await ada.get(`/folders/${id}/info`, 404);
@@ -31,7 +31,7 @@ describe('DELETE /folders/{folder_id}', () => {
     await makeFolder(ada, root, 'Loans');
   });
 
-  it('204: with cascade all that is below, and of its documents nothing is left', async () => {
+  it('204: deletes subfolders and documents with cascade', async () => {
     const folder = await makeFolder(ada, root);
     const inside = await makeFolder(ada, folder.id);
     const documents = [await uploadInto(ada, folder.id), await uploadInto(ada, inside.id)];
@@ -44,7 +44,7 @@ describe('DELETE /folders/{folder_id}', () => {
     }
   });
 
-  it('204: a document that is also elsewhere stays there, and loses the keys of what goes', async () => {
+  it('204: keeps a document that is also in another folder, without the access keys of the deleted folder', async () => {
     const grace = await signUpColleague(shared, ada);
     const folder = await makeFolder(ada, await rootOf(ada, 'org_root'));
     const inside = await makeFolder(ada, folder.id);
@@ -59,7 +59,7 @@ describe('DELETE /folders/{folder_id}', () => {
     await grace.get(`/documents/${documentId}`, 404);
   });
 
-  it('204: who manages a team deletes with its folder what others have in it, and not what they have elsewhere', async () => {
+  it('204: lets a team admin delete documents of other users in a team folder, except those in other folders', async () => {
     const [grace, olga] = [await signUpColleague(shared, ada), await signUpColleague(shared, ada)];
     const teamId = await createTeam(ada, [grace]);
     await ada.put(`/entity/teams/${teamId}/members/${olga.userId}`, { is_team_admin: true }, 200);
@@ -79,7 +79,7 @@ describe('DELETE /folders/{folder_id}', () => {
     await ada.get(`/documents/${brought}`, 404);
   });
 
-  it('204: a folder is empty once its documents are deleted', async () => {
+  it('204: treats a folder as empty after its documents were deleted', async () => {
     const { id } = await makeFolder(ada, root);
     await ada.delete(`/documents/${await uploadInto(ada, id)}`, 204);
     await ada.delete(`/folders/${id}`, 204);
@@ -89,27 +89,27 @@ describe('DELETE /folders/{folder_id}', () => {
     await shared.anonymous.delete(`/folders/${root}`, 401);
   });
 
-  it('403: for who may only read it', async () => {
+  it('403: without write access to the folder', async () => {
     const grace = await signUpColleague(shared, ada);
     const { id } = await makeFolder(ada, await rootOf(ada, 'org_root'));
     await grace.delete(`/folders/${id}`, 403);
   });
 
-  it('404: for a folder of others, and for what is no id', async () => {
+  it('404: for a folder that the caller cannot read, and for an invalid id', async () => {
     const [eve, grace] = [await shared.signUp('Eve'), await signUpColleague(shared, ada)];
     const { id } = await makeFolder(ada, root);
     for (const member of [eve, grace]) await member.delete(`/folders/${id}?cascade=true`, 404);
     for (const unknown of ['root', crypto.randomUUID()]) await ada.delete(`/folders/${unknown}`, 404);
   });
 
-  it('409: root folders stay', async () => {
+  it('409: for a root folder', async () => {
     for (const id of [root, await rootOf(ada, 'org_root')]) {
       const { body } = await ada.delete(`/folders/${id}?cascade=true`, 409);
       expect(body).include({ code: 'system_folder' });
     }
   });
 
-  it('409: without cascade, when a folder or a document is in it', async () => {
+  it('409: for a folder with a subfolder or a document, without cascade', async () => {
     const [outer, full] = [await makeFolder(ada, root), await makeFolder(ada, root)];
     await makeFolder(ada, outer.id);
     await uploadInto(ada, full.id);
@@ -121,7 +121,7 @@ describe('DELETE /folders/{folder_id}', () => {
     }
   });
 
-  it('422: for what is no yes or no', async () => {
+  it('422: for an invalid or unknown query parameter', async () => {
     await ada.delete(`/folders/${root}?cascade=perhaps`, 422);
     await ada.delete(`/folders/${root}?force=true`, 422);
   });

@@ -23,7 +23,6 @@ describe('folders', () => {
     if (found === undefined) throw new Error(`no ${role}`);
     return found;
   };
-  /** There is no endpoint yet that makes folders. */
   const insertFolder = async (parentId: string, name: string) => {
     const { db } = shared.container;
     const parent = await db('folders').where({ id: parentId }).first();
@@ -33,20 +32,20 @@ describe('folders', () => {
   };
 
   describe('GET /folders', () => {
-    it('200: starts with the roots of the organization and of the caller', async () => {
+    it('200: returns the roots of the organization and of the caller', async () => {
       const [organization, personal] = [await root(ada, 'org_root'), await root(ada, 'personal_root')];
       expect(organization).to.include({ name: "Ada's organization", kind: 'system', visibility: 'org_level' });
       expect(personal).to.include({ kind: 'system', visibility: 'personal', can_write: true, entity_missing: false });
     });
 
-    it('200: lets a colleague read the root of the organization, write to his own, and see no other', async () => {
+    it('200: returns to another member the read-only organization root and their own root only', async () => {
       expect((await trees(grace)).map((folder) => [folder.system_role, folder.can_write])).to.have.deep.members([
         ['org_root', false],
         ['personal_root', true],
       ]);
     });
 
-    it('422: for more documents than one answer has, and for a query that is none', async () => {
+    it('422: for more documents than a response may have, and for an invalid query parameter', async () => {
       const { db, auth } = shared.container;
       const bob = await shared.signUp('Bob');
       const paste = () => bob.post('/documents/paste', { name: 'n', content: 'c', source_format: 'text' }, 201);
@@ -62,7 +61,7 @@ describe('folders', () => {
       expect(await folders.tree(actor, { withDocuments: false })).length(2);
     });
 
-    it('200: holds folders in folders, with their documents', async () => {
+    it('200: returns nested folders with their documents', async () => {
       const personal = await root(ada, 'personal_root');
       const laws = await insertFolder(personal.id, 'Laws');
       const taxes = await insertFolder(laws, 'Taxes');
@@ -75,7 +74,7 @@ describe('folders', () => {
       expect(child?.folders[0]?.documents).to.deep.equal([{ id, name: 'vat.txt' }]);
     });
 
-    it('200: holds the folders alone, where documents are left out', async () => {
+    it('200: returns folders without documents for include_documents=false', async () => {
       const [, personal] = folderTreeNodeSchema
         .array()
         .parse((await ada.get('/folders?include_documents=false', 200)).body);
@@ -89,7 +88,7 @@ describe('folders', () => {
   });
 
   describe('GET /folders/{folder_id}', () => {
-    it('200: lists the immediate children only', async () => {
+    it('200: returns only the immediate children', async () => {
       const { id } = await root(ada, 'org_root');
       const outer = await insertFolder(id, 'Outer');
       await insertFolder(outer, 'Inner');
@@ -102,7 +101,7 @@ describe('folders', () => {
       await shared.anonymous.get(`/folders/${uuidv7()}`, 401);
     });
 
-    it('422: for more documents than one answer has', async () => {
+    it('422: for more documents than a response may have', async () => {
       const { db, auth } = shared.container;
       const bob = await shared.signUp('Bob');
       const { id } = await root(bob, 'personal_root');
@@ -117,7 +116,7 @@ describe('folders', () => {
       expect(await codeOf()).equal('too_many_documents');
     });
 
-    it('404: for a folder of somebody else, and for an id that is none', async () => {
+    it('404: for a folder of another user, and for an invalid id', async () => {
       const { id } = await root(ada, 'personal_root');
       for (const path of [`/folders/${id}`, `/folders/${id}/info`, '/folders/7']) {
         expect((await grace.get(path, 404)).body).to.include({ code: 'folder_not_found' });
@@ -126,7 +125,7 @@ describe('folders', () => {
   });
 
   describe('GET /folders/{folder_id}/info', () => {
-    it('200: is the folder alone', async () => {
+    it('200: returns the folder without its children', async () => {
       const { folders, documents, ...alone } = await root(ada, 'org_root');
       expect(folderSchema.parse((await ada.get(`/folders/${alone.id}/info`, 200)).body)).to.deep.equal(alone);
     });

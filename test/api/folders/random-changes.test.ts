@@ -7,7 +7,7 @@ import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { rootOf, treesOf } from '#test/support/folders.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-/** Numbers stand for users, folders and documents: of how many there are by then the remainder is taken. */
+/** `who`, `folder`, `target` and `document` are indexes into lists that grow, modulo their length at that time. */
 type Step = {
   what: (typeof steps)[number];
   who: number;
@@ -26,7 +26,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   ...{ who: number, folder: number, target: number, document: number, name: fc.nat({ max: 3 }) },
 });
 
-describe('any changes of folders and links, by anybody', () => {
+describe('random changes of folders and links by several users', () => {
   let own: Stack;
   let db: Knex;
   before(async () => {
@@ -35,7 +35,7 @@ describe('any changes of folders and links, by anybody', () => {
   });
   after(() => own.close());
 
-  it('leave trees with the keys of their roots, and documents with those of their folders', async () => {
+  it('leave folders with the access keys of their roots, and documents with those of their folders', async () => {
     const sequences = fc.array(step, { minLength: 40, maxLength: 60 });
     await fc.assert(fc.asyncProperty(sequences, holdsAfter), { numRuns: 4, endOnFailure: true });
     const violations = await own.container.invariants.check();
@@ -90,7 +90,7 @@ describe('any changes of folders and links, by anybody', () => {
     if (one.what === 'create') world.folders.push(id);
     else {
       world.documents.push(id);
-      // As if it was ingested and the vector store knew its keys, and somebody were about to tell it what comes next.
+      // Stores the keys of the vector store in `file_name`; the lease keeps the sweeper from updating them.
       const { acl } = await db('documents').where({ id }).first('acl');
       await db('documents')
         .where({ id })
@@ -109,7 +109,7 @@ describe('any changes of folders and links, by anybody', () => {
     for (const { acl, fileName } of live) expect(acl.toSorted().join()).equal(fileName);
   }
 
-  /** The rule of visibility.ts, in other words: what is in a folder is shown there to who may read it. */
+  /** Computes the rule of visibility.ts in SQL: readers of a folder see all documents in it. */
   async function expectAllReadable(user: Member): Promise<void> {
     const shown = (await treesOf(user)).flatMap(placesOf);
     const { rows } = await db.raw<{ rows: { place: string }[] }>(
@@ -126,7 +126,6 @@ describe('any changes of folders and links, by anybody', () => {
       { orgId: user.orgId, userId: user.userId },
     );
     const expected = rows.map(({ place }) => place);
-    // A folder without documents is shown, too.
     expect(shown).to.have.members(expected);
   }
 
