@@ -102,7 +102,7 @@ export function createApp(container: Container): App {
     ...evaluationsRoutes(container.evaluations, config),
     ...agentsRoutes(container.agents),
     ...toolsRoutes(container.toolCatalog, container.toolConnections),
-    ...connectorsRoutes(container.connections, container.connectionConsents, cursors),
+    ...connectorsRoutes(container.connections, cursors),
     ...anchorWordsRoutes(container.anchorWords),
     ...chatRoutes(container.chat, cursors, { basePath }),
     ...importsRoutes(container.imports, container.syncs, cursors, config),

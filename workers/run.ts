@@ -66,7 +66,7 @@ export function startSweeps(container: Container): () => Promise<void> {
   const { jobs, chat, alignment, sessions, documents, embeddings, chunkContexts, ingestion, erasure, vectors } =
     container;
   const { evaluations, blobs, originals, idempotency, rateLimiters, consents, temporal, logger } = container;
-  const { connectionSyncs, importSteps, sso, exports } = container;
+  const { syncs, importSteps, sso, exports } = container;
   return startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -87,8 +87,8 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: dailyInParts(chunkContexts.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
-      { name: 'bring schedules in line', run: aside(connectionSyncs.applyOutdated) },
-      { name: 'renew schedules', run: daily(connectionSyncs.renewAll) },
+      { name: 'bring schedules in line', run: aside(syncs.applyOutdated) },
+      { name: 'renew schedules', run: daily(syncs.renewSchedules) },
       { name: 'forget old imports', run: dailyInParts(importSteps.forgetOld) },
       { name: 'forget evaluations without a draft', run: daily(evaluations.deleteOldAdhocRuns) },
       { name: 'delete expired exports', run: aside(everyMinute(exports.deleteExpired)) },

@@ -3,20 +3,20 @@ import { createConnectors } from '../adapters/connectors/connectors.ts';
 import { createFairQueue } from '../adapters/fair-queue.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
 import { createAccountDeletionService } from '../modules/account-deletion/account-deletion.service.ts';
-import { createConnectionConsentsService } from '../modules/connectors/connection-consents.service.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
-import { consentAt } from '../modules/connectors/connector-access.ts';
-import { createConnectorCredentials, createRefusalNote } from '../modules/connectors/connector-credentials.service.ts';
-import { createGrantRevoker } from '../modules/connectors/grant-revoker.ts';
+import {
+  connectorOAuth,
+  createConnectorCredentials,
+  createGrantRevoker,
+  createRefusalRecorder,
+} from '../modules/connectors/connector-credentials.service.ts';
 import { OauthStateModel } from '../modules/consents/consents.model.ts';
 import { type ConsentFacts, createConsentsService } from '../modules/consents/consents.service.ts';
 import { createOneTimeStates } from '../modules/consents/one-time-states.repository.ts';
 import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createErasureService } from '../modules/erasure/erasure.service.ts';
-import { createConnectionSyncsService } from '../modules/imports/connection-syncs.service.ts';
 import { createFileImporter } from '../modules/imports/file-importer.ts';
-import { createFolderPaths } from '../modules/imports/folder-paths.ts';
 import { createImportStepsService } from '../modules/imports/import-steps.service.ts';
 import { createImportsService } from '../modules/imports/imports.service.ts';
 import { createRemoteListing } from '../modules/imports/remote-listing.ts';
@@ -27,7 +27,7 @@ import type { DocumentServices } from './document-services.ts';
 import type { ExportServices } from './export-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Requests whose clients have left wait, too. */
+/** Per organization. Includes requests whose clients have disconnected. */
 const MAX_WAITING_TO_BROWSE = 64;
 
 const tooManyBrowsing = () =>
@@ -41,7 +41,7 @@ export function createConnectorServices(
   services: SharedServices & AccountServices & DocumentServices & ExportServices,
 ) {
   const { config, db, logger, secrets, oauth, call, guardedAgent, temporal, orchestrator } = services;
-  const { telemetry, jobs, limits, audit, folders, folderChanges, documents, deletion } = services;
+  const { telemetry, jobs, limits, audit, folders, folderChanges, documents, deletion, uploads, exports } = services;
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
   const { frontendUrl, publicUrl, corsOrigins } = config.server;
@@ -49,6 +49,7 @@ export function createConnectorServices(
   const home = frontendUrl ?? (publicUrl && new URL(publicUrl).origin);
   const states = createOneTimeStates<ConsentFacts>({ db, secrets, model: OauthStateModel });
   const consents = createConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });
+
   const access = observedConnectors(createConnectors(config.connectors, { call, agent: guardedAgent }), telemetry);
   const storedConnections = createCredentialStore<ConnectionCredentials>({ db, secrets, table: 'connections' });
   const revokeGrant = createGrantRevoker({ db, access, oauth, logger });
@@ -60,43 +61,44 @@ export function createConnectorServices(
       table: 'connections',
       stored: storedConnections,
       oauth,
-      settingsOf: ({ provider }) => consentAt(access, provider).settings,
-      onRefused: createRefusalNote({ audit }),
+      settingsOf: ({ provider }) => connectorOAuth(access, provider).settings,
+      onRefused: createRefusalRecorder({ audit }),
       onUnwanted: revokeGrant,
     }),
-  });
-
-  const schedules = createSyncSchedules(temporal);
-  const connectionSyncs = createConnectionSyncsService({ db, schedules, folders, jobs, orchestrator, logger });
-  const connecting = { access, stored: storedConnections, accessChanges, revokeGrant, audit, syncs: connectionSyncs };
-  const importing = { db, credentials: connectorCredentials, documents, limits, jobs, findActor };
-  const folderPaths = createFolderPaths({ db, folders, folderChanges });
-  const connections = createConnectionsService({
-    ...connecting,
-    db,
-    credentials: connectorCredentials,
-    browseInTurn: createFairQueue(16, {
+    browseQueue: createFairQueue(16, {
       maxRunningPerOwner: 2,
       bound: { maxWaitingPerOwner: MAX_WAITING_TO_BROWSE, refusal: tooManyBrowsing },
     }),
   });
-  const { exports } = services;
+
+  const schedules = createSyncSchedules(temporal);
+  const syncs = createSyncsService({ db, schedules, folders, jobs, orchestrator, findActor, logger });
+  const connections = createConnectionsService({
+    db,
+    access,
+    stored: storedConnections,
+    credentials: connectorCredentials,
+    consents,
+    accessChanges,
+    revokeGrant,
+    syncs,
+    audit,
+  });
+  const importing = { db, credentials: connectorCredentials, documents, limits, jobs, findActor };
   const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, connections, exports, audit });
 
   return {
     consents,
     storedConnections,
     connectorCredentials,
-    connectionSyncs,
     connections,
-    connectionConsents: createConnectionConsentsService({ ...connecting, consents }),
+    syncs,
     imports: createImportsService({ db, folders, jobs, untilOver: services.jobWatch.untilOver }),
     importSteps: createImportStepsService({
       ...importing,
       listing: createRemoteListing(importing),
-      importer: createFileImporter({ ...importing, uploads: services.uploads, folderPaths }),
+      importer: createFileImporter({ ...importing, uploads, folders, folderChanges }),
     }),
-    syncs: createSyncsService(importing),
     erasure,
     accountDeletion: createAccountDeletionService({
       db,

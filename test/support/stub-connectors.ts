@@ -12,7 +12,10 @@ export function stubConnectors(total: number, replaced: Partial<ConnectorActivit
     return { total, added, updated, unchanged, deleted: 0, failed };
   };
   const all: ConnectorActivities = {
-    queueSyncOfConnection: async ({ connectionId }) => ({ jobId: `sync-${connectionId}`, reason: 'it is time.' }),
+    queueSyncOfConnection: async ({ connectionId }) => ({
+      jobId: `sync-${connectionId}`,
+      reason: 'the schedule fired.',
+    }),
     beginImport: async () => undefined,
     listFiles: async () => ({ counts: counts(), isMore: false }),
     pendingFiles: async () => {

@@ -10,9 +10,9 @@ export class ConnectionModel extends model('connections', {
   provider: text<ConnectorProvider>(),
   displayName: text(),
   status: text<ConnectionStatus>(),
-  /** Error code and message of the last failure; null if it works. */
+  /** Error code and message of the last failure; null while the connection works. */
   lastError: text().nullable(),
-  /** The account at the provider. */
+  /** Id of the account at the provider. */
   accountId: text(),
   config: json<ConnectionConfig>(),
   credentials: text(),
@@ -27,7 +27,7 @@ export class ConnectionModel extends model('connections', {
 
 export type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
 
-/** Settings as in the API, including the spelling. */
+/** Settings with the field names of the API. */
 export type ConnectionConfig = {
   site_id?: string | undefined;
   bucket?: string | undefined;
@@ -45,5 +45,4 @@ export type ConnectionCredentials = OAuthGrant | StoredKeys;
 /** A user's connection to a file provider. */
 export type Connection = Row<typeof ConnectionModel>;
 
-/** With masked credentials for its owner. */
 export type ConnectionView = Connection & { credentialsMasked: Record<string, string> };

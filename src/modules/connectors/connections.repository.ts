@@ -11,7 +11,12 @@ type Changes = Partial<Pick<Connection, 'displayName' | 'config' | 'accountId'> 
 
 export function createConnectionsRepository(db: Knex) {
   const connections = () => ConnectionModel.table(db);
-  const anew = { generation: db.raw('generation + 1'), refreshUntil: null, status: 'active' as const, lastError: null };
+  const working = {
+    generation: db.raw('generation + 1'),
+    refreshUntil: null,
+    status: 'active' as const,
+    lastError: null,
+  };
 
   return {
     async listOf({ orgId, userId }: Pick<Connection, 'orgId' | 'userId'>): Promise<Connection[]> {
@@ -22,7 +27,6 @@ export function createConnectionsRepository(db: Knex) {
       return connections().where({ orgId, id }).first();
     },
 
-    /** Changes of one connection wait for each other. */
     async lock(orgId: string, id: string): Promise<Connection | undefined> {
       return connections().where({ orgId, id }).forNoKeyUpdate().first();
     },
@@ -31,7 +35,7 @@ export function createConnectionsRepository(db: Knex) {
       return connections().where({ orgId, userId, provider, accountId }).first();
     },
 
-    /** By a connection other than `except`, in any organization: some providers end all grants of an account with one. */
+    /** Whether another connection than `except` uses the account, in any organization. */
     async isAccountUsed(provider: ConnectorProvider, accountId: string, except?: string): Promise<boolean> {
       const query = connections().where({ provider, accountId });
       if (except !== undefined) query.whereNot({ id: except });
@@ -46,15 +50,15 @@ export function createConnectionsRepository(db: Knex) {
       await ConnectionModel.query(db).insert({ ...connection, status: 'active' });
     },
 
-    /** `credentials` were tried, so that it works from now on. */
+    /** New `credentials` were checked before, so the connection becomes active. */
     async update({ orgId, id }: Key, { credentials, ...others }: Changes): Promise<void> {
-      const fresh = credentials === undefined ? {} : { credentials, ...anew };
+      const fresh = credentials === undefined ? {} : { credentials, ...working };
       await ConnectionModel.query(db)
         .where({ orgId, id })
         .patch({ ...defined(others), ...fresh, updatedAt: db.fn.now() });
     },
 
-    /** For a request that leaves the row as it is, or asks the provider before it changes it. */
+    /** Invalidates the ETag where no column changes, or before a call of the provider. */
     async incrementVersion({ orgId, id }: Key): Promise<void> {
       await connections().where({ orgId, id }).increment('version');
     },

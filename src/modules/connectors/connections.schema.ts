@@ -17,7 +17,7 @@ const word = (maxLength: number) =>
     .max(maxLength)
     .regex(/^[\x21-\x7e]*$/, 'must be one word of visible ASCII characters');
 
-// Spelled out: \p{Cc} is not known to everybody who reads JSON Schema.
+// Not \p{Cc}, which some JSON Schema validators do not support.
 const controls = '\\u0000-\\u001f\\u007f-\\u009f';
 const noControls = new RegExp(`^[^${controls}]*$`);
 
@@ -28,15 +28,21 @@ const plainPath = z
   .transform((path) => path.split('/').filter(Boolean).join('/'));
 
 export const authorizeQuery = z.strictObject({
-  login_hint: z.string().max(320).optional().describe('The account to offer, where the provider takes a hint.'),
+  login_hint: z
+    .string()
+    .max(320)
+    .optional()
+    .describe('The account that the consent page suggests. Dropbox ignores it.'),
   site_id: word(500)
     .optional()
-    .describe('Required for `acme_sharepoint`, as Microsoft Graph names the site; others ignore it.'),
+    .describe('The Microsoft Graph id of the site. Required for `acme_sharepoint`; other providers ignore it.'),
   return_to: z
     .string()
     .max(2_000)
     .optional()
-    .describe('Where the browser goes afterwards: a path of the frontend, or an address of an allowed origin.'),
+    .describe(
+      'Where the browser is redirected after the consent: a path of the frontend, or a URL of an allowed origin.',
+    ),
 });
 
 export const authorizeSchema = z.strictObject({ authorize_url: z.url() });
@@ -49,10 +55,18 @@ const syncField = z
   .strictObject({
     enabled: z.boolean(),
     interval_minutes: z.int().min(5).max(525_600).optional(),
-    cron: z.string().min(9).max(100).optional().describe('Five fields, in UTC; times at least five minutes apart.'),
-    folder: plainPath.optional().describe('As in browse; the root when omitted.'),
+    cron: z
+      .string()
+      .min(9)
+      .max(100)
+      .optional()
+      .describe('Five fields, in UTC; runs must be at least five minutes apart.'),
+    folder: plainPath.optional().describe('Path of the folder, as in browse; the root when omitted.'),
     target_folder_id: idField.nullable().optional().describe('Your personal root when omitted.'),
-    delete_missing: z.boolean().optional().describe('What is deleted there is deleted here; false when omitted.'),
+    delete_missing: z
+      .boolean()
+      .optional()
+      .describe('Deletes documents whose files were deleted at the provider; false when omitted.'),
   })
   .refine(({ enabled, interval_minutes, cron }) => {
     const given = [interval_minutes, cron].filter((each) => each !== undefined).length;
@@ -63,15 +77,17 @@ const s3Fields = {
   bucket: word(63).regex(/^[a-z0-9][a-z0-9._-]+[a-z0-9]$/i, 'must be the name of a bucket'),
   prefix: plainPath
     .transform((prefix) => (prefix === '' ? '' : `${prefix}/`))
-    .describe('Only keys below it are seen; a slash is put behind it.'),
+    .describe('Limits the connection to keys that begin with it; a slash is appended.'),
   region: word(60).regex(/^[a-z0-9-]+$/, 'must be the name of a region'),
   endpoint: z
     .url({ protocol: /^https?$/, error: 'must be an http(s):// address' })
     .max(500)
     .refine((text) => !/[?#]|\/\/[^/]*@/.test(text), 'must have no user, password, query or fragment')
     .transform((text) => text.replace(/\/+$/, ''))
-    .describe("The provider's own when omitted."),
-  force_path_style: z.boolean().describe('The bucket stands in the path: true when omitted beside an endpoint.'),
+    .describe('The endpoint of AWS when omitted.'),
+  force_path_style: z
+    .boolean()
+    .describe('Puts the bucket into the path of URLs; defaults to true with an `endpoint`, else false.'),
 };
 
 const s3Credentials = z
@@ -91,7 +107,7 @@ const s3Credentials = z
 
 export const createS3Body = z.strictObject({
   display_name: nameField,
-  credentials: s3Credentials.describe('Tried by a real list before they are stored, encrypted.'),
+  credentials: s3Credentials.describe('Checked by listing the bucket, then stored encrypted.'),
   config: z.strictObject({
     bucket: s3Fields.bucket,
     prefix: s3Fields.prefix.optional(),
@@ -104,7 +120,7 @@ export const createS3Body = z.strictObject({
 
 export const changeConnectionBody = z.strictObject({
   display_name: nameField.optional(),
-  credentials: s3Credentials.optional().describe('Of `acme_s3` only; all of them at once.'),
+  credentials: s3Credentials.optional().describe('For `acme_s3` only; replaces all keys.'),
   config: z
     .strictObject({
       site_id: word(500).optional(),
@@ -116,14 +132,14 @@ export const changeConnectionBody = z.strictObject({
       sync: syncField.nullable().optional(),
     })
     .optional()
-    .describe('What is not named stays; null takes away. `sync` for every provider, all else for `acme_s3`.'),
+    .describe('Omitted settings stay; null removes a setting. Other providers than `acme_s3` accept only `sync`.'),
 });
 
 export type ConfigChange = NonNullable<z.output<typeof changeConnectionBody>['config']>;
 
 export const browseBody = z.strictObject({
-  path: plainPath.default('').describe('Names with slashes between them; the root when omitted.'),
-  page: z.string().min(1).max(16_000).optional().describe('`next_page` of the answer before, for the same path.'),
+  path: plainPath.default('').describe('Folder names separated by slashes; the root when omitted.'),
+  page: z.string().min(1).max(16_000).optional().describe('`next_page` of the previous response for the same path.'),
 });
 
 const syncSchema = z
@@ -153,8 +169,10 @@ export const connectionSchema = z
     provider: z.enum(connectorProviders),
     display_name: z.string(),
     status: z.enum(['pending', 'active', 'needs_reauth', 'error']),
-    last_error: z.string().nullable().describe('A code and words; null while it works.'),
-    credentials_masked: z.record(z.string(), z.string()).describe('At most the first two and last four characters.'),
+    last_error: z.string().nullable().describe('Error code and message; null while the connection works.'),
+    credentials_masked: z
+      .record(z.string(), z.string())
+      .describe('At most the first two and last four characters of each secret.'),
     config: configSchema,
     user_id: idField,
     created_at: z.iso.datetime(),
@@ -172,7 +190,7 @@ const remoteFileSchema = z
     name: z.string(),
     path: z.string(),
     mime_type: z.string(),
-    size_bytes: z.int().describe('0 of folders, and where the provider does not say.'),
+    size_bytes: z.int().describe('0 for folders, and where the provider returns no size.'),
     is_folder: z.boolean(),
   })
   .meta({ id: 'RemoteFile' });
@@ -180,7 +198,7 @@ const remoteFileSchema = z
 export const browseSchema = z.strictObject({
   path: z.string(),
   files: z.array(remoteFileSchema),
-  next_page: z.string().nullable().describe('There is more; null where there is not.'),
+  next_page: z.string().nullable().describe('Null on the last page.'),
 });
 
 export function toProviderDto(provider: OAuthConnectorProvider) {

@@ -1,17 +1,17 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import { v7 as uuidv7 } from 'uuid';
 import { maskSecret } from '#src/domain/access/credentials.ts';
 import { canonicalJson, type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import type { SyncConfig } from '#src/domain/documents/imports.ts';
+import { type ConnectorProvider, connectorLabels, oauthConnectorProviders } from '#src/domain/documents/imports.ts';
 import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';
+import type { ConsentCallback, ConsentReturn, ConsentsService } from '#src/modules/consents/consents.service.ts';
+import type { CredentialStore, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
+import type { SyncsService } from '#src/modules/imports/syncs.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import type { ConnectorAccesses, RemoteFile, RemotePage } from '#src/ports/connectors.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
-import { checkFailed } from './check-failed.ts';
+import type { ConnectorAccesses, RemoteAccount, RemotePage } from '#src/ports/connectors.ts';
 import type {
   Connection,
   ConnectionConfig,
@@ -21,91 +21,77 @@ import type {
 } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 import type { ConfigChange } from './connections.schema.ts';
-import { accessOf } from './connector-access.ts';
-import { type ConnectorCredentialsService, lastErrorOf } from './connector-credentials.service.ts';
-import type { RevokeGrant } from './grant-revoker.ts';
+import {
+  type ConnectorCredentialsService,
+  connectorAccess,
+  connectorOAuth,
+  lastErrorOf,
+  type RevokeGrant,
+} from './connector-credentials.service.ts';
 
-/** One look into a folder ends with the page that reaches this, or after so many pages. */
-const FILES_AT_ONCE = 1_000;
-const PAGES_AT_ONCE = 20;
-/** Three pages with fewer files than this on average end a look, too: the work of a page is not in its files alone. */
-const FILES_OF_PAGE = 10;
-const POOR_PAGES = 3;
-/**
- * Its answers are parsed on the main thread: a look that held the event loop keeps its turn so many times as long, and
- * for a second at most.
- */
-const PAUSES = 3;
-const LONGEST_PAUSE_MS = 1_000;
-/** A further page is not begun later: what is there by then is shown. */
-const BROWSE_MS = 10_000;
+/** Errors of a provider that accepts the credentials of a connection which nevertheless cannot be used. */
+const unusable: readonly string[] = ['not_granted', 'provider_rejected', 'remote_file_not_found', 'url_not_allowed'];
 
-/** What a provider answers that accepts a connection which is good for nothing. */
-const useless: readonly string[] = ['not_granted', 'provider_rejected', 'remote_file_not_found', 'url_not_allowed'];
+const purpose = 'connectors';
 
-/** What follows from a connection for its imports and its schedule. */
-export type ConnectionSyncs = {
-  /** Throws `validation_failed` for a folder that the caller may not write to, and times that nobody understands. */
-  check(actor: RequestActor, sync: SyncConfig): Promise<void>;
-  /** After the commit: makes the schedule and what is parked or running follow the connection, which may be gone. */
-  apply(of: { orgId: string; connectionId: string }): Promise<void>;
+type NewKeyConnection = { displayName: string; keys: StoredKeys; config: ConnectionConfig };
+
+type NewOAuthConnection = {
+  account: RemoteAccount;
+  config: ConnectionConfig;
+  grant: OAuthGrant;
+  scopes: string[];
+  expiresAt: Date | null;
 };
 
-export type NewKeyConnection = { displayName: string; keys: StoredKeys; config: ConnectionConfig };
-
-export type ConnectionChange = {
+type ConnectionChange = {
   displayName?: string | undefined;
   keys?: StoredKeys | undefined;
   config?: ConfigChange | undefined;
 };
 
-/** Connections of users, each of whom sees and changes his own. */
+type ConnectorConsentRequest = {
+  provider: ConnectorProvider;
+  loginHint: string | undefined;
+  siteId: string | undefined;
+  returnTo: string | undefined;
+  publicUrl: string;
+};
+
+export type ConnectionsService = ReturnType<typeof createConnectionsService>;
+
+/** Connections of users to file providers. A user sees and changes only their own. */
 export function createConnectionsService(deps: {
   db: Knex;
   access: ConnectorAccesses;
   stored: Pick<CredentialStore<ConnectionCredentials>, 'encrypt' | 'decrypt'>;
-  credentials: ConnectorCredentialsService;
+  credentials: Pick<ConnectorCredentialsService, 'check' | 'browse'>;
+  consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
   accessChanges: Pick<AccessChangesService, 'change'>;
   revokeGrant: RevokeGrant;
-  syncs: ConnectionSyncs;
+  syncs: Pick<SyncsService, 'checkSettings' | 'applyChange'>;
   audit: AuditService;
-  /** Organizations take turns to browse. */
-  browseInTurn: FairQueue;
 }) {
-  const { db, access, stored, credentials, accessChanges, revokeGrant, syncs, audit, browseInTurn } = deps;
+  const { db, access, stored, credentials, consents, accessChanges, revokeGrant, syncs, audit } = deps;
 
-  function readable(actor: RequestActor, connection: Connection | undefined): Connection {
+  function requireReadable(actor: RequestActor, connection: Connection | undefined): Connection {
     if (connection !== undefined && can(actor, 'connection:read', connection)) return connection;
     throw appError('connection_not_found');
   }
 
   async function find(actor: RequestActor, id: string): Promise<Connection> {
-    return readable(actor, await createConnectionsRepository(db).find(actor.orgId, id));
-  }
-
-  function lookInTurn(orgId: string, look: () => Promise<RemotePage>): Promise<RemotePage> {
-    const answer = Promise.withResolvers<RemotePage>();
-    const turn = browseInTurn(orgId, async () => {
-      const before = performance.eventLoopUtilization();
-      await look().then(answer.resolve, answer.reject);
-      const { active } = performance.eventLoopUtilization(before);
-      await delay(Math.min(PAUSES * active, LONGEST_PAUSE_MS));
-    });
-    turn.catch(answer.reject);
-    return answer.promise;
+    return requireReadable(actor, await createConnectionsRepository(db).find(actor.orgId, id));
   }
 
   async function lock(trx: Knex, actor: RequestActor, id: string): Promise<Connection> {
-    return readable(actor, await createConnectionsRepository(trx).lock(actor.orgId, id));
+    return requireReadable(actor, await createConnectionsRepository(trx).lock(actor.orgId, id));
   }
 
-  /** A grant whose encryption key is missing cannot be decrypted, and therefore not revoked. */
-  async function takeBack(connection: Connection): Promise<void> {
-    const opened = await stored.decrypt(connection).catch(() => null);
-    if (opened?.kind === 'oauth') await revokeGrant(connection, opened, connection.id);
+  async function get(actor: RequestActor, id: string): Promise<ConnectionView> {
+    return viewOf(await find(actor, id));
   }
 
-  /** Nothing is shown of what no key opens. */
+  /** Shows no masked credentials if no configured key decrypts them. */
   async function viewOf(connection: Connection): Promise<ConnectionView> {
     const secrets = await stored.decrypt(connection).then(secretsOf, () => ({}));
     const credentialsMasked = Object.fromEntries(
@@ -114,50 +100,119 @@ export function createConnectionsService(deps: {
     return { ...connection, credentialsMasked };
   }
 
-  async function get(actor: RequestActor, id: string): Promise<ConnectionView> {
-    return viewOf(await find(actor, id));
-  }
-
-  /** Throws `connection_check_failed`, `provider_unavailable`, `provider_throttled`. */
-  async function check(config: ConnectionConfig, keys: ConnectionCredentials) {
-    return access.connectors.acme_s3.check(accessOf({ config }, keys)).catch(checkFailed);
-  }
-
-  /** What is to be tried before it is stored; null where nothing of it changes. */
-  async function trial(connection: Connection, { keys, config = {} }: ConnectionChange) {
-    if (connection.provider !== 'acme_s3' && keys !== undefined) {
-      throw fieldError('credentials', 'are given by a consent at the provider', 'credentials');
-    }
-    const changed = changesOf(connection, config).filter((name) => name !== 'sync');
-    const [fixed] = changed.filter((name) => connection.provider !== 'acme_s3' || name === 'site_id');
-    if (fixed !== undefined) throw fieldError(`config.${fixed}`, 'does not change: make another connection', 'fixed');
-    if (keys === undefined && changed.length === 0) return null;
-    const wanted = withChanges(connection.config, config);
-    const opened = keys ?? (await stored.decrypt(connection));
-    return { account: await check(wanted, opened), credentials: opened };
-  }
-
   async function record(
     trx: Knex,
-    actor: RequestActor,
-    connection: Pick<Connection, 'id' | 'provider'>,
+    { orgId, userId, requestId }: RequestActor,
+    { id: target, provider }: Pick<Connection, 'id' | 'provider'>,
     action: string,
   ) {
-    const { orgId, userId, requestId } = actor;
-    const { id: target, provider } = connection;
     await audit.record(trx, { orgId, actorId: userId, action, target, detail: { provider }, requestId });
   }
 
-  return {
-    get,
+  async function checkKeys(config: ConnectionConfig, keys: ConnectionCredentials): Promise<RemoteAccount> {
+    return access.connectors.acme_s3.check(connectorAccess(config, keys)).catch(throwCheckFailed);
+  }
 
-    /** The caller's own, oldest first. */
-    async list(actor: RequestActor): Promise<ConnectionView[]> {
-      return Promise.all((await createConnectionsRepository(db).listOf(actor)).map(viewOf));
+  /** Stores a new connection, or new credentials of the user's connection to the same account. Returns its id. */
+  async function storeGrant(
+    actor: RequestActor,
+    provider: ConnectorProvider,
+    { account, config, grant, scopes, expiresAt }: NewOAuthConnection,
+  ): Promise<string> {
+    const { orgId, userId } = actor;
+    const { accountId } = account;
+    return accessChanges.change(actor, async (trx, _caller, places) => {
+      const repository = createConnectionsRepository(trx);
+      const old = await repository.findGrant({ orgId, userId, provider, accountId });
+      const id = old?.id ?? uuidv7();
+      const fresh = { credentials: stored.encrypt({ orgId, id }, grant), scopes, expiresAt };
+      if (old === undefined) {
+        places.take('connections', await repository.count(orgId));
+        const displayName = `${connectorLabels[provider]} (${account.accountName})`;
+        await repository.insert({ id, orgId, userId, provider, accountId, displayName, config, ...fresh });
+      } else {
+        await repository.update(old, { ...fresh, accountId });
+      }
+      await record(trx, actor, { id, provider }, old === undefined ? 'connection.created' : 'connection.reconnected');
+      return id;
+    });
+  }
+
+  /** Checks changed keys and settings at the provider. Returns null if the change contains none. */
+  async function checkChange(connection: Connection, { keys, config = {} }: ConnectionChange) {
+    if (connection.provider !== 'acme_s3' && keys !== undefined) {
+      throw fieldError('credentials', 'are for acme_s3 only; give your consent at the provider again', 'credentials');
+    }
+    const changed = changedSettings(connection, config).filter((name) => name !== 'sync');
+    const [fixed] = changed.filter((name) => connection.provider !== 'acme_s3' || name === 'site_id');
+    if (fixed !== undefined) throw fieldError(`config.${fixed}`, 'cannot change; create another connection', 'fixed');
+    if (keys === undefined && changed.length === 0) return null;
+    const opened = keys ?? (await stored.decrypt(connection));
+    return { account: await checkKeys(withChanges(connection.config, config), opened), credentials: opened };
+  }
+
+  /** A grant that no configured key decrypts stays at the provider. */
+  async function revoke(connection: Connection): Promise<void> {
+    const opened = await stored.decrypt(connection).catch(() => null);
+    if (opened?.kind === 'oauth') await revokeGrant(connection, opened, connection.id);
+  }
+
+  return {
+    /** Providers that the deployment has an OAuth client at. */
+    providers: () => oauthConnectorProviders.filter((provider) => access.consents[provider] !== null),
+
+    /** Returns the provider's consent page. Throws `wrong_auth_kind`, `provider_not_configured`, `validation_failed`. */
+    async beginConsent(actor: RequestActor, request: ConnectorConsentRequest): Promise<string> {
+      const { loginHint, siteId, returnTo, publicUrl } = request;
+      const { provider, settings, scopes } = connectorOAuth(access, request.provider);
+      const hasSites = provider === 'acme_sharepoint';
+      if (hasSites && siteId === undefined) throw fieldError('site_id', 'is required for acme_sharepoint', 'required');
+      const hint = loginHint === undefined || provider === 'acme_dropbox' ? {} : { login_hint: loginHint };
+      return consents.begin(actor, {
+        purpose,
+        provider,
+        settings: { ...settings, authorizeParameters: { ...settings.authorizeParameters, ...hint } },
+        redirectUri: `${publicUrl}/connectors/oauth/${provider}/callback`,
+        scopes,
+        ...(hasSites && siteId !== undefined && { siteId }),
+        returnTo,
+      });
+    },
+
+    /** Answers the provider's redirect, see {@link ConsentsService.comeBack}. */
+    returnFromConsent: (callback: ConsentCallback): Promise<ConsentReturn> => consents.comeBack(callback, purpose),
+
+    /**
+     * Creates or renews the connection of a consent that the caller began. Throws `wrong_auth_kind`, `consent_invalid`,
+     * `connection_check_failed`, `connection_limit_reached`, `provider_not_configured`, `provider_rejected`,
+     * `provider_unavailable`, `provider_throttled`.
+     */
+    async finishConsent(
+      actor: RequestActor,
+      { provider, consentCode }: { provider: ConnectorProvider; consentCode: string },
+    ): Promise<ConnectionView> {
+      const { settings } = connectorOAuth(access, provider);
+      const { consent, tokens } = await consents.finish(actor, { provider, consentCode }, { purpose, settings });
+      const { accessToken, refreshToken, expiresAt } = tokens;
+      const { siteId } = consent;
+      const scopes = tokens.scopes ?? consent.scopes;
+      const opened = { kind: 'oauth', accessToken, siteId } as const;
+      const account = await access.connectors[provider].check(opened).catch(throwCheckFailed);
+      const grant = { kind: 'oauth', accessToken, refreshToken } as const;
+      const config = siteId === null ? {} : { site_id: siteId };
+      let connectionId: string;
+      try {
+        connectionId = await storeGrant(actor, provider, { account, config, grant, scopes, expiresAt });
+      } catch (error) {
+        await revokeGrant({ provider, accountId: account.accountId, config }, grant);
+        throw error;
+      }
+      await syncs.applyChange({ orgId: actor.orgId, connectionId });
+      return get(actor, connectionId);
     },
 
     /**
-     * To a bucket. Throws `connection_check_failed`, `connection_limit_reached`, `provider_unavailable`,
+     * Connects to a bucket. Throws `connection_check_failed`, `connection_limit_reached`, `provider_unavailable`,
      * `provider_throttled`, `validation_failed`.
      */
     async createByKeys(
@@ -167,8 +222,8 @@ export function createConnectionsService(deps: {
     ): Promise<ConnectionView> {
       const { orgId, userId } = actor;
       const make = async () => {
-        if (config.sync !== undefined) await syncs.check(actor, config.sync);
-        const { accountId } = await check(config, keys);
+        if (config.sync !== undefined) await syncs.checkSettings(actor, config.sync);
+        const { accountId } = await checkKeys(config, keys);
         const provider = 'acme_s3';
         await accessChanges.change(actor, async (trx, _caller, places) => {
           const repository = createConnectionsRepository(trx);
@@ -180,14 +235,28 @@ export function createConnectionsService(deps: {
         return find(actor, id);
       };
       await makeOnce(make, () => createConnectionsRepository(db).find(orgId, id));
-      await syncs.apply({ orgId, connectionId: id });
+      await syncs.applyChange({ orgId, connectionId: id });
       return get(actor, id);
     },
 
+    /** The caller's connections, oldest first. */
+    async list(actor: RequestActor): Promise<ConnectionView[]> {
+      return Promise.all((await createConnectionsRepository(db).listOf(actor)).map(viewOf));
+    },
+
+    get,
+
+    /** Lists a folder at the provider. Throws `connection_not_found`, and what {@link ConnectorCredentialsService} throws. */
+    async browse(actor: RequestActor, id: string, path: string, page: string | null): Promise<RemotePage> {
+      const { orgId, requestId } = actor;
+      await find(actor, id);
+      return credentials.browse({ orgId, connectionId: id, requestId }, path, page);
+    },
+
     /**
-     * What the provider is asked with is tried first. Throws `connection_not_found`, `connection_check_failed`,
-     * `credentials_unreadable`, `precondition_failed`, `provider_unavailable`, `provider_throttled`,
-     * `validation_failed`.
+     * Checks new keys and settings at the provider before it stores them. Throws `connection_not_found`,
+     * `connection_check_failed`, `credentials_unreadable`, `precondition_failed`, `provider_unavailable`,
+     * `provider_throttled`, `validation_failed`.
      */
     async change(
       actor: RequestActor,
@@ -197,37 +266,37 @@ export function createConnectionsService(deps: {
     ): Promise<ConnectionView> {
       const { orgId } = actor;
       const before = await find(actor, id);
-      if (change.config?.sync) await syncs.check(actor, change.config.sync);
-      const tried = await trial(before, change);
+      if (change.config?.sync) await syncs.checkSettings(actor, change.config.sync);
+      const checked = await checkChange(before, change);
       await db.transaction(async (trx) => {
         const connection = await lock(trx, actor, id);
         requireVersion(expected, connection);
-        // What was tried is what is stored.
-        if (tried !== null && !isSame(before, connection)) throw appError('precondition_failed');
+        // Another request changed the connection during the check: what would be stored was not checked.
+        if (checked !== null && !isSame(before, connection)) throw appError('precondition_failed');
         const { displayName = connection.displayName, config = {} } = change;
         const isRenamed = displayName !== connection.displayName;
         const repository = createConnectionsRepository(trx);
-        if (tried === null && !isRenamed && changesOf(connection, config).length === 0) {
+        if (checked === null && !isRenamed && changedSettings(connection, config).length === 0) {
           return repository.incrementVersion(connection);
         }
         await repository.update(connection, {
           displayName,
           config: withChanges(connection.config, config),
-          ...(tried !== null && {
-            accountId: tried.account.accountId,
-            credentials: stored.encrypt(connection, tried.credentials),
+          ...(checked !== null && {
+            accountId: checked.account.accountId,
+            credentials: stored.encrypt(connection, checked.credentials),
           }),
         });
         await record(trx, actor, connection, 'connection.changed');
       });
-      await syncs.apply({ orgId, connectionId: id });
+      await syncs.applyChange({ orgId, connectionId: id });
       return get(actor, id);
     },
 
     /**
-     * Asks the provider whether it accepts the connection, and keeps the answer as its status. Throws
-     * `connection_not_found`, `connection_check_failed` where it is accepted and of no use, `credentials_unreadable`,
-     * `precondition_failed`, `provider_not_configured`, `provider_unavailable`, `provider_throttled`.
+     * Checks the credentials at the provider and stores the result as the status. Throws `connection_not_found`,
+     * `connection_check_failed` if they are accepted but useless, `credentials_unreadable`, `precondition_failed`,
+     * `provider_not_configured`, `provider_unavailable`, `provider_throttled`.
      */
     async refresh(actor: RequestActor, id: string, expected: ExpectedVersions): Promise<ConnectionView> {
       const { orgId, requestId } = actor;
@@ -244,16 +313,16 @@ export function createConnectionsService(deps: {
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
         if (error.code === 'needs_reauth') return get(actor, id);
-        if (useless.includes(error.code)) {
+        if (unusable.includes(error.code)) {
           await repository.setState({ orgId, id }, { status: 'error', lastError: lastErrorOf(error) });
         }
-        return checkFailed(error);
+        return throwCheckFailed(error);
       }
-      await syncs.apply(of);
+      await syncs.applyChange(of);
       return get(actor, id);
     },
 
-    /** Takes the grant back where that is possible. Throws `connection_not_found`. */
+    /** Deletes the connection and revokes its grant. Throws `connection_not_found`. */
     async remove(actor: RequestActor, id: string): Promise<void> {
       const { orgId } = actor;
       const connection = await db.transaction(async (trx) => {
@@ -262,51 +331,32 @@ export function createConnectionsService(deps: {
         await record(trx, actor, found, 'connection.deleted');
         return found;
       });
-      await syncs.apply({ orgId, connectionId: id });
-      await takeBack(connection);
+      await syncs.applyChange({ orgId, connectionId: id });
+      await revoke(connection);
     },
 
-    /** Of somebody who has left. As a step that is repeated, it takes the grant back before it forgets it. */
+    /** A step of an erasure, which may be repeated: so it revokes the grant before it deletes the connection. */
     async forget(of: { orgId: string; connectionId: string }): Promise<void> {
       const repository = createConnectionsRepository(db);
       const connection = await repository.find(of.orgId, of.connectionId);
       if (connection !== undefined) {
-        await takeBack(connection);
+        await revoke(connection);
         await repository.remove(connection);
       }
-      await syncs.apply(of);
-    },
-
-    /**
-     * What is in a folder, by some pages of the provider. Throws `connection_not_found`, `remote_file_not_found` and
-     * what using a connection throws.
-     * @param page where an earlier look has ended
-     */
-    async browse(actor: RequestActor, id: string, path: string, page: string | null): Promise<RemotePage> {
-      const { orgId, requestId } = actor;
-      await find(actor, id);
-      return lookInTurn(orgId, () =>
-        credentials.use({ orgId, connectionId: id, requestId }, async (opened, connector) => {
-          const files: RemoteFile[] = [];
-          const endsAtMs = performance.now() + BROWSE_MS;
-          let nextPage = page;
-          for (let pages = 1; ; pages += 1) {
-            const found = await connector.list(opened, { path }, nextPage);
-            files.push(...found.files);
-            nextPage = found.nextPage;
-            const isPoor = pages >= POOR_PAGES && files.length < pages * FILES_OF_PAGE;
-            const isEnough = files.length >= FILES_AT_ONCE || pages >= PAGES_AT_ONCE || isPoor;
-            if (nextPage === null || isEnough || performance.now() > endsAtMs) return { files, nextPage };
-          }
-        }),
-      );
+      await syncs.applyChange(of);
     },
   };
 }
 
-export type ConnectionsService = ReturnType<typeof createConnectionsService>;
+const refusals = [...unusable, 'needs_reauth'];
 
-/** By their names on the wire. */
+/** Turns a refusal by the provider into `connection_check_failed`; rethrows outages. */
+function throwCheckFailed(error: unknown): never {
+  if (!(error instanceof AppError) || !refusals.includes(error.code)) throw error;
+  throw appError('connection_check_failed', { detail: error.message });
+}
+
+/** Secrets by their field names in the API. */
 function secretsOf(credentials: ConnectionCredentials): Record<string, string> {
   if (credentials.kind === 'oauth') {
     const { accessToken, refreshToken } = credentials;
@@ -320,14 +370,14 @@ function secretsOf(credentials: ConnectionCredentials): Record<string, string> {
   };
 }
 
-/** What is null is taken away. */
+/** Null removes a setting. */
 function withChanges(config: ConnectionConfig, change: ConfigChange): ConnectionConfig {
   const merged = Object.entries({ ...config, ...change }).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(merged);
 }
 
-/** The names of what really changes. */
-function changesOf({ config }: Connection, change: ConfigChange): string[] {
+/** Names of settings whose value differs after the change. */
+function changedSettings({ config }: Connection, change: ConfigChange): string[] {
   const after = new Map<string, unknown>(Object.entries(withChanges(config, change)));
   const before = new Map<string, unknown>(Object.entries(config));
   return Object.keys(change).filter(

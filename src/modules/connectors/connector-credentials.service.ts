@@ -1,25 +1,51 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { appError } from '#src/errors.ts';
+import type { Logger } from 'pino';
+import type { ConnectorProvider, OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
+import { AppError, appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { CredentialsService } from '#src/modules/credentials/credentials.service.ts';
+import type { CredentialsService, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type {
   ConnectionUse,
   Connector,
   ConnectorAccess,
   ConnectorAccesses,
   ConnectorCredentials,
+  ConnectorOAuth,
+  RemoteFile,
+  RemotePage,
 } from '#src/ports/connectors.ts';
-import type { Connection, StoredKeys } from './connections.model.ts';
+import type { OAuthClient } from '#src/ports/identity.ts';
+import type { FairQueue } from '#src/ports/limits.ts';
+import type { Connection, ConnectionCredentials, StoredKeys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
-import { accessOf } from './connector-access.ts';
 
-/** Calls providers with the credentials of connections. */
+/** A browse request ends with the page that reaches this number of files, or after `MAX_BROWSE_PAGES`. */
+const MAX_BROWSE_FILES = 1_000;
+const MAX_BROWSE_PAGES = 20;
+/** After `MIN_SPARSE_PAGES` pages with fewer files than this on average, a browse request ends: empty pages cost time too. */
+const SPARSE_PAGE_FILES = 10;
+const MIN_SPARSE_PAGES = 3;
+/** No further page is requested after this time. */
+const BROWSE_MS = 10_000;
+/**
+ * Pages are parsed on the main thread. After a browse request its place in the queue stays taken for this multiple of the
+ * time that the event loop was busy, but no longer than `MAX_PAUSE_MS`.
+ */
+const PAUSE_FACTOR = 3;
+const MAX_PAUSE_MS = 1_000;
+
+export type ConnectorCredentialsService = ReturnType<typeof createConnectorCredentials>;
+
+/** Calls file providers with the stored credentials of connections. */
 export function createConnectorCredentials(deps: {
   db: Knex;
   access: ConnectorAccesses;
   credentials: CredentialsService<Connection, StoredKeys>;
+  /** Organizations take turns to browse. */
+  browseQueue: FairQueue;
 }) {
-  const { db, access, credentials: service } = deps;
+  const { db, access, credentials: service, browseQueue } = deps;
 
   async function use<Result>(
     { orgId, connectionId, requestId }: ConnectionUse,
@@ -32,24 +58,78 @@ export function createConnectorCredentials(deps: {
       return connection;
     }
     return service.use({ load, requestId, isTrial }, (credentials, row) =>
-      call(accessOf(row, credentials), access.connectors[row.provider]),
+      call(connectorAccess(row.config, credentials), access.connectors[row.provider]),
     );
+  }
+
+  /** Resolves before the pause that follows the request in the queue. */
+  function queued(orgId: string, request: () => Promise<RemotePage>): Promise<RemotePage> {
+    const response = Promise.withResolvers<RemotePage>();
+    const task = browseQueue(orgId, async () => {
+      const before = performance.eventLoopUtilization();
+      await request().then(response.resolve, response.reject);
+      const { active } = performance.eventLoopUtilization(before);
+      await delay(Math.min(PAUSE_FACTOR * active, MAX_PAUSE_MS));
+    });
+    task.catch(response.reject);
+    return response.promise;
   }
 
   return {
     use: (of, call) => use(of, call),
 
-    /** Whether the provider accepts what is stored, whatever was known of that. Throws as `use` does. */
+    /** Calls the provider even if it has refused the credentials before. Throws as `use` does. */
     async check(of: ConnectionUse): Promise<void> {
       await use(of, (opened, connector) => connector.check(opened), { isTrial: true });
     },
-  } satisfies ConnectorCredentials & { check: (of: ConnectionUse) => Promise<void> };
+
+    /** Lists a folder from `page` on, by several pages of the provider. Throws as `use` does. */
+    browse(of: ConnectionUse, path: string, page: string | null): Promise<RemotePage> {
+      return queued(of.orgId, () =>
+        use(of, async (opened, connector) => {
+          const files: RemoteFile[] = [];
+          const endsAtMs = performance.now() + BROWSE_MS;
+          let nextPage = page;
+          for (let pages = 1; ; pages += 1) {
+            const found = await connector.list(opened, { path }, nextPage);
+            files.push(...found.files);
+            nextPage = found.nextPage;
+            const isSparse = pages >= MIN_SPARSE_PAGES && files.length < pages * SPARSE_PAGE_FILES;
+            const isEnough = files.length >= MAX_BROWSE_FILES || pages >= MAX_BROWSE_PAGES || isSparse;
+            if (nextPage === null || isEnough || performance.now() > endsAtMs) return { files, nextPage };
+          }
+        }),
+      );
+    },
+  } satisfies ConnectorCredentials & Record<string, unknown>;
 }
 
-export type ConnectorCredentialsService = ReturnType<typeof createConnectorCredentials>;
+/** S3-compatible services without regions accept this one. */
+const defaultRegion = 'us-east-1';
 
-/** Records that a provider has refused a connection. */
-export function createRefusalNote({ audit }: { audit: AuditService }) {
+/** Combines the credentials of a connection with its settings. */
+export function connectorAccess(config: Connection['config'], credentials: ConnectionCredentials): ConnectorAccess {
+  if (credentials.kind === 'oauth') {
+    return { kind: 'oauth', accessToken: credentials.accessToken, siteId: config.site_id ?? null };
+  }
+  const { bucket = '', prefix = '', region = defaultRegion, endpoint = null } = config;
+  const forcePathStyle = config.force_path_style ?? endpoint !== null;
+  return { ...credentials, bucket, prefix, region, endpoint, forcePathStyle };
+}
+
+/** Throws `wrong_auth_kind`, `provider_not_configured`. */
+export function connectorOAuth(
+  { consents }: ConnectorAccesses,
+  provider: ConnectorProvider,
+): ConnectorOAuth & { provider: OAuthConnectorProvider } {
+  if (provider === 'acme_s3') throw appError('wrong_auth_kind', { detail: 'acme_s3 is connected with keys.' });
+  const oauth = consents[provider];
+  if (oauth === null) throw appError('provider_not_configured');
+  return { ...oauth, provider };
+}
+
+/** Builds the `onRefused` hook: sets `last_error` and writes the audit entry of a connection that was refused. */
+export function createRefusalRecorder({ audit }: { audit: AuditService }) {
   return async (trx: Knex, connection: Connection, requestId: string): Promise<void> => {
     const { id, orgId, provider } = connection;
     const lastError = lastErrorOf(appError('needs_reauth'));
@@ -61,4 +141,38 @@ export function createRefusalNote({ audit }: { audit: AuditService }) {
 
 export function lastErrorOf({ code, message }: { code: string; message: string }): string {
   return `${code}: ${message}`;
+}
+
+/**
+ * Revokes a grant at the provider, unless another connection of the same account uses it. Never throws.
+ * @param connectionId the connection that stores the grant; undefined for a grant that was not stored
+ */
+export type RevokeGrant = (
+  of: Pick<Connection, 'provider' | 'accountId' | 'config'>,
+  grant: OAuthGrant,
+  connectionId?: string,
+) => Promise<void>;
+
+export function createGrantRevoker(deps: {
+  db: Knex;
+  access: ConnectorAccesses;
+  oauth: Pick<OAuthClient, 'revoke'>;
+  logger: Pick<Logger, 'warn'>;
+}): RevokeGrant {
+  const { db, access, oauth, logger } = deps;
+
+  return async ({ provider, accountId, config }, grant, connectionId) => {
+    const consent = provider === 'acme_s3' ? null : access.consents[provider];
+    if (consent === null) return;
+    try {
+      // Revoking one grant of an account ends all of its grants at Google and similar providers.
+      if (await createConnectionsRepository(db).isAccountUsed(provider, accountId, connectionId)) return;
+      const { revoke } = access.connectors[provider];
+      if (revoke === null) await oauth.revoke(consent.settings, grant.refreshToken ?? grant.accessToken);
+      else await revoke(connectorAccess(config, grant));
+    } catch (error) {
+      // The request still succeeds: the grant expires, or the user revokes it at the provider.
+      logger.warn({ msg: 'a grant could not be revoked', provider, code: error instanceof AppError && error.code });
+    }
+  };
 }

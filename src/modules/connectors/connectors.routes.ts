@@ -4,7 +4,6 @@ import type { Cursors } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { created, noContent, ok, seeOther, versioned } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import type { ConnectionConsentsService } from './connection-consents.service.ts';
 import {
   authorizeQuery,
   authorizeSchema,
@@ -27,40 +26,37 @@ const tag = 'connectors';
 const params = z.strictObject({ connection_id: idParam('connection_not_found') });
 const providerParams = z.strictObject({ provider: z.enum(connectorProviders, { error: 'provider_not_found' }) });
 const one = '/connectors/connections/:connection_id';
-/** Whoever asks a provider may hear of these. */
 const outages = ['provider_unavailable', 'provider_throttled'] as const;
 
-export function connectorsRoutes(
-  connections: ConnectionsService,
-  consents: ConnectionConsentsService,
-  cursors: Cursors,
-): Route[] {
+export function connectorsRoutes(connections: ConnectionsService, cursors: Cursors): Route[] {
   return [
     route({
       method: 'get',
       path: '/connectors/oauth/providers',
       operationId: 'listConnectorProviders',
       tag,
-      summary: 'The providers of files that you can give your consent at',
+      summary: 'List the file providers that support OAuth consent',
       access: 'user',
-      responses: { 200: { description: 'Those that this deployment is known at', schema: providerListSchema } },
-      handle: () => ok({ providers: consents.providers().map(toProviderDto) }),
+      responses: {
+        200: { description: 'The providers that this deployment has an OAuth client at', schema: providerListSchema },
+      },
+      handle: () => ok({ providers: connections.providers().map(toProviderDto) }),
     }),
     route({
       method: 'get',
       path: '/connectors/oauth/:provider/authorize',
       operationId: 'authorizeConnector',
       tag,
-      summary: 'Begin a consent at a provider of files',
+      summary: 'Begin an OAuth consent at a file provider',
       access: 'user',
       limits: [{ limit: 'connect', by: 'user' }],
       params: providerParams,
       query: authorizeQuery,
-      responses: { 200: { description: 'Where to send the browser', schema: authorizeSchema } },
+      responses: { 200: { description: 'The consent page of the provider', schema: authorizeSchema } },
       errors: ['provider_not_found', 'wrong_auth_kind', 'provider_not_configured'],
       handle: async ({ actor, params: { provider }, query: { login_hint, site_id, return_to }, publicUrl }) => {
-        const wish = { provider, loginHint: login_hint, siteId: site_id, returnTo: return_to, publicUrl };
-        return ok({ authorize_url: await consents.begin(actor, wish) }, { 'Cache-Control': 'no-store' });
+        const request = { provider, loginHint: login_hint, siteId: site_id, returnTo: return_to, publicUrl };
+        return ok({ authorize_url: await connections.beginConsent(actor, request) }, { 'Cache-Control': 'no-store' });
       },
     }),
     route({
@@ -68,18 +64,21 @@ export function connectorsRoutes(
       path: '/connectors/oauth/:provider/callback',
       operationId: 'returnFromConnectorConsent',
       tag,
-      summary: 'Where a provider of files redirects the browser after a consent, which it does not finish yet',
+      summary: 'Callback of the file provider after a consent; does not create the connection yet',
       access: 'public',
       limits: [{ limit: 'connect', by: 'ip' }],
       params: providerParams,
       query: callbackQuery,
       responses: {
-        200: { description: 'The code to finish with, if no `return_to` was given', schema: consentReturnSchema },
-        303: { description: 'On to `return_to`, with `consent_code` or `error`' },
+        200: {
+          description: 'The consent code to finish with, if the consent was begun without `return_to`',
+          schema: consentReturnSchema,
+        },
+        303: { description: 'Redirects to `return_to` with `consent_code` or `error`' },
       },
       errors: ['provider_not_found', 'consent_invalid', 'consent_denied'],
       handle: async ({ params: { provider }, query: { state, code, error, iss } }) => {
-        const back = await consents.comeBack({ provider, state, code, error, issuer: iss });
+        const back = await connections.returnFromConsent({ provider, state, code, error, issuer: iss });
         if (back.location !== null) return seeOther(back.location);
         return ok({ consent_code: back.consentCode }, { 'Cache-Control': 'no-store' });
       },
@@ -89,7 +88,7 @@ export function connectorsRoutes(
       path: '/connectors/oauth/:provider/finish',
       operationId: 'finishConnectorConsent',
       tag,
-      summary: 'Finish a consent that you began, with the code from its callback',
+      summary: 'Finish a consent that you began, and create or renew its connection',
       access: 'user',
       limits: [{ limit: 'connect', by: 'user' }],
       params: providerParams,
@@ -106,8 +105,7 @@ export function connectorsRoutes(
         ...outages,
       ],
       handle: async ({ actor, params: { provider }, body: { consentCode } }) => {
-        const connectionId = await consents.finish(actor, { provider, consentCode });
-        const connection = await connections.get(actor, connectionId);
+        const connection = await connections.finishConsent(actor, { provider, consentCode });
         return ok({ connection: toConnectionDto(connection) });
       },
     }),
@@ -116,7 +114,7 @@ export function connectorsRoutes(
       path: '/connectors/acme_s3/connections',
       operationId: 'createS3Connection',
       tag,
-      summary: 'Connect yourself to a bucket by keys',
+      summary: 'Connect a bucket with access keys',
       access: 'user',
       idempotent: true,
       limits: [{ limit: 'connect', by: 'user' }],
@@ -133,9 +131,9 @@ export function connectorsRoutes(
       path: '/connectors/connections',
       operationId: 'listConnections',
       tag,
-      summary: 'Your connections to providers of files, oldest first',
+      summary: 'List your connections to file providers, oldest first',
       access: 'user',
-      responses: { 200: { description: 'Your own', schema: connectionListSchema } },
+      responses: { 200: { description: 'Your connections', schema: connectionListSchema } },
       handle: async ({ actor }) => ok({ items: (await connections.list(actor)).map(toConnectionDto) }),
     }),
     route({
@@ -143,7 +141,7 @@ export function connectorsRoutes(
       path: one,
       operationId: 'getConnection',
       tag,
-      summary: 'A connection of yours',
+      summary: 'Read one of your connections',
       access: 'connection:read',
       params,
       responses: { 200: { description: 'The connection', schema: connectionSchema } },
@@ -158,12 +156,12 @@ export function connectorsRoutes(
       path: `${one}/refresh`,
       operationId: 'refreshConnection',
       tag,
-      summary: 'Ask the provider whether it accepts a connection',
+      summary: 'Check the credentials of a connection at the provider',
       access: 'connection:write',
       takesIfMatch: true,
       limits: [{ limit: 'connect', by: 'user' }],
       params,
-      responses: { 200: { description: 'It is `active`, or `needs_reauth`', schema: connectionSchema } },
+      responses: { 200: { description: 'The connection, `active` or `needs_reauth`', schema: connectionSchema } },
       errors: [
         'connection_not_found',
         'connection_check_failed',
@@ -179,7 +177,7 @@ export function connectorsRoutes(
       path: one,
       operationId: 'changeConnection',
       tag,
-      summary: 'Change the name, the keys or the configuration of a connection',
+      summary: 'Change the name, the keys or the settings of a connection',
       access: 'connection:write',
       takesIfMatch: true,
       limits: [{ limit: 'connect', by: 'user' }],
@@ -197,10 +195,10 @@ export function connectorsRoutes(
       path: one,
       operationId: 'deleteConnection',
       tag,
-      summary: 'Take a connection away, and its grant back where that is possible',
+      summary: 'Delete a connection, and revoke its grant where the provider allows it',
       access: 'connection:write',
       params,
-      responses: { 204: { description: 'It is gone; what was imported stays' } },
+      responses: { 204: { description: 'The connection is deleted; imported documents stay' } },
       errors: ['connection_not_found'],
       handle: async ({ actor, params: { connection_id } }) => {
         await connections.remove(actor, connection_id);
@@ -212,12 +210,12 @@ export function connectorsRoutes(
       path: `${one}/browse`,
       operationId: 'browseConnection',
       tag,
-      summary: 'Look into a folder at the provider',
+      summary: 'List a folder at the provider',
       access: 'connection:read',
       limits: [{ limit: 'search', by: 'user' }],
       params,
       body: browseBody,
-      responses: { 200: { description: 'What is in it, up to a thousand or so', schema: browseSchema } },
+      responses: { 200: { description: 'Files and folders in it, about a thousand per page', schema: browseSchema } },
       errors: [
         'connection_not_found',
         'remote_file_not_found',

@@ -1,105 +1,56 @@
 import type { Knex } from 'knex';
+import { v7 as uuidv7 } from 'uuid';
 import type { ImportFileResult, ImportRun } from '#src/contracts/connectors.ts';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { nameFromFile } from '#src/domain/documents/names.ts';
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { UploadsService } from '#src/modules/documents/uploads.service.ts';
+import type { FolderChangesService, FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { ConnectorCredentials } from '#src/ports/connectors.ts';
-import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
-import type { FolderPaths } from './folder-paths.ts';
-import { createImportFilesRepository } from './import-files.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ConnectorDocument, ImportConnection, ImportFileRow, ImportRunRow, KnownFile } from './imports.model.ts';
+import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
-/** All that one file needs. */
-type Work = {
+type FileImport = {
   of: ImportRun;
   run: ImportRunRow;
   file: ImportFileRow;
   connection: ImportConnection;
   owner: RequestActor;
+  /** From earlier runs; undefined for a new file. */
   known: KnownFile | undefined;
 };
-/** A file whose document is there. */
-type KnownWork = Work & { known: KnownFile & { documentId: string; document: NonNullable<KnownFile['document']> } };
-type Fetched = { stored: StoredUpload; revision: string };
+type FileUpdate = FileImport & {
+  known: KnownFile & { documentId: string; document: NonNullable<KnownFile['document']> };
+};
+type Downloaded = { stored: StoredUpload; revision: string };
 type Status = 'added' | 'updated' | 'unchanged';
 
 export type FileImporter = ReturnType<typeof createFileImporter>;
 
-/** Makes documents of files, and brings them in line; what somebody has changed here stays as he wants it. */
+/** Creates and updates the documents of files. A name, folder or content that a user has changed here stays. */
 export function createFileImporter(deps: {
   db: Knex;
   credentials: ConnectorCredentials;
   documents: Pick<DocumentsService, 'requireRoom' | 'add' | 'change'>;
   uploads: UploadsService;
-  folderPaths: FolderPaths;
+  folders: Pick<FoldersService, 'requireTarget' | 'findChild'>;
+  folderChanges: Pick<FolderChangesService, 'create'>;
   limits: Pick<TierLimitsService, 'of'>;
 }) {
-  const { db, credentials, documents, uploads, folderPaths, limits } = deps;
+  const { db, credentials, documents, uploads, folders, folderChanges, limits } = deps;
 
-  /** In the transaction that changes the document: what the file is now, and what became of it in this run. */
-  async function settle(
-    trx: Knex,
-    work: Work,
-    status: Status,
-    now: Pick<
-      ConnectorDocument,
-      'documentId' | 'revision' | 'contentSha256' | 'targetFolderId' | 'localPath' | 'folderId'
-    >,
-  ): Promise<void> {
-    const { of, run, file, known } = work;
-    const { remoteId, remote } = file;
-    await requireHeld(trx, of);
-    const document = {
-      ...{ remoteId, name: nameFromFile(remote.name), path: remote.path },
-      ...now,
-      seenRunId: run.kind === 'sync' ? run.id : null,
-    };
-    const isStored = await createConnectorDocumentsRepository(trx).store(of, document, known?.documentId ?? null);
-    if (!isStored) throw again();
-    await end(trx, work, { status, documentId: now.documentId });
-  }
-
-  /** Before all that hangs on the run, as whoever deletes its connection takes them. */
-  async function requireHeld(trx: Knex, of: ImportRun): Promise<void> {
-    if ((await createImportRunsRepository(trx).lock(of)) === undefined) throw appError('connection_not_found');
-  }
-
-  async function end(
-    trx: Knex,
-    { of, file }: Pick<Work, 'of' | 'file'>,
-    ended: { status: Status | 'failed'; documentId: string | null; error?: { code: string; message: string } },
-  ): Promise<void> {
-    if (!(await createImportFilesRepository(trx).end(of, file.n, ended))) return;
-    await createImportRunsRepository(trx).add(of, { [ended.status]: 1 });
-  }
-
-  async function fetch({ of, run, file, owner, known }: Work, signal: AbortSignal): Promise<Fetched> {
-    const { fileSizeBytes: limitBytes } = await limits.of(of.orgId);
-    if ((file.remote.sizeBytes ?? 0) > limitBytes) throw appError('payload_too_large');
-    const use = { ...of, requestId: run.jobId };
-    const source = await credentials.use(use, (access, connector) =>
-      connector.download(access, file.remote, { limitBytes, signal }),
-    );
-    const { content } = source;
-    const [fileName, mediaType] = [toStorable(source.fileName), toStorable(source.mediaType)];
-    const replaces = known?.document == null ? undefined : (known.documentId ?? undefined);
-    const upload = { fileName, mediaType, content, replaces };
-    const stored = await uploads.store(owner, upload).finally(() => content.destroy());
-    return { stored, revision: toStorable(source.revision) };
-  }
-
-  async function add(work: Work, signal: AbortSignal): Promise<Status> {
+  async function add(work: FileImport, signal: AbortSignal): Promise<Status> {
     const { run, file, connection, owner } = work;
     await documents.requireRoom(owner, run.targetFolderId ?? undefined);
-    const { stored, revision } = await fetch(work, signal);
+    const { stored, revision } = await download(work, signal);
     try {
-      const folder = await folderPaths.ensure(owner, run.targetFolderId, file.localPath);
+      const folder = await ensureFolder(owner, run.targetFolderId, file.localPath);
       await documents.add(owner, {
         file: stored,
         name: nameFromFile(file.remote.name),
@@ -110,7 +61,7 @@ export function createFileImporter(deps: {
         ingest: true,
         isBulk: true,
         alongside: (trx, documentId) =>
-          settle(trx, work, 'added', {
+          storeOutcome(trx, work, 'added', {
             documentId,
             revision,
             contentSha256: stored.sha256,
@@ -126,29 +77,38 @@ export function createFileImporter(deps: {
     }
   }
 
-  /** Where the document goes: a sync puts it where its file is, an import leaves it where it was put. */
-  async function placeOf({ run, file, owner, known }: KnownWork) {
-    if (run.kind === 'import') return known;
-    const { id } = await folderPaths.ensure(owner, run.targetFolderId, file.localPath);
-    return { targetFolderId: run.targetFolderId, localPath: file.localPath, folderId: id };
+  async function update(work: FileUpdate, signal: AbortSignal): Promise<Status> {
+    const { file, known } = work;
+    if (known.revision === file.remote.revision) return change(work, null);
+    const downloaded = await download(work, signal);
+    if (downloaded.stored.sha256 === known.contentSha256) {
+      await uploads.discard(downloaded.stored);
+      return change({ ...work, file: { ...file, remote: { ...file.remote, revision: downloaded.revision } } }, null);
+    }
+    try {
+      return await change(work, downloaded);
+    } catch (error) {
+      await uploads.discard(downloaded.stored);
+      throw error;
+    }
   }
 
-  async function change(work: KnownWork, fetched: Fetched | null): Promise<Status> {
+  async function change(work: FileUpdate, downloaded: Downloaded | null): Promise<Status> {
     const { of, file, owner, known } = work;
-    const { targetFolderId, localPath, folderId } = await placeOf(work);
+    const { targetFolderId, localPath, folderId } = await folderOf(work);
     const name = nameFromFile(file.remote.name);
     const changes = {
       name: name !== known.name && known.document.name === known.name ? name : undefined,
       targetFolderId: folderId !== known.folderId && known.document.isWhereItWasPut ? folderId : undefined,
-      file: fetched?.stored,
+      file: downloaded?.stored,
     };
     const isChanged = Object.values(changes).some((value) => value !== undefined);
     const status = isChanged ? 'updated' : 'unchanged';
     const write = (trx: Knex) =>
-      settle(trx, work, status, {
+      storeOutcome(trx, work, status, {
         documentId: known.documentId,
-        revision: fetched?.revision ?? file.remote.revision,
-        contentSha256: fetched?.stored.sha256 ?? known.contentSha256,
+        revision: downloaded?.revision ?? file.remote.revision,
+        contentSha256: downloaded?.stored.sha256 ?? known.contentSha256,
         ...{ targetFolderId, localPath, folderId },
       });
     if (!isChanged) {
@@ -156,42 +116,105 @@ export function createFileImporter(deps: {
       return status;
     }
     const alongside = async (trx: Knex) => {
-      const [now] = await createConnectorDocumentsRepository(trx).find(of, [file.remoteId]);
-      if (now === undefined || !isAsKnown(now, known)) throw again();
+      const [current] = await createConnectorDocumentsRepository(trx).find(of, [file.remoteId]);
+      if (current === undefined || !isSameDocument(current, known)) throw changedMeanwhile();
       await write(trx);
     };
-    const change = { ...changes, chunking: {}, ingest: fetched !== null, isBulk: true, alongside };
-    await documents.change(owner, known.documentId, change);
+    const options = { ...changes, chunking: {}, ingest: downloaded !== null, isBulk: true, alongside };
+    await documents.change(owner, known.documentId, options);
     return status;
   }
 
-  async function update(work: KnownWork, signal: AbortSignal): Promise<Status> {
-    const { file, known } = work;
-    if (known.revision === file.remote.revision) return change(work, null);
-    const fetched = await fetch(work, signal);
-    if (fetched.stored.sha256 === known.contentSha256) {
-      await uploads.discard(fetched.stored);
-      return change({ ...work, file: { ...file, remote: { ...file.remote, revision: fetched.revision } } }, null);
-    }
-    try {
-      return await change(work, fetched);
-    } catch (error) {
-      await uploads.discard(fetched.stored);
-      throw error;
-    }
+  /** A sync moves the document to the folder of its file; an import leaves it where the first import put it. */
+  async function folderOf({ run, file, owner, known }: FileUpdate) {
+    if (run.kind === 'import') return known;
+    const { id } = await ensureFolder(owner, run.targetFolderId, file.localPath);
+    return { targetFolderId: run.targetFolderId, localPath: file.localPath, folderId: id };
   }
 
-  /** Notes what there is at the provider; the document is somebody's own. */
-  async function keep(work: Work & { known: KnownFile }): Promise<Status> {
+  /** Stores the revision at the provider, and leaves the document as it is. */
+  async function keep(work: FileImport & { known: KnownFile }): Promise<Status> {
     const { file, known } = work;
     const { documentId, contentSha256, targetFolderId, localPath, folderId } = known;
-    const now = { documentId, contentSha256, targetFolderId, localPath, folderId, revision: file.remote.revision };
-    await db.transaction((trx) => settle(trx, work, 'unchanged', now));
+    const kept = { documentId, contentSha256, targetFolderId, localPath, folderId, revision: file.remote.revision };
+    await db.transaction((trx) => storeOutcome(trx, work, 'unchanged', kept));
     return 'unchanged';
   }
 
+  async function download({ of, run, file, owner, known }: FileImport, signal: AbortSignal): Promise<Downloaded> {
+    const { fileSizeBytes: limitBytes } = await limits.of(of.orgId);
+    if ((file.remote.sizeBytes ?? 0) > limitBytes) throw appError('payload_too_large');
+    const source = await credentials.use({ ...of, requestId: run.jobId }, (access, connector) =>
+      connector.download(access, file.remote, { limitBytes, signal }),
+    );
+    const { content } = source;
+    const [fileName, mediaType] = [toStorable(source.fileName), toStorable(source.mediaType)];
+    const replaces = known?.document == null ? undefined : (known.documentId ?? undefined);
+    const upload = { fileName, mediaType, content, replaces };
+    const stored = await uploads.store(owner, upload).finally(() => content.destroy());
+    return { stored, revision: toStorable(source.revision) };
+  }
+
+  /**
+   * Returns the folder at this path below the target, and creates what is missing. Throws `folder_not_found`, `forbidden`,
+   * `folder_limit_reached`, `folder_too_deep`.
+   * @param targetId null for the user's personal root
+   */
+  async function ensureFolder(
+    owner: RequestActor,
+    targetId: string | null,
+    path: readonly string[],
+  ): Promise<{ id: string }> {
+    let folder: { id: string } = await folders.requireTarget(db, owner, targetId ?? undefined);
+    for (const name of path) {
+      const parentId = folder.id;
+      const find = () => folders.findChild(owner, parentId, name);
+      // A concurrent import of another file may create the same folder.
+      folder =
+        (await find()) ?? (await makeOnce(() => folderChanges.create(owner, uuidv7(), { name, parentId }), find));
+    }
+    return folder;
+  }
+
+  /** Runs in the transaction that changes the document. Stores what the file is now, and its outcome in this run. */
+  async function storeOutcome(
+    trx: Knex,
+    work: FileImport,
+    status: Status,
+    now: Pick<
+      ConnectorDocument,
+      'documentId' | 'revision' | 'contentSha256' | 'targetFolderId' | 'localPath' | 'folderId'
+    >,
+  ): Promise<void> {
+    const { of, run, file, known } = work;
+    const { remoteId, remote } = file;
+    await lockRun(trx, of);
+    const document = {
+      ...{ remoteId, name: nameFromFile(remote.name), path: remote.path },
+      ...now,
+      seenRunId: run.kind === 'sync' ? run.id : null,
+    };
+    const isStored = await createConnectorDocumentsRepository(trx).store(of, document, known?.documentId ?? null);
+    if (!isStored) throw changedMeanwhile();
+    await recordOutcome(trx, work, { status, documentId: now.documentId });
+  }
+
+  /** Taken before locks on the run's files, in the order in which a deletion of the connection takes them. */
+  async function lockRun(trx: Knex, of: ImportRun): Promise<void> {
+    if ((await createImportRunsRepository(trx).lockRun(of)) === undefined) throw appError('connection_not_found');
+  }
+
+  async function recordOutcome(
+    trx: Knex,
+    { of, file }: Pick<FileImport, 'of' | 'file'>,
+    outcome: { status: Status | 'failed'; documentId: string | null; error?: { code: string; message: string } },
+  ): Promise<void> {
+    const runs = createImportRunsRepository(trx);
+    if (await runs.recordOutcome(of, file.n, outcome)) await runs.addCounts(of, { [outcome.status]: 1 });
+  }
+
   return {
-    async importFile(input: Omit<Work, 'known'>, signal: AbortSignal): Promise<Status> {
+    async importFile(input: Omit<FileImport, 'known'>, signal: AbortSignal): Promise<Status> {
       const { of, run, file } = input;
       const [known] = await createConnectorDocumentsRepository(db).find(of, [file.remoteId]);
       const work = { ...input, known };
@@ -205,41 +228,46 @@ export function createFileImporter(deps: {
       return update({ ...work, known: { ...known, document, documentId } }, signal);
     },
 
-    async providerAnswers(of: ImportRun, { jobId }: ImportRunRow): Promise<boolean> {
-      const asked = credentials.use({ ...of, requestId: jobId }, (access, { check }) => check(access));
-      return asked.then(
+    /** Whether the provider accepts another call of the connection. */
+    async isProviderAvailable(of: ImportRun, { jobId }: ImportRunRow): Promise<boolean> {
+      const checked = credentials.use({ ...of, requestId: jobId }, (access, { check }) => check(access));
+      return checked.then(
         () => true,
         () => false,
       );
     },
 
-    /** Of a file that cannot be had; the others go on. */
+    /** Records the error of a file; the run goes on with other files. */
     async fail(
-      work: Pick<Work, 'of' | 'file'>,
+      work: Pick<FileImport, 'of' | 'file'>,
       { code, message }: { code: string; message: string },
     ): Promise<ImportFileResult> {
       const failed = { status: 'failed', documentId: null, error: { code, message } } as const;
       await db.transaction(async (trx) => {
-        await requireHeld(trx, work.of);
-        await end(trx, work, failed);
+        await lockRun(trx, work.of);
+        await recordOutcome(trx, work, failed);
       });
       return { status: 'failed', code };
     },
   };
 }
 
-/** Whether nobody has changed the document since: its content, its name or its place. */
-function isAsKnown({ document }: KnownFile, { document: known }: KnownFile): boolean {
+/** False if the document got another content, name or folder since it was read. */
+function isSameDocument({ document }: KnownFile, { document: known }: KnownFile): boolean {
   if (document === null || known === null) return false;
   const isSame = document.contentSha256 === known.contentSha256 && document.name === known.name;
   return isSame && document.isWhereItWasPut === known.isWhereItWasPut;
 }
 
-function again(): AppError {
-  return appError('service_unavailable', { detail: 'The document was changed meanwhile.', retryAfterSeconds: 1 });
+/** Makes Temporal retry the activity. */
+function changedMeanwhile(): AppError {
+  return appError('service_unavailable', {
+    detail: 'The document was changed during its import.',
+    retryAfterSeconds: 1,
+  });
 }
 
-/** `acme_drive:/reports/plan.txt`: where it comes from, for who reads it. */
+/** `acme_drive:/reports/plan.txt`. Readers of the document see it as its source. */
 function sourceUrl({ provider }: ImportConnection, { remote }: ImportFileRow): string {
   return `${provider}:/${remote.path.split('/').map(encodeURIComponent).join('/')}`;
 }

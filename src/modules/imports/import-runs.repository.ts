@@ -1,94 +1,101 @@
 import type { Knex } from 'knex';
-import { text } from '#src/adapters/postgres/columns.ts';
+import { v7 as uuidv7 } from 'uuid';
+import { bigint, numeric, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
-import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
+import type { RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import {
-  ConnectorCursorModel,
+  type FoundFile,
   type ImportConnection,
+  ImportFileModel,
+  type ImportFileRow,
+  ImportGoneModel,
+  type ImportPlace,
+  ImportPlaceModel,
   ImportRunModel,
   type ImportRunRow,
   importConnection,
+  listedFile,
   type NewImportRun,
-  type SyncCursor,
-  syncCursor,
 } from './imports.model.ts';
 
 const listedRun = shape({ ...ImportRunModel.columns, sortKey: text() });
 
-const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connectionId, id: runId });
+const mainFailure = shape({ code: text(), message: text(), count: bigint(), failed: numeric() });
+/** The most frequent error of a run: `count` of its `failed` files have it. */
+export type MainFailure = Row<typeof mainFailure>;
 
-/** Each may have found many thousand files. */
+type FileOutcome = Pick<ImportFileRow, 'documentId'> & {
+  status: 'added' | 'updated' | 'unchanged' | 'failed';
+  error?: { code: string; message: string };
+};
+
+type ConnectionKey = { orgId: string; connectionId: string };
+type RunKey = Pick<ImportRun, 'orgId' | 'runId'>;
+
+const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connectionId, id: runId });
+const within = ({ orgId, runId }: RunKey) => ({ orgId, runId });
+
+/** A run may have many thousand files. */
 const OLD_RUNS_AT_ONCE = 20;
 
-/** Runs of imports and syncs, and where the next one goes on. */
+/** Runs of imports and syncs, the places at the provider that each lists, and the files that it finds there. */
 export function createImportRunsRepository(db: Knex) {
   const runs = () => ImportRunModel.table(db);
-  const connection = (of: { orgId: string; connectionId: string }) =>
-    ConnectionModel.table(db).where({ orgId: of.orgId, id: of.connectionId });
-  const known = Object.keys(importConnection.columns);
+  const places = () => ImportPlaceModel.table(db);
+  const files = () => ImportFileModel.table(db);
+  const connection = (of: ConnectionKey) => ConnectionModel.table(db).where({ orgId: of.orgId, id: of.connectionId });
+  const connectionColumns = Object.keys(importConnection.columns);
 
-  /** So that nobody deletes it; to be taken before anything that goes with it, as a deletion does. */
-  async function holdConnection(of: { orgId: string; connectionId: string }): Promise<void> {
+  /** Keeps the connection from being deleted. A deletion locks it first, so take this lock before those on its rows. */
+  async function holdConnection(of: ConnectionKey): Promise<void> {
     await connection(of).forKeyShare().first('id');
   }
 
   return {
-    async findConnection(of: { orgId: string; connectionId: string }): Promise<ImportConnection | undefined> {
-      return firstRow(db, importConnection, connection(of).select(known));
-    },
-
-    /** So that nobody deletes it, or begins another run of it, before the end of the transaction. */
-    async lockConnection(of: { orgId: string; connectionId: string }): Promise<ImportConnection | undefined> {
-      return firstRow(db, importConnection, connection(of).forNoKeyUpdate().select(known));
-    },
-
-    async insert(run: NewImportRun): Promise<void> {
-      await runs().insert(run);
-    },
-
-    async find(of: ImportRun): Promise<ImportRunRow | undefined> {
-      return runs().where(runKey(of)).first();
+    async findConnection(of: ConnectionKey): Promise<ImportConnection | undefined> {
+      return firstRow(db, importConnection, connection(of).select(connectionColumns));
     },
 
     holdConnection,
 
-    /** Whoever changes what a run has found holds it, before that; and its job, if he writes that, too, before both. */
-    async lock(of: ImportRun): Promise<ImportRunRow | undefined> {
+    /** Until the transaction ends, the connection cannot be deleted and no other run of it can begin. */
+    async lockConnection(of: ConnectionKey): Promise<ImportConnection | undefined> {
+      return firstRow(db, importConnection, connection(of).forNoKeyUpdate().select(connectionColumns));
+    },
+
+    async insertRun(run: NewImportRun): Promise<void> {
+      await runs().insert(run);
+    },
+
+    async findRun(of: ImportRun): Promise<ImportRunRow | undefined> {
+      return runs().where(runKey(of)).first();
+    },
+
+    /** To be taken before any write to the run's places and files, and after the lock on its job. */
+    async lockRun(of: ImportRun): Promise<ImportRunRow | undefined> {
       await holdConnection(of);
       return runs().where(runKey(of)).forUpdate().first();
     },
 
-    async update(
+    async updateRun(
       of: ImportRun,
-      change: Partial<Pick<ImportRunRow, 'mode' | 'cursor' | 'isListed' | 'acceptsDeletions' | 'finishedAt'>>,
+      change: Partial<Pick<ImportRunRow, 'mode' | 'cursor' | 'isListed' | 'acceptsDeletions'>>,
     ): Promise<void> {
       await runs().where(runKey(of)).update(change);
     },
 
-    async add(of: ImportRun, counts: Partial<ImportCounts>): Promise<void> {
+    async addCounts(of: ImportRun, counts: Partial<ImportCounts>): Promise<void> {
       const more = Object.fromEntries(Object.entries(counts).map(([name, by]) => [name, db.raw('?? + ?', [name, by])]));
-      if ((await runs().where(runKey(of)).update(more)) === 0) throw new Error(`there is no run ${of.runId}`);
-    },
-
-    /** Of a sync that lists all again: what it has found as it was is found once more. */
-    async recount({ runId }: ImportRun): Promise<void> {
-      await db.raw(
-        `update import_runs r set total = f.total, unchanged = f.unchanged
-         from (
-           select count(*) as total, count(*) filter (where status = 'unchanged') as unchanged
-           from import_files where run_id = :runId
-         ) f
-         where r.id = :runId`,
-        { runId },
-      );
+      if ((await runs().where(runKey(of)).update(more)) === 0) throw new Error(`import run ${of.runId} does not exist`);
     },
 
     /** Newest first. */
     async listSyncs(
-      of: { orgId: string; connectionId: string },
+      of: ConnectionKey,
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: ImportRunRow[]; last: ListPosition | null }> {
       const query = runs()
@@ -98,33 +105,215 @@ export function createImportRunsRepository(db: Knex) {
       return toPage(await rows(db, listedRun, listed), page.limit);
     },
 
-    async findCursor(connectionId: string): Promise<SyncCursor | undefined> {
-      const isFresh = db.raw(`reconciled_at > now() - interval '1 day' as is_fresh`);
-      const cursor = ConnectorCursorModel.table(db).where({ connectionId });
-      return firstRow(db, syncCursor, cursor.select('folder', 'targetFolderId', 'deletesMissing', 'cursor', isFresh));
-    },
-
-    /** @param isReconciled all was compared, and not only what has changed */
-    async keepCursor(
-      of: Pick<ImportRunRow, 'orgId' | 'connectionId' | 'folder' | 'targetFolderId' | 'deletesMissing' | 'cursor'>,
-      isReconciled: boolean,
-    ): Promise<void> {
-      const { orgId, connectionId, folder, targetFolderId, deletesMissing, cursor } = of;
-      const kept = { folder, targetFolderId, deletesMissing, cursor };
-      await ConnectorCursorModel.table(db)
-        .insert({ orgId, connectionId, ...kept, reconciledAt: db.fn.now() })
-        .onConflict('connectionId')
-        .merge({ ...kept, ...(isReconciled && { reconciledAt: db.fn.now() }) });
-    },
-
-    /** Some of what was over so long ago that nobody asks for it any more. @returns false when nothing is left */
-    async deleteOld(days: number): Promise<boolean> {
+    /** Deletes a batch of runs that finished more than `days` ago. @returns false if there was none */
+    async deleteOldRuns(days: number): Promise<boolean> {
       const old = runs()
         .whereRaw('finished_at < now() - make_interval(days => ?)', [days])
         .orderBy('finishedAt')
         .limit(OLD_RUNS_AT_ONCE)
         .select('id');
       return (await runs().whereIn('id', old).delete()) > 0;
+    },
+
+    async addRequestedFiles(of: ImportRun, queries: readonly RemoteFileQuery[]): Promise<void> {
+      const requested = queries.map((query, item) => ({
+        ...within(of),
+        id: uuidv7(),
+        item,
+        kind: 'wish',
+        remoteId: query.fileId ?? null,
+        path: query.path ?? null,
+        name: query.name ?? null,
+        folder: query.folder ?? null,
+        base: '',
+      }));
+      await db.batchInsert(ImportPlaceModel.tableName, requested, 500);
+    },
+
+    /** Skips folders that the run lists already. */
+    async addFolders(of: ImportRun, at: { item: number; base: string }, found: readonly RemoteFile[]): Promise<void> {
+      if (found.length === 0) return;
+      const folders = found.map(({ fileId, path }) => ({
+        ...within(of),
+        ...at,
+        id: uuidv7(),
+        kind: 'folder' as const,
+        remoteId: fileId,
+        path,
+      }));
+      const known = db.raw(`(run_id, remote_id) where kind = 'folder'`);
+      await places().insert(folders).onConflict(known).ignore();
+    },
+
+    /** Replaces all places of the run, and counts again only the files that it has found. */
+    async restartListing(
+      of: ImportRun,
+      place: { kind: 'folder' | 'changes'; path: string; nextPage: string | null },
+    ): Promise<void> {
+      await places().where(within(of)).delete();
+      await places().insert({ ...within(of), ...place, id: uuidv7(), item: 0, base: place.path });
+      await db.raw(
+        `update import_runs r set total = f.total, unchanged = f.unchanged
+         from (
+           select count(*) as total, count(*) filter (where status = 'unchanged') as unchanged
+           from import_files where run_id = :runId
+         ) f
+         where r.id = :runId`,
+        { runId: of.runId },
+      );
+    },
+
+    async nextPlace(of: ImportRun): Promise<ImportPlace | undefined> {
+      return places().where(within(of)).whereNull('doneAt').orderBy('id').first();
+    },
+
+    /**
+     * Stores the next page of a place; null ends it.
+     * @param to.remoteId the id of the file that was found for a requested name or path
+     * @returns false if another worker has stored a later page
+     */
+    async advancePlace(
+      { id, nextPage }: ImportPlace,
+      to: { nextPage: string | null; remoteId?: string; error?: { code: string; message: string } },
+    ): Promise<boolean> {
+      const { code = null, message = null } = to.error ?? {};
+      const { remoteId } = to;
+      const done = {
+        doneAt: db.fn.now(),
+        errorCode: code,
+        errorMessage: message,
+        ...(remoteId !== undefined && { remoteId }),
+      };
+      const change = to.nextPage === null ? done : { nextPage: to.nextPage };
+      const advanced = await places().where({ id, nextPage }).whereNull('doneAt').update(change);
+      return advanced > 0;
+    },
+
+    /** Requested files, and folders below them that could not be listed. */
+    async listRequested(of: RunKey): Promise<ImportPlace[]> {
+      return places().where(within(of)).whereRaw(`(kind = 'wish' or error_code is not null)`).orderBy(['item', 'id']);
+    },
+
+    /**
+     * Adds files that the run does not have yet. Those with `unchangedAs`, the id of their document, are not imported. The
+     * caller has locked the run.
+     * @returns the files that were added
+     */
+    async addFiles(
+      of: ImportRun,
+      found: readonly (FoundFile & { unchangedAs: string | null })[],
+    ): Promise<FoundFile[]> {
+      if (found.length === 0) return [];
+      const inserted = await rows(
+        db,
+        pick(ImportFileModel, 'remoteId'),
+        `insert into import_files (org_id, run_id, n, item, remote_id, remote, local_path, status, document_id)
+         select :orgId, :runId,
+                (select coalesce(max(n), 0) from import_files where run_id = :runId) + row_number() over (order by f."at"),
+                f."item", f."remoteId", f."remote", f."localPath",
+                case when f."unchangedAs" is null then 'pending' else 'unchanged' end, f."unchangedAs"
+         from jsonb_to_recordset(:found) as f (
+           "at" int, "item" int, "remoteId" text, "remote" jsonb, "localPath" text[], "unchangedAs" uuid
+         )
+         on conflict (run_id, remote_id) do nothing
+         returning remote_id`,
+        {
+          ...within(of),
+          found: JSON.stringify(found.map((file, at) => ({ ...file, at, remoteId: file.remote.fileId }))),
+        },
+      );
+      const added = new Set(inserted.map(({ remoteId }) => remoteId));
+      return found.filter(({ remote }) => added.has(remote.fileId));
+    },
+
+    /**
+     * Adds the files that failed in the last sync, because a change feed does not name them again. Leaves out files that
+     * were missing, are gone, or have an unsupported format.
+     * @returns how many were added
+     */
+    async addFailedBefore({ orgId, connectionId, runId }: ImportRun): Promise<number> {
+      const added = await rows(
+        db,
+        pick(ImportFileModel, 'n'),
+        `insert into import_files (org_id, run_id, n, item, remote_id, remote, local_path, status)
+         select :orgId, :runId,
+                (select coalesce(max(n), 0) from import_files where run_id = :runId) + row_number() over (order by f.n),
+                0, f.remote_id, f.remote, f.local_path, 'pending'
+         from import_files f
+         where f.run_id = (
+             select id from import_runs
+             where org_id = :orgId and connection_id = :connectionId and kind = 'sync' and status = 'succeeded'
+             order by created_at desc, id desc limit 1
+           )
+           and f.status = 'failed' and f.error_code not in ('remote_file_not_found', 'unsupported_format')
+           and not exists (select from import_gone g where g.run_id = :runId and g.remote_id = f.remote_id)
+         on conflict (run_id, remote_id) do nothing
+         returning n`,
+        { orgId, connectionId, runId },
+      );
+      return added.length;
+    },
+
+    async pendingNumbers(of: ImportRun, limit: number): Promise<number[]> {
+      return files()
+        .where({ ...within(of), status: 'pending' })
+        .orderBy('n')
+        .limit(limit)
+        .pluck('n');
+    },
+
+    async findFile(of: ImportRun, n: number): Promise<ImportFileRow | undefined> {
+      return files()
+        .where({ ...within(of), n })
+        .first();
+    },
+
+    /** @returns false if the file has an outcome already */
+    async recordOutcome(of: ImportRun, n: number, { status, documentId, error }: FileOutcome): Promise<boolean> {
+      const outcome = { status, documentId, errorCode: error?.code ?? null, errorMessage: error?.message ?? null };
+      const pending = files().where({ ...within(of), n, status: 'pending' });
+      return (await pending.update(outcome)) > 0;
+    },
+
+    async listFiles(of: RunKey, limit: number): Promise<Row<typeof listedFile>[]> {
+      const listed = files()
+        .leftJoin('documents', { 'documents.orgId': 'importFiles.orgId', 'documents.id': 'importFiles.documentId' })
+        .where({ 'importFiles.orgId': of.orgId, 'importFiles.runId': of.runId })
+        .orderBy(['importFiles.item', 'importFiles.n'])
+        .limit(limit)
+        .select('importFiles.*', 'documents.generation');
+      return rows(db, listedFile, listed);
+    },
+
+    /** Undefined if nothing failed. */
+    async mainFailure(of: RunKey): Promise<MainFailure | undefined> {
+      return firstRow(
+        db,
+        mainFailure,
+        `select error_code as code, min(error_message) as message, count(*) as count, sum(count(*)) over () as failed
+         from (
+           select error_code, error_message from import_files
+           where org_id = :orgId and run_id = :runId and status = 'failed'
+           union all
+           select error_code, error_message from import_places
+           where org_id = :orgId and run_id = :runId and error_code is not null
+         ) f
+         group by error_code order by count(*) desc, error_code limit 1`,
+        within(of),
+      );
+    },
+
+    async addGone(of: ImportRun, gone: readonly ({ remoteId: string } | { path: string })[]): Promise<void> {
+      if (gone.length === 0) return;
+      const deleted = gone.map((one) => ({ ...within(of), ...one }));
+      await db.batchInsert(ImportGoneModel.tableName, deleted, 500);
+    },
+
+    async removeGone(of: ImportRun, remoteIds: readonly string[]): Promise<void> {
+      await ImportGoneModel.table(db)
+        .where(within(of))
+        .whereIn('remoteId', [...remoteIds])
+        .delete();
     },
   };
 }

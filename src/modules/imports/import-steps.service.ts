@@ -18,36 +18,34 @@ import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';
-import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
-import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
 import type { FileImporter } from './file-importer.ts';
-import { createImportFilesRepository, type MainFailure } from './import-files.repository.ts';
-import { createImportRunsRepository } from './import-runs.repository.ts';
+import { createImportRunsRepository, type MainFailure } from './import-runs.repository.ts';
 import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.model.ts';
 import type { RemoteListing } from './remote-listing.ts';
+import { createConnectionSchedulesRepository, createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
-/** Of one step: then it says how far it is. */
+/** A step that takes longer returns its progress, and the workflow calls it again. */
 const SLICE_MS = 20_000;
 const FILES_AT_ONCE = 500;
-/** Some four minutes. A provider that has something else by then never has this file. */
+/** About four minutes of retries. A provider that answers other calls by then will not serve this file. */
 const ATTEMPTS_OF_FILE = 10;
 /**
- * Of an organization in one process, which is half of what a worker fetches at once: a provider may send a file as slowly
- * as it likes.
+ * Downloads of one organization in a process. Half of a worker's capacity, because a provider may send a file as slowly as
+ * it likes.
  */
-const FETCHES_AT_ONCE = 16;
-const FETCH_AGAIN_SECONDS = 5;
-/** A sync that would delete more than so many, and more than such a part of all, asks somebody first. */
-const DELETED_UNASKED = 20;
-const PART_DELETED_UNASKED = 0.3;
+const DOWNLOADS_AT_ONCE = 16;
+const DOWNLOAD_RETRY_SECONDS = 5;
+/** A sync that would delete more documents than this, and a larger share of all, waits for a confirmation. */
+const UNCONFIRMED_DELETIONS = 20;
+const UNCONFIRMED_SHARE = 0.3;
 const RUNS_KEPT_DAYS = 90;
 
-/** What ends a run, and not one of its files. */
-const endOfAll = new Set(['connection_not_found', 'account_disabled', 'invalid_token']);
+/** Errors that end the run; other permanent errors end only their file. */
+const runErrors = new Set(['connection_not_found', 'account_disabled', 'invalid_token']);
 
 export type ImportStepsService = ReturnType<typeof createImportStepsService>;
 
-/** The work of imports and syncs, one method a step. Each finds what was done before, and does not do it again. */
+/** The steps of imports and syncs. A repeated step finds what was done before, and does not do it again. */
 export function createImportStepsService(deps: {
   db: Knex;
   listing: RemoteListing;
@@ -58,28 +56,25 @@ export function createImportStepsService(deps: {
 }) {
   const { db, listing, importer, documents, jobs, findActor } = deps;
   const runs = createImportRunsRepository(db);
-  const files = createImportFilesRepository(db);
-  const schedules = createConnectionSchedulesRepository(db);
-  /** Files that are being fetched, by organization. */
-  const fetching = createPlaces();
+  const downloads = createPlaces();
 
-  /** Throws `rate_limited`. @returns gives the place back */
-  function takeFetch(orgId: string): () => void {
-    if (fetching.of(orgId) >= FETCHES_AT_ONCE) {
-      const detail = `Your organization fetches ${FETCHES_AT_ONCE} files from providers already.`;
-      throw appError('rate_limited', { detail, retryAfterSeconds: FETCH_AGAIN_SECONDS });
+  /** Throws `rate_limited`. Returns a function that ends the download. */
+  function beginDownload(orgId: string): () => void {
+    if (downloads.of(orgId) >= DOWNLOADS_AT_ONCE) {
+      const detail = `Your organization has ${DOWNLOADS_AT_ONCE} downloads from providers in progress.`;
+      throw appError('rate_limited', { detail, retryAfterSeconds: DOWNLOAD_RETRY_SECONDS });
     }
-    return fetching.take(orgId);
+    return downloads.take(orgId);
   }
 
   async function requireRun(of: ImportRun): Promise<ImportRunRow> {
-    const run = await runs.find(of);
-    // It has gone with its connection.
+    const run = await runs.findRun(of);
+    // Runs are deleted with their connection.
     if (run === undefined) throw appError('connection_not_found');
     return run;
   }
 
-  /** In whose name a run works: as long as he may. */
+  /** The run acts as the connection's owner, as long as their account is active. */
   async function requireOwner(
     of: ImportRun,
     { jobId }: ImportRunRow,
@@ -91,7 +86,7 @@ export function createImportStepsService(deps: {
     return { connection, owner: { ...actor, requestId: jobId } };
   }
 
-  /** Repeats a small step until nothing is left, or its time is up. */
+  /** Repeats `step` until it returns false or the time is up. Returns whether work is left. */
   async function inSlice(signal: AbortSignal, step: () => Promise<boolean>): Promise<boolean> {
     const endMs = performance.now() + SLICE_MS;
     while (performance.now() < endMs) {
@@ -101,54 +96,55 @@ export function createImportStepsService(deps: {
     return true;
   }
 
-  async function show(run: ImportRunRow): Promise<void> {
+  async function reportProgress(run: ImportRunRow): Promise<void> {
     const { total, added, updated, unchanged, failed } = run;
     const progress = { done: added + updated + unchanged + failed, total: run.isListed ? total : null, unit: 'files' };
     await jobs.advance(run.jobId, { progress });
   }
 
-  /** Also when the run has gone with its connection: a start is that of one job. */
-  async function close(of: ImportRun, change: JobChange, attempt: AttemptOfJob): Promise<void> {
-    const run = await runs.find(of);
+  /** If the run was deleted with its connection, tries both ids that its job can have: the attempt fits one of them. */
+  async function closeJob(of: ImportRun, change: JobChange, attempt: AttemptOfJob): Promise<void> {
+    const run = await runs.findRun(of);
     const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];
     for (const jobId of jobIds) await jobs.advance(jobId, change, attempt);
   }
 
-  async function requireLeaveToDelete(of: ImportRun, run: ImportRunRow): Promise<void> {
+  async function requireConfirmation(of: ImportRun, run: ImportRunRow): Promise<void> {
     if (run.acceptsDeletions || run.deleted > 0) return;
     const { missing, known } = await createConnectorDocumentsRepository(db).countMissing(run);
-    if (missing <= DELETED_UNASKED || missing <= known * PART_DELETED_UNASKED) return;
-    // Whatever is answered, by then another listing has to say what is missing.
-    await runs.update(of, { isListed: false });
+    if (missing <= UNCONFIRMED_DELETIONS || missing <= known * UNCONFIRMED_SHARE) return;
+    // Files may have come back when the user answers, so the sync lists them again before it deletes.
+    await runs.updateRun(of, { isListed: false });
     throw appError('mass_deletion', {
-      detail: `Of ${known} files ${missing} are not there any more. To delete their documents, too, answer with \`accept_deletions\`.`,
+      detail: `${missing} of ${known} files are missing at the provider. To delete their documents, sync with \`accept_deletions\`.`,
     });
   }
 
-  async function deleteSome(of: ImportRun, run: ImportRunRow): Promise<boolean> {
+  async function deleteBatch(of: ImportRun, run: ImportRunRow): Promise<boolean> {
     const missing = await createConnectorDocumentsRepository(db).listMissing(run);
     if (missing.length === 0) return false;
     const { owner } = await requireOwner(of, run);
     for (const { remoteId, documentId } of missing) {
       try {
         await documents.remove(owner, documentId, async (trx) => {
-          if ((await createImportRunsRepository(trx).lock(of)) === undefined) throw appError('connection_not_found');
+          const locked = createImportRunsRepository(trx);
+          if ((await locked.lockRun(of)) === undefined) throw appError('connection_not_found');
           if (await createConnectorDocumentsRepository(trx).markGone(of, remoteId)) {
-            await createImportRunsRepository(trx).add(of, { deleted: 1 });
+            await locked.addCounts(of, { deleted: 1 });
           }
         });
       } catch (error) {
-        if (!(error instanceof AppError) || !isOfFile(error)) throw error;
-        // Its owner may not delete it any more.
-        await createConnectorDocumentsRepository(db).release(of, remoteId);
-        await runs.add(of, { failed: 1, total: 1 });
+        if (!(error instanceof AppError) || !isFileError(error)) throw error;
+        // The owner of the connection has lost the right to delete the document.
+        await createConnectorDocumentsRepository(db).detach(of, remoteId);
+        await runs.addCounts(of, { failed: 1, total: 1 });
       }
     }
     return true;
   }
 
   return {
-    /** Throws `account_disabled` when nobody is there in whose name to work, `needs_reauth`. */
+    /** Throws `account_disabled` if the owner's account is not active, `needs_reauth`. */
     async begin(of: ImportRun): Promise<void> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'list' });
@@ -163,92 +159,91 @@ export function createImportStepsService(deps: {
       const isMore = await inSlice(signal, async () => listing.next(of, await requireRun(of)));
       if (!isMore) await listing.end(of);
       const run = await requireRun(of);
-      await show(run);
+      await reportProgress(run);
       return { counts: countsOf(run), isMore };
     },
 
     async pending(of: ImportRun): Promise<PendingFiles> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'import' });
-      await show(run);
-      return { numbers: await files.pendingNumbers(of, FILES_AT_ONCE), counts: countsOf(run) };
+      await reportProgress(run);
+      return { numbers: await runs.pendingNumbers(of, FILES_AT_ONCE), counts: countsOf(run) };
     },
 
-    /** What is wrong with one file ends it, and not the run; what may pass is thrown, to be tried again. */
+    /** Imports one file. Records an error of the file itself; throws errors that a retry may solve. */
     async fetch(
       { n, ...of }: ImportFileInput,
       { signal, attempt }: { signal: AbortSignal; attempt: number },
     ): Promise<ImportFileResult> {
       const run = await requireRun(of);
-      const file = await files.find(of, n);
+      const file = await runs.findFile(of, n);
       if (file === undefined) throw appError('connection_not_found');
       const done = resultOf(file);
       if (done !== undefined) return done;
       const { connection, owner } = await requireOwner(of, run);
-      const giveBack = takeFetch(of.orgId);
+      const endDownload = beginDownload(of.orgId);
       const result = await importer
         .importFile({ of, run, file, connection, owner }, signal)
         .then((status): ImportFileResult => ({ status, code: null }))
         .catch(async (error: unknown) => {
           if (signal.aborted || !(error instanceof AppError)) throw error;
-          const isHopeless = async () =>
-            attempt >= ATTEMPTS_OF_FILE &&
-            error.code === 'provider_unavailable' &&
-            (await importer.providerAnswers(of, run));
-          if (!isOfFile(error) && !(await isHopeless())) throw error;
+          const isLastAttempt = attempt >= ATTEMPTS_OF_FILE && error.code === 'provider_unavailable';
+          const isUnavailableAlone = async () => isLastAttempt && (await importer.isProviderAvailable(of, run));
+          if (!isFileError(error) && !(await isUnavailableAlone())) throw error;
           return importer.fail({ of, file }, error);
         })
-        .finally(giveBack);
-      await show(await requireRun(of));
+        .finally(endDownload);
+      await reportProgress(await requireRun(of));
       return result;
     },
 
     /**
-     * Of a sync that mirrors deletions. Throws `mass_deletion` while nobody has said that so many may go; tried again, it
-     * has all listed anew first.
+     * Deletes the documents of files that a sync did not find. Throws `mass_deletion` until a user confirms; the retry
+     * then lists the files again first.
      */
     async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DeletionSlice> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'delete' });
       if (!run.deletesMissing) return { counts: countsOf(run), isMore: false, mustListAgain: false };
       if (!run.isListed) {
-        await listing.compareAll(of, run);
+        await listing.listAll(of, run);
         return { counts: countsOf(await requireRun(of)), isMore: true, mustListAgain: true };
       }
-      await requireLeaveToDelete(of, run);
-      const isMore = await inSlice(signal, () => deleteSome(of, run));
+      await requireConfirmation(of, run);
+      const isMore = await inSlice(signal, () => deleteBatch(of, run));
       return { counts: countsOf(await requireRun(of)), isMore, mustListAgain: false };
     },
 
-    /** The next sync goes on from here. What failed of a run that succeeds is told as its last error. */
+    /** Ends the run as succeeded. Its `last_error` summarizes the files that failed. */
     async finish({ attempt, startId, ...of }: RecordImportEndInput): Promise<ImportCounts> {
       const { jobId } = await requireRun(of);
-      const error = errorOf(await files.mainFailure(of));
+      const error = summaryOf(await runs.mainFailure(of));
       return db.transaction(async (trx) => {
-        const held = createImportRunsRepository(trx);
-        await held.holdConnection(of);
+        const locked = createImportRunsRepository(trx);
+        await locked.holdConnection(of);
         const end: JobChange = { status: 'succeeded', stage: 'finish', ...(error && { error }) };
         await jobs.advanceWithin(trx, jobId, end, { attempt, startId });
-        const run = await held.lock(of);
+        const run = await locked.lockRun(of);
         if (run === undefined) throw appError('connection_not_found');
         if (run.kind === 'sync') {
-          await createConnectorDocumentsRepository(trx).forgetGoneFolders(run);
-          await held.keepCursor(run, run.mode === 'full');
+          const syncState = createConnectorDocumentsRepository(trx);
+          await syncState.forgetGoneFolders(run);
+          await syncState.storeCursor(run);
         }
         return countsOf(run);
       });
     },
 
     async recordFileFailure({ n, error, ...of }: RecordFileFailureInput): Promise<void> {
-      const file = await files.find(of, n);
+      const file = await runs.findFile(of, n);
       if (file !== undefined) await importer.fail({ of, file }, error);
-      await show(await requireRun(of));
+      await reportProgress(await requireRun(of));
     },
 
     async recordParked({ error, ...of }: RecordImportFailureInput): Promise<void> {
       await jobs.advance((await requireRun(of)).jobId, { status: 'parked', error });
-      // Its owner may have consented again while files were still on their way, when nothing was parked.
-      if (error.code === 'needs_reauth') await schedules.outdate(of);
+      // The user may have renewed the consent before the run was parked, when there was nothing to retry.
+      if (error.code === 'needs_reauth') await createConnectionSchedulesRepository(db).markOutdated(of);
     },
 
     async recordResumed(of: ImportRun): Promise<void> {
@@ -256,29 +251,28 @@ export function createImportStepsService(deps: {
     },
 
     async recordFailure({ error, attempt, startId, ...of }: RecordImportFailureInput): Promise<void> {
-      await close(of, { status: 'failed', error }, { attempt, startId });
+      await closeJob(of, { status: 'failed', error }, { attempt, startId });
     },
 
     async recordCancellation({ attempt, startId, ...of }: RecordImportEndInput): Promise<void> {
-      await close(of, { status: 'cancelled' }, { attempt, startId });
+      await closeJob(of, { status: 'cancelled' }, { attempt, startId });
     },
 
-    /** A part of a sweep. @returns null after the last */
-    forgetOld: async (): Promise<true | null> => ((await runs.deleteOld(RUNS_KEPT_DAYS)) ? true : null),
+    /** A step of the sweeper. @returns null if no old run is left */
+    forgetOld: async (): Promise<true | null> => ((await runs.deleteOldRuns(RUNS_KEPT_DAYS)) ? true : null),
   };
 }
 
-const isOfFile = ({ code, errorClass }: AppError): boolean => errorClass === 'permanent' && !endOfAll.has(code);
+const isFileError = ({ code, errorClass }: AppError): boolean => errorClass === 'permanent' && !runErrors.has(code);
 
 function countsOf({ total, added, updated, unchanged, deleted, failed }: ImportRunRow): ImportCounts {
   return { total, added, updated, unchanged, deleted, failed };
 }
 
-/** What a run is told to have met whose other files are here. */
-function errorOf(failure: MainFailure | undefined): JobChange['error'] {
+function summaryOf(failure: MainFailure | undefined): JobChange['error'] {
   if (failure === undefined) return undefined;
   const { code, message, count, failed } = failure;
-  return { code, message: `${failed} failed, ${count === failed ? 'all' : count} of them so: ${message}` };
+  return { code, message: `${failed} failed, ${count === failed ? 'all' : count} of them with: ${message}` };
 }
 
 function resultOf({ status, errorCode }: ImportFileRow): ImportFileResult | undefined {

@@ -18,7 +18,7 @@ export class ImportRunModel extends model('import_runs', {
   folder: text(),
   deletesMissing: boolean(),
   acceptsDeletions: boolean(),
-  /** Of a sync that has begun. */
+  /** Null for imports, and for syncs that have not begun. */
   mode: text<'full' | 'delta'>().nullable(),
   cursor: text().nullable(),
   isListed: boolean(),
@@ -36,14 +36,14 @@ export class ImportPlaceModel extends model('import_places', {
   id: uuid(),
   orgId: uuid(),
   runId: uuid(),
-  /** Of the request, from 0. */
+  /** Index in the `files` of the request; 0 for syncs. */
   item: integer(),
   kind: text<'wish' | 'folder' | 'changes'>(),
   remoteId: text().nullable(),
   path: text().nullable(),
   name: text().nullable(),
   folder: text().nullable(),
-  /** The path whose folders and files go straight into the target. */
+  /** Paths below this one are created below the target folder. */
   base: text(),
   nextPage: text().nullable(),
   doneAt: timestamp().nullable(),
@@ -111,18 +111,18 @@ export class ConnectorDocumentModel extends model(
     orgId: uuid(),
     connectionId: uuid(),
     remoteId: text(),
-    /** Null when the document is gone. */
+    /** Null if the document was deleted. */
     documentId: uuid().nullable(),
     revision: text(),
     contentSha256: text(),
-    /** Name and place of the document at its import: what differs since, a user has changed. */
+    /** Name and folder that the last import gave the document. If the document differs, a user has changed it. */
     name: text(),
     path: text(),
     targetFolderId: uuid().nullable(),
     localPath: textArray(),
     folderId: uuid(),
     seenRunId: uuid().nullable(),
-    /** Deleted at the provider, and here by a sync. */
+    /** When a sync deleted the document, because the file was deleted at the provider. */
     goneAt: timestamp().nullable(),
   },
   ['connectionId', 'remoteId'],
@@ -139,11 +139,10 @@ export class ConnectorFolderModel extends model(
   ['connectionId', 'remoteId'],
 ) {}
 
-/** What imports know of a connection. */
 export const importConnection = pick(ConnectionModel, 'id', 'orgId', 'userId', 'provider', 'status', 'config');
 export type ImportConnection = Row<typeof importConnection>;
 
-/** What was asked for, and what came of it. */
+/** A run of an import or a sync: its settings, progress and result. */
 export type ImportRunRow = Row<typeof ImportRunModel>;
 
 export type NewImportRun = Pick<
@@ -151,29 +150,29 @@ export type NewImportRun = Pick<
   'id' | 'orgId' | 'connectionId' | 'kind' | 'jobId' | 'targetFolderId' | 'folder' | 'deletesMissing'
 >;
 
-/** Where the next sync of a connection goes on, and what the last one was to do. */
+/** The position in the provider's change feed after the last sync of a connection, with the settings of that sync. */
 export const syncCursor = shape({
   ...pick(ConnectorCursorModel, 'folder', 'targetFolderId', 'deletesMissing', 'cursor').columns,
-  /** All was compared less than a day ago. */
+  /** False if the last full listing is more than a day old. */
   isFresh: boolean(),
 });
 export type SyncCursor = Row<typeof syncCursor>;
 
-/** Something that was asked for, a folder found below it, or what has changed since the last sync. */
+/** A place at the provider that a run lists: a requested file (`wish`), a folder, or the changes since a cursor. */
 export type ImportPlace = Row<typeof ImportPlaceModel>;
 
-/** A file that was found, and the folders below the target that it goes into. */
+/** `localPath` names the folders below the target folder that the file goes into. */
 export type FoundFile = { item: number; remote: RemoteFile; localPath: string[] };
 
 export type ImportFileRow = Row<typeof ImportFileModel>;
 
-/** With the generation of the document that it has become. */
+/** `generation` is that of the imported document. */
 export const listedFile = shape({ ...ImportFileModel.columns, generation: integer().nullable() });
 
-/** What a file at the provider has become. */
+/** A file at the provider and the document that it was imported into. */
 export type ConnectorDocument = Omit<Row<typeof ConnectorDocumentModel>, 'orgId' | 'connectionId'>;
 
-/** With the document as it is now; null for one that is deleted. */
+/** `document` is its present state; null if it was deleted. */
 export const knownFile = shape({
   ...ConnectorDocumentModel.columns,
   document: json<{ name: string; contentSha256: string; isWhereItWasPut: boolean }>().nullable(),
@@ -181,7 +180,7 @@ export const knownFile = shape({
 
 export type KnownFile = Row<typeof knownFile>;
 
-/** What came of one item of a request, or of a file in a folder that it names. */
+/** Result of one requested file, or of one file in a requested folder. */
 export type ImportResult = {
   fileId: string | null;
   documentId: string | null;

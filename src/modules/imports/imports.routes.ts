@@ -9,16 +9,15 @@ import {
   startSyncBody,
   syncRunListSchema,
   syncRunSchema,
+  toFileQueries,
   toImportResultDto,
   toSyncRunDto,
-  toWishes,
 } from './imports.schema.ts';
 import type { ImportsService } from './imports.service.ts';
 import type { SyncsService } from './syncs.service.ts';
 
 const connectionParams = z.strictObject({ connection_id: idField });
 
-/** What comes into the dataroom by connections. */
 export function importsRoutes(
   imports: ImportsService,
   syncs: Pick<SyncsService, 'start' | 'list'>,
@@ -31,18 +30,19 @@ export function importsRoutes(
       path: '/documents/import-from-connector',
       operationId: 'importDocumentsFromConnector',
       tag: 'documents',
-      summary: 'Make documents of files and folders of a connection; `Prefer: wait` says how long to wait for that',
+      summary:
+        'Import files and folders of a connection as documents; `Prefer: wait` sets how long to wait for results',
       access: 'user',
       limits: [{ limit: 'upload', by: 'user' }],
       body: importFromConnectorBody,
       idempotent: true,
-      responses: { 200: { description: 'What is known of each file so far', schema: importResultsSchema } },
+      responses: { 200: { description: 'The results so far', schema: importResultsSchema } },
       errors: ['connection_not_found', 'needs_reauth', 'folder_not_found', 'forbidden'],
       handle: async ({ actor, body, newId, waitSeconds, signal }) => {
         const { connection_id: connectionId, target_folder_id: targetFolderId } = body;
         const wait = { seconds: waitSeconds ?? importWaitSeconds, left: signal };
-        const asked = { runId: newId, connectionId, targetFolderId, wishes: toWishes(body) };
-        return ok({ results: (await imports.start(actor, asked, wait)).map(toImportResultDto) });
+        const request = { runId: newId, connectionId, targetFolderId, files: toFileQueries(body) };
+        return ok({ results: (await imports.start(actor, request, wait)).map(toImportResultDto) });
       },
     }),
     route({
@@ -50,7 +50,7 @@ export function importsRoutes(
       path: '/connectors/connections/:connection_id/sync',
       operationId: 'syncConnection',
       tag: 'connectors',
-      summary: 'Sync a connection now, as its `config.sync` says; one that is under way is shown',
+      summary: 'Sync a connection now by its `config.sync`, or return the sync in progress',
       access: 'connection:write',
       params: connectionParams,
       body: startSyncBody,
@@ -64,7 +64,7 @@ export function importsRoutes(
       path: '/connectors/connections/:connection_id/syncs',
       operationId: 'listSyncs',
       tag: 'connectors',
-      summary: 'The syncs of a connection, newest first',
+      summary: 'List the syncs of a connection, newest first',
       access: 'connection:read',
       params: connectionParams,
       query: z.strictObject(keysetQuery),

@@ -3,25 +3,25 @@ import { idField, oneLineField } from '#src/http/request/fields.ts';
 import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 import type { ImportResult, ImportRunRow } from './imports.model.ts';
 
-const maxWishes = 1_000;
+const maxFiles = 1_000;
 
 const remoteText = oneLineField(4_096).min(1);
 
-const wish = z
+const fileQuery = z
   .strictObject({
     file_id: remoteText.optional(),
-    path: remoteText.optional().describe('From the root of the connection, as browse gives it.'),
-    name: remoteText.optional().describe('Within `folder`.'),
-    mime_type: remoteText.optional().describe('As browse gives it; the provider knows better, and it is not needed.'),
-    folder: remoteText.optional().describe('In place of the `folder` of the request.'),
+    path: remoteText.optional().describe('Path from the root of the connection, as browse returns it.'),
+    name: remoteText.optional().describe('Name of a file in `folder`.'),
+    mime_type: remoteText.optional().describe('Ignored: the type comes from the provider.'),
+    folder: remoteText.optional().describe('Overrides the `folder` of the request.'),
   })
   .refine(({ file_id, path, name }) => file_id ?? path ?? name, 'needs file_id, path or name')
   .meta({ anyOf: [{ required: ['file_id'] }, { required: ['path'] }, { required: ['name'] }] });
 
 export const importFromConnectorBody = z.strictObject({
   connection_id: idField,
-  files: z.array(wish).min(1).max(maxWishes).describe('Files, and folders with all that is below them.'),
-  folder: remoteText.optional().describe('Where the files are that are told by their names; the root when omitted.'),
+  files: z.array(fileQuery).min(1).max(maxFiles).describe('Files, and folders with all files below them.'),
+  folder: remoteText.optional().describe('Folder of files that are given by `name`; the root when omitted.'),
   target_folder_id: idField.optional().describe('Your personal root when omitted.'),
 });
 
@@ -33,13 +33,13 @@ export const importResultsSchema = z
       .array(
         z.strictObject({
           file_id: z.string().nullable(),
-          document_id: idField.nullable().describe('Null before the file is here, and for one that failed.'),
-          job_id: z.string().describe('The ingestion of the document; before there is one, the import.'),
+          document_id: idField.nullable().describe('Null until the file is imported, and if it failed.'),
+          job_id: z.string().describe('The job that ingests the document; until it exists, the job of the import.'),
           status: z.enum(['queued', 'unchanged', 'failed']),
           error: codeAndMessage.nullable(),
         }),
       )
-      .describe('At most 1,000; `GET /jobs/{job_id}` of the import counts them all.'),
+      .describe('At most 1,000 results; `GET /jobs/{job_id}` of the import counts all files.'),
   })
   .meta({ id: 'ImportResults' });
 
@@ -47,7 +47,7 @@ export const startSyncBody = z.strictObject({
   accept_deletions: z
     .boolean()
     .default(false)
-    .describe('Deletes however many documents whose files are gone; a sync that waits for that goes on.'),
+    .describe('Confirms the deletion of many documents whose files are missing; a sync that waits for this continues.'),
 });
 
 const count = z.int().nonnegative();
@@ -55,9 +55,12 @@ const count = z.int().nonnegative();
 export const syncRunSchema = z
   .strictObject({
     id: idField,
-    job_id: z.string().describe('Of the newest sync of the connection: each has the same.'),
+    job_id: z.string().describe('The same for all syncs of the connection; shows the newest one.'),
     status: z.enum(['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled']),
-    mode: z.enum(['full', 'delta']).nullable().describe('Whether all is compared, or only what has changed.'),
+    mode: z
+      .enum(['full', 'delta'])
+      .nullable()
+      .describe('Whether the sync compares all files, or only changes since the last sync.'),
     started_at: z.iso.datetime(),
     finished_at: z.iso.datetime().nullable(),
     added: count,
@@ -67,7 +70,7 @@ export const syncRunSchema = z
     failed: count,
     last_error: codeAndMessage
       .nullable()
-      .describe('Why it stopped; of one that succeeded, how many files failed, and why most of them did.'),
+      .describe('Why the sync stopped. For one that succeeded: how many files failed, and the most frequent error.'),
   })
   .meta({ id: 'SyncRun' });
 
@@ -78,7 +81,7 @@ export const syncRunListSchema = z.strictObject({
 
 type ImportBody = z.output<typeof importFromConnectorBody>;
 
-export function toWishes({ files, folder: defaultFolder }: ImportBody): RemoteFileQuery[] {
+export function toFileQueries({ files, folder: defaultFolder }: ImportBody): RemoteFileQuery[] {
   return files.map(({ file_id: fileId, path, name, folder = defaultFolder }) => ({
     ...(fileId !== undefined && { fileId }),
     ...(path !== undefined && { path }),

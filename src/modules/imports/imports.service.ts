@@ -1,55 +1,53 @@
 import type { Knex } from 'knex';
+import type { ImportRun } from '#src/contracts/connectors.ts';
 import { importWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { RemoteFileQuery } from '#src/ports/connectors.ts';
-import { createImportFilesRepository } from './import-files.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportFileRow, ImportPlace, ImportResult, ImportRunRow } from './imports.model.ts';
 
-/** Of an answer: what becomes of all files of a larger folder its job tells. */
-const RESULTS_SHOWN = 1_000;
+/** In one response. The job counts the files of a larger import. */
+const MAX_RESULTS = 1_000;
 
 export type ImportRequest = {
-  /** A request that is repeated has it again, and finds what it has begun. */
+  /** A repeated request has the same id, and returns the results of the run that it started before. */
   runId: string;
   connectionId: string;
-  wishes: RemoteFileQuery[];
-  /** The caller's personal root when undefined. */
+  files: RemoteFileQuery[];
+  /** The caller's personal root if undefined. */
   targetFolderId: string | undefined;
 };
 
 export type ImportsService = ReturnType<typeof createImportsService>;
 
-/** Imports that somebody asks for. */
+/** Imports that a user requests, as opposed to syncs. */
 export function createImportsService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
-  /** Waits for a job, up to its time. */
+  /** Waits until the job has finished, or `seconds` have passed. */
   untilOver: (jobId: string, seconds: number, left: AbortSignal) => Promise<unknown>;
 }) {
   const { db, folders, jobs, untilOver } = deps;
-  const files = createImportFilesRepository(db);
 
-  async function open(actor: RequestActor, request: ImportRequest): Promise<void> {
+  async function enqueueImport(actor: RequestActor, request: ImportRequest): Promise<void> {
     const { orgId, userId, requestId } = actor;
-    const { runId, connectionId, wishes, targetFolderId } = request;
+    const { runId, connectionId, files, targetFolderId } = request;
     const of = { orgId, connectionId, runId };
     const jobId = importWorkflowId(runId);
     await db.transaction(async (trx) => {
       const runs = createImportRunsRepository(trx);
       const connection = await runs.lockConnection(of);
       if (connection?.userId !== userId) throw appError('connection_not_found');
-      if ((await runs.find(of)) !== undefined) return;
-      // Nobody could carry it out; one that is under way when the consent ends waits for the next one.
+      if ((await runs.findRun(of)) !== undefined) return;
       if (connection.status === 'needs_reauth') throw appError('needs_reauth');
       await folders.requireTarget(trx, actor, targetFolderId);
-      const told = { jobId, targetFolderId: targetFolderId ?? null, folder: '', deletesMissing: false };
-      await runs.insert({ id: runId, orgId, connectionId, kind: 'import', ...told });
-      await createImportFilesRepository(trx).addWishes(of, wishes);
+      const options = { targetFolderId: targetFolderId ?? null, folder: '', deletesMissing: false };
+      await runs.insertRun({ id: runId, orgId, connectionId, kind: 'import', jobId, ...options });
+      await runs.addRequestedFiles(of, files);
       await jobs.enqueue(trx, {
         id: jobId,
         kind: 'import',
@@ -64,23 +62,24 @@ export function createImportsService(deps: {
     await jobs.dispatch(jobId);
   }
 
-  async function results(of: { orgId: string; connectionId: string; runId: string }): Promise<ImportResult[]> {
-    const run = await createImportRunsRepository(db).find(of);
+  async function results(of: ImportRun): Promise<ImportResult[]> {
+    const runs = createImportRunsRepository(db);
+    const run = await runs.findRun(of);
     if (run === undefined) throw appError('connection_not_found');
-    const [wishes, found] = await Promise.all([files.listWishes(of), files.list(of, RESULTS_SHOWN)]);
-    const failed = wishes.filter(({ errorCode }) => errorCode !== null);
-    const heardOf = new Set([...found, ...failed].map(({ item }) => item));
-    const unheardOf = wishes.filter(({ item }) => !heardOf.has(item));
-    // What several items name is found once.
-    const byId = new Map(found.map((file) => [file.remoteId, file]));
-    const told = unheardOf.map((place) => ({ place, file: byId.get(place.remoteId ?? '') }));
+    const [requested, found] = await Promise.all([runs.listRequested(of), runs.listFiles(of, MAX_RESULTS)]);
+    const failed = requested.filter(({ errorCode }) => errorCode !== null);
+    const itemsWithResult = new Set([...found, ...failed].map(({ item }) => item));
+    const others = requested.filter(({ item }) => !itemsWithResult.has(item));
+    const byRemoteId = new Map(found.map((file) => [file.remoteId, file]));
     return [
-      ...failed.map((place) => ({ item: place.item, result: resultOfWish(run, place) })),
-      ...told.flatMap(({ place, file }) => {
-        if (file !== undefined) return [{ item: place.item, result: resultOfFile(run, file) }];
-        return run.isListed ? [] : [{ item: place.item, result: resultOfWish(run, place) }];
-      }),
+      ...failed.map((place) => ({ item: place.item, result: resultOfPlace(run, place) })),
       ...found.map((file) => ({ item: file.item, result: resultOfFile(run, file) })),
+      ...others.flatMap((place) => {
+        // A file that several items name is stored for one of them.
+        const file = byRemoteId.get(place.remoteId ?? '');
+        if (file !== undefined) return [{ item: place.item, result: resultOfFile(run, file) }];
+        return run.isListed ? [] : [{ item: place.item, result: resultOfPlace(run, place) }];
+      }),
     ]
       .sort((one, other) => one.item - other.item)
       .map(({ result }) => result);
@@ -88,9 +87,9 @@ export function createImportsService(deps: {
 
   return {
     /**
-     * What has become of each file when all is done, or the time is up. Throws `connection_not_found`, `folder_not_found`,
+     * Starts the import and waits for it up to `wait.seconds`. Throws `connection_not_found`, `folder_not_found`,
      * `forbidden`, `needs_reauth`.
-     * @param wait.left aborts when nobody listens any more; the import goes on all the same
+     * @param wait.left aborts when the client disconnects; the import continues
      */
     async start(
       actor: RequestActor,
@@ -98,15 +97,16 @@ export function createImportsService(deps: {
       wait: { seconds: number; left: AbortSignal },
     ): Promise<ImportResult[]> {
       const { runId, connectionId } = request;
-      await open(actor, request);
+      await enqueueImport(actor, request);
       if (wait.seconds > 0) await untilOver(importWorkflowId(runId), wait.seconds, wait.left);
       return results({ orgId: actor.orgId, connectionId, runId });
     },
   };
 }
 
-function resultOfWish(run: ImportRunRow, place: ImportPlace): ImportResult {
-  const error = errorOf(place) ?? endOf(run);
+/** Result of a requested file that was not found yet, or a folder that could not be listed. */
+function resultOfPlace(run: ImportRunRow, place: ImportPlace): ImportResult {
+  const error = errorOf(place) ?? errorOfEndedRun(run);
   return {
     fileId: place.remoteId,
     documentId: null,
@@ -119,7 +119,7 @@ function resultOfWish(run: ImportRunRow, place: ImportPlace): ImportResult {
 function resultOfFile(run: ImportRunRow, file: ImportFileRow & { generation: number | null }): ImportResult {
   const { remoteId, documentId, status, generation } = file;
   const isIngested = documentId !== null && generation !== null && generation > 0;
-  const error = errorOf(file) ?? (status === 'pending' ? endOf(run) : null);
+  const error = errorOf(file) ?? (status === 'pending' ? errorOfEndedRun(run) : null);
   const isUnchanged = status === 'unchanged';
   return {
     fileId: remoteId,
@@ -134,8 +134,8 @@ function errorOf({ errorCode, errorMessage }: Pick<ImportPlace, 'errorCode' | 'e
   return errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' };
 }
 
-/** Why nothing becomes any more of what a run has not done. */
-function endOf(run: ImportRunRow): ImportResult['error'] {
+/** Error of the files that the run did not import before it ended; null while it may still do so. */
+function errorOfEndedRun(run: ImportRunRow): ImportResult['error'] {
   if (run.status === 'cancelled') return { code: 'cancelled', message: 'The import was cancelled.' };
   return run.status === 'failed' ? errorOf(run) : null;
 }

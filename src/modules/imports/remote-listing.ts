@@ -4,156 +4,144 @@ import { foldersBelow, nameFromFile, parentPath } from '#src/domain/documents/na
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorCredentials, RemoteChange, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
-import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
-import { createImportFilesRepository } from './import-files.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportPlace, ImportRunRow, KnownFile, SyncCursor } from './imports.model.ts';
+import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
 export type RemoteListing = ReturnType<typeof createRemoteListing>;
 
 /**
- * Finds out what a run has to import, a page at a time. What a page holds is written down together with where the next
- * one begins, so that none is counted twice, and none is missed.
+ * Lists the files of a run at the provider, a page at a time. One transaction stores the files of a page and the position
+ * of the next page, so a repeated step counts no file twice and misses none.
  */
 export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCredentials }) {
   const { db, credentials } = deps;
-  const files = createImportFilesRepository(db);
+  const connectionOf = (of: ImportRun, { jobId }: ImportRunRow) => ({ ...of, requestId: jobId });
 
-  const useOf = (of: ImportRun, { jobId }: ImportRunRow) => ({ ...of, requestId: jobId });
-
-  /** Writes down what came of a place, unless somebody else has. */
-  async function note(
+  /** Stores the result of a page, unless another worker has done so. */
+  async function storePage(
     of: ImportRun,
     place: ImportPlace,
-    to: Parameters<typeof files.advancePlace>[1],
+    to: { nextPage: string | null; remoteId?: string; error?: { code: string; message: string } },
     write: (trx: Knex, run: ImportRunRow) => Promise<void> = () => Promise.resolve(),
   ): Promise<void> {
     await db.transaction(async (trx) => {
-      const run = await createImportRunsRepository(trx).lock(of);
+      const runs = createImportRunsRepository(trx);
+      const run = await runs.lockRun(of);
       if (run === undefined) throw appError('connection_not_found');
-      if (await createImportFilesRepository(trx).advancePlace(place, to)) await write(trx, run);
+      if (await runs.advancePlace(place, to)) await write(trx, run);
     });
   }
 
-  /** What is as it was when it was imported is counted; the rest waits. */
-  async function take(
+  /** Counts unchanged files, and stores the others to be imported. A sync stores no unchanged files: there may be many. */
+  async function storeFiles(
     trx: Knex,
     of: ImportRun,
     run: ImportRunRow,
-    { item, base }: ImportPlace,
+    { item, base }: Pick<ImportPlace, 'item' | 'base'>,
     remotes: readonly RemoteFile[],
   ): Promise<void> {
+    const runs = createImportRunsRepository(trx);
     const documents = createConnectorDocumentsRepository(trx);
     const ids = remotes.map(({ fileId }) => fileId);
     const known = new Map((await documents.find(of, ids)).map((file): [string, KnownFile] => [file.remoteId, file]));
     const found = remotes.map((remote) => {
       const file = { item, remote, localPath: foldersBelow(base, remote.path) };
       const before = known.get(remote.fileId);
-      return { ...file, isUnchanged: before !== undefined && isUnchanged(run, before, file) };
+      const isSame = before !== undefined && isUnchanged(run, before, file);
+      return { file: { ...file, unchangedAs: isSame ? before.documentId : null }, isSame };
     });
-    const same = found.filter(({ isUnchanged: is }) => is);
-    const other = found.filter(({ isUnchanged: is }) => !is);
-    const isImport = run.kind === 'import';
-    // A sync that finds ten thousand files as they were writes down those only that are not.
-    const rows = (isImport ? found : other).map(({ isUnchanged: is, ...file }) => ({
-      ...file,
-      unchangedAs: is ? (known.get(file.remote.fileId)?.documentId ?? null) : null,
-    }));
-    const added = await createImportFilesRepository(trx).addFiles(of, rows);
-    if (!isImport)
-      await documents.markSeen(
+    const same = new Set(found.filter(({ isSame }) => isSame).map(({ file }) => file.remote));
+    if (run.kind === 'import') {
+      const added = await runs.addFiles(
         of,
-        same.map(({ remote }) => remote.fileId),
+        found.map(({ file }) => file),
       );
-    const unchanged = isImport ? added.filter((file) => same.some(({ remote }) => remote === file.remote)) : same;
-    const total = isImport ? added.length : added.length + same.length;
-    await createImportRunsRepository(trx).add(of, { total, unchanged: unchanged.length });
+      const unchanged = added.filter(({ remote }) => same.has(remote)).length;
+      await runs.addCounts(of, { total: added.length, unchanged });
+      return;
+    }
+    const changed = found.filter(({ isSame }) => !isSame).map(({ file }) => file);
+    const added = await runs.addFiles(of, changed);
+    await documents.markSeen(
+      of,
+      [...same].map(({ fileId }) => fileId),
+    );
+    await runs.addCounts(of, { total: added.length + same.size, unchanged: same.size });
   }
 
-  async function enterFolders(
+  async function storeFolders(
     trx: Knex,
     of: ImportRun,
     { item, base }: Pick<ImportPlace, 'item' | 'base'>,
     folders: RemoteFile[],
   ): Promise<void> {
     await createConnectorDocumentsRepository(trx).storeFolders(of, folders);
-    await createImportFilesRepository(trx).addFolders(of, { item, base }, folders);
+    await createImportRunsRepository(trx).addFolders(of, { item, base }, folders);
   }
 
-  async function listWish(of: ImportRun, run: ImportRunRow, place: ImportPlace): Promise<void> {
-    const found = await credentials.use(useOf(of, run), (access, { find }) => find(access, wishOf(place)));
+  async function listRequested(of: ImportRun, run: ImportRunRow, place: ImportPlace): Promise<void> {
+    const found = await credentials.use(connectionOf(of, run), (access, { find }) => find(access, queryOf(place)));
     const remote = storable(found);
     const at = { item: place.item, base: parentPath(remote.path) };
-    await note(of, place, { nextPage: null, remoteId: remote.fileId }, (trx, held) =>
-      remote.isFolder ? enterFolders(trx, of, at, [remote]) : take(trx, of, held, { ...place, ...at }, [remote]),
+    await storePage(of, place, { nextPage: null, remoteId: remote.fileId }, (trx, locked) =>
+      remote.isFolder ? storeFolders(trx, of, at, [remote]) : storeFiles(trx, of, locked, at, [remote]),
     );
   }
 
   async function listFolder(of: ImportRun, run: ImportRunRow, place: ImportPlace): Promise<void> {
     const folder = { ...(place.remoteId !== null && { fileId: place.remoteId }), path: place.path ?? '' };
-    const page = await credentials.use(useOf(of, run), (access, { list }) => list(access, folder, place.nextPage));
-    const listed = page.files.map(storable);
-    await note(of, place, page, async (trx, held) => {
-      await enterFolders(
-        trx,
-        of,
-        place,
-        listed.filter(({ isFolder }) => isFolder),
-      );
-      await take(
-        trx,
-        of,
-        held,
-        place,
-        listed.filter(({ isFolder }) => !isFolder),
-      );
+    const page = await credentials.use(connectionOf(of, run), (access, { list }) =>
+      list(access, folder, place.nextPage),
+    );
+    const { folders, files } = byKind(page.files.map(storable));
+    await storePage(of, place, { nextPage: page.nextPage }, async (trx, locked) => {
+      await storeFolders(trx, of, place, folders);
+      await storeFiles(trx, of, locked, place, files);
     });
   }
 
   async function listChanges(of: ImportRun, run: ImportRunRow, place: ImportPlace): Promise<void> {
     const since = place.nextPage ?? '';
-    const { changes, cursor, hasMore } = await credentials.use(useOf(of, run), (access, connector) => {
+    const { changes, cursor, hasMore } = await credentials.use(connectionOf(of, run), (access, connector) => {
       if (connector.changes === null) throw appError('cursor_expired');
       return connector.changes.since(access, since);
     });
     const present = changes.flatMap((change) => (change.kind === 'present' ? [storable(change.file)] : []));
-    const folders = present.filter(({ isFolder }) => isFolder);
-    const repository = createConnectorDocumentsRepository(db);
-    const known = await repository.knownFolders(
+    const gone = changes.flatMap(goneOf);
+    const { folders, files } = byKind(present);
+    const documents = createConnectorDocumentsRepository(db);
+    const known = await documents.knownFolders(
       of,
       folders.map(({ fileId }) => fileId),
     );
-    const gone = changes.flatMap(goneOf);
-    const goneIds = gone.flatMap((each) => ('remoteId' in each ? [each.remoteId] : []));
     const isMoved = ({ fileId, path }: RemoteFile) => known.has(fileId) && known.get(fileId) !== path;
-    // What is in a folder that was renamed is told by nobody, and not by its path what was in which of two.
-    if (folders.some(isMoved) || (await repository.hadNamesake(of, goneIds))) return compareAll(of, run);
-    await note(of, place, { nextPage: hasMore ? cursor : null }, async (trx, held) => {
-      const isNew = ({ fileId }: RemoteFile) => !known.has(fileId);
-      await enterFolders(trx, of, place, folders.filter(isNew));
-      await take(
+    const goneIds = gone.flatMap((each) => ('remoteId' in each ? [each.remoteId] : []));
+    // A change feed names neither the files of a moved folder nor, for folders with the same path, whose files are gone.
+    if (folders.some(isMoved) || (await documents.sharesPath(of, goneIds))) return listAll(of, run);
+    await storePage(of, place, { nextPage: hasMore ? cursor : null }, async (trx, locked) => {
+      const runs = createImportRunsRepository(trx);
+      await storeFolders(
         trx,
         of,
-        held,
         place,
-        present.filter(({ isFolder }) => !isFolder),
+        folders.filter(({ fileId }) => !known.has(fileId)),
       );
-      const told = createImportFilesRepository(trx);
-      // What has come back since an earlier page.
-      await told.removeGone(
+      await storeFiles(trx, of, locked, place, files);
+      // A file may have been restored after an earlier page named it as deleted.
+      await runs.removeGone(
         of,
         present.map(({ fileId }) => fileId),
       );
-      await told.addGone(of, gone);
-      await createImportRunsRepository(trx).update(of, { cursor });
+      await runs.addGone(of, gone);
+      await runs.updateRun(of, { cursor });
     });
   }
 
-  /** Compares all that is in the folder; what changes from here on is found by the next sync. */
-  async function compareAll(of: ImportRun, run: ImportRunRow): Promise<void> {
-    const { folder } = run;
-    const cursor = await credentials.use(useOf(of, run), async (access, { changes }) =>
-      changes === null ? null : changes.begin(access, { path: folder }),
+  /** Restarts the listing with the whole folder. Gets the change cursor first: the next sync finds what changes meanwhile. */
+  async function listAll(of: ImportRun, run: ImportRunRow): Promise<void> {
+    const cursor = await credentials.use(connectionOf(of, run), async (access, { changes }) =>
+      changes === null ? null : changes.begin(access, { path: run.folder }),
     );
     await restart(of, { mode: 'full', cursor });
   }
@@ -161,51 +149,49 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   async function restart(of: ImportRun, to: Pick<ImportRunRow, 'mode' | 'cursor'>): Promise<void> {
     await db.transaction(async (trx) => {
       const runs = createImportRunsRepository(trx);
-      const run = await runs.lock(of);
+      const run = await runs.lockRun(of);
       if (run === undefined) throw appError('connection_not_found');
-      const nextPage = to.mode === 'delta' ? to.cursor : null;
-      const kind = to.mode === 'delta' ? 'changes' : 'folder';
-      await createImportFilesRepository(trx).restart(of, { kind, path: run.folder, nextPage });
-      await runs.update(of, to);
-      await runs.recount(of);
+      const isDelta = to.mode === 'delta';
+      const first = { kind: isDelta ? 'changes' : 'folder', nextPage: isDelta ? to.cursor : null } as const;
+      await runs.restartListing(of, { ...first, path: run.folder });
+      await runs.updateRun(of, to);
     });
   }
 
   return {
-    compareAll,
+    listAll,
 
-    /** Of a sync, once: whether it asks for what has changed, or compares all, as it does once a day. */
+    /** Chooses the mode of a sync: changes since the last sync, or all files if the last full listing is a day old. */
     async begin(of: ImportRun, run: ImportRunRow): Promise<void> {
       if (run.kind === 'import' || run.mode !== null) return;
-      const last = await createImportRunsRepository(db).findCursor(of.connectionId);
-      if (last?.cursor == null || !last.isFresh || !isAsBefore(run, last)) return compareAll(of, run);
+      const last = await createConnectorDocumentsRepository(db).findCursor(of.connectionId);
+      if (last?.cursor == null || !last.isFresh || !coversSettings(last, run)) return listAll(of, run);
       await restart(of, { mode: 'delta', cursor: last.cursor });
     },
 
-    /** Once there is no next page. */
+    /** Called after the last page. */
     async end(of: ImportRun): Promise<void> {
       await db.transaction(async (trx) => {
         const runs = createImportRunsRepository(trx);
-        const run = await runs.lock(of);
+        const run = await runs.lockRun(of);
         if (run === undefined) throw appError('connection_not_found');
-        if (run.mode === 'delta')
-          await runs.add(of, { total: await createImportFilesRepository(trx).addFailedBefore(of) });
-        await runs.update(of, { isListed: true });
+        if (run.mode === 'delta') await runs.addCounts(of, { total: await runs.addFailedBefore(of) });
+        await runs.updateRun(of, { isListed: true });
       });
     },
 
-    /** One page. What is wished for and cannot be had is noted; else this throws. @returns false at the end */
+    /** Lists one page. Stores the error of a requested file that cannot be listed, throws others. @returns false at the end */
     async next(of: ImportRun, run: ImportRunRow): Promise<boolean> {
-      const place = await files.nextPlace(of);
+      const place = await createImportRunsRepository(db).nextPlace(of);
       if (place === undefined) return false;
       try {
-        if (place.kind === 'wish') await listWish(of, run, place);
+        if (place.kind === 'wish') await listRequested(of, run, place);
         else if (place.kind === 'folder') await listFolder(of, run, place);
         else await listChanges(of, run, place);
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
-        if (place.kind === 'changes' && error.code === 'cursor_expired') await compareAll(of, run);
-        else if (mayBeMissed(run, place, error)) await note(of, place, { nextPage: null, error });
+        if (place.kind === 'changes' && error.code === 'cursor_expired') await listAll(of, run);
+        else if (canSkip(run, place, error)) await storePage(of, place, { nextPage: null, error });
         else throw error;
       }
       return true;
@@ -213,25 +199,29 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   };
 }
 
-/** Whether what has changed at the provider is all that is to be brought in line. */
-function isAsBefore(run: ImportRunRow, last: SyncCursor): boolean {
-  const isSamePlace = last.folder === run.folder && last.targetFolderId === run.targetFolderId;
-  return isSamePlace && (last.deletesMissing || !run.deletesMissing);
+/** False if the settings of the sync have changed so that unchanged files need work too. */
+function coversSettings(last: SyncCursor, run: ImportRunRow): boolean {
+  const isSameFolder = last.folder === run.folder && last.targetFolderId === run.targetFolderId;
+  return isSameFolder && (last.deletesMissing || !run.deletesMissing);
 }
 
 /**
- * A folder that went while it was looked for holds nothing. Of a sync nothing else may be missed, least of all its root:
- * what it does not find it deletes.
+ * An import skips what it cannot list. A sync deletes what it does not find, so it skips only a subfolder that was deleted
+ * during the listing.
  */
-function mayBeMissed({ kind }: ImportRunRow, place: ImportPlace, { code, errorClass }: AppError): boolean {
+function canSkip({ kind }: ImportRunRow, place: ImportPlace, { code, errorClass }: AppError): boolean {
   if (errorClass !== 'permanent' || code === 'connection_not_found') return false;
   return kind === 'import' || (code === 'remote_file_not_found' && place.remoteId !== null);
 }
 
-function isUnchanged(run: ImportRunRow, before: KnownFile, { remote, localPath }: FoundAt): boolean {
+function isUnchanged(
+  run: ImportRunRow,
+  before: KnownFile,
+  { remote, localPath }: { remote: RemoteFile; localPath: string[] },
+): boolean {
   if (run.kind === 'import') return before.document !== null && before.revision === remote.revision;
   if (before.goneAt !== null) return false;
-  // Somebody has deleted it here: it does not come again by itself.
+  // A user has deleted the document: a sync does not import the file again.
   if (before.document === null) return true;
   return (
     before.revision === remote.revision &&
@@ -242,7 +232,7 @@ function isUnchanged(run: ImportRunRow, before: KnownFile, { remote, localPath }
   );
 }
 
-/** Names come from anywhere. */
+/** Texts of the provider may contain characters that Postgres does not store. */
 function storable(file: RemoteFile): RemoteFile {
   const { fileId, name, path, mimeType, revision } = file;
   return {
@@ -252,9 +242,11 @@ function storable(file: RemoteFile): RemoteFile {
   };
 }
 
-type FoundAt = { remote: RemoteFile; localPath: string[] };
+function byKind(remotes: RemoteFile[]): { folders: RemoteFile[]; files: RemoteFile[] } {
+  return { folders: remotes.filter(({ isFolder }) => isFolder), files: remotes.filter(({ isFolder }) => !isFolder) };
+}
 
-function wishOf({ remoteId, path, name, folder }: ImportPlace): RemoteFileQuery {
+function queryOf({ remoteId, path, name, folder }: ImportPlace): RemoteFileQuery {
   return {
     ...(remoteId !== null && { fileId: remoteId }),
     ...(path !== null && { path }),

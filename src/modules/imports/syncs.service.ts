@@ -1,44 +1,60 @@
 import type { Knex } from 'knex';
+import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { QueueSyncInput, QueueSyncResult } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { SyncConfig } from '#src/domain/documents/imports.ts';
-import { appError } from '#src/errors.ts';
+import { cronHasDays, cronMinutesApart, isCron } from '#src/domain/documents/imports.ts';
+import { AppError, appError, fieldError } from '#src/errors.ts';
+import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
+import type { Orchestrator, SyncSchedules, SyncTimes } from '#src/ports/orchestrator.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportConnection, ImportRunRow } from './imports.model.ts';
+import { createConnectionSchedulesRepository } from './sync-state.repository.ts';
+
+/** Connections that one sweep applies. */
+const CONNECTIONS_AT_ONCE = 20;
+/** The sweeper leaves newer changes to the request that made them. */
+const GRACE_SECONDS = 5;
+const DEFAULT_INTERVAL_MINUTES = 60;
+/** Also the minimum of `interval_minutes`. */
+const MIN_INTERVAL_MINUTES = 5;
+
+type ConnectionKey = { orgId: string; connectionId: string };
 
 export type SyncsService = ReturnType<typeof createSyncsService>;
 
-/** Syncs of connections: one at a time each, begun by their schedule or by their owner. */
+/**
+ * Syncs of connections and their schedules. A connection has one open sync at most. A trigger records each change of a
+ * connection, so that the sweeper applies what a request could not.
+ */
 export function createSyncsService(deps: {
   db: Knex;
-  jobs: Pick<JobsService, 'enqueue' | 'isOpen' | 'find' | 'retry' | 'dispatch'>;
+  schedules: SyncSchedules;
+  folders: Pick<FoldersService, 'requireTarget'>;
+  jobs: Pick<JobsService, 'enqueue' | 'isOpen' | 'retry' | 'dispatch' | 'openRunsOf'>;
+  orchestrator: Pick<Orchestrator, 'cancel'>;
   findActor: (userId: string) => Promise<Actor | null>;
+  logger: Pick<Logger, 'warn'>;
 }) {
-  const { db, jobs, findActor } = deps;
+  const { db, schedules, folders, jobs, orchestrator, findActor, logger } = deps;
   const runs = createImportRunsRepository(db);
+  const outdated = createConnectionSchedulesRepository(db);
 
-  async function requireOwn(trx: Knex, actor: Actor, connectionId: string): Promise<ImportConnection> {
-    const connection = await createImportRunsRepository(trx).lockConnection({ orgId: actor.orgId, connectionId });
-    if (connection?.userId !== actor.userId) throw appError('connection_not_found');
-    return connection;
-  }
-
-  /** @returns its id; the job is to be dispatched after the commit */
-  async function open(
+  /** Returns the id of the run. The caller dispatches the job after the commit. */
+  async function enqueueSync(
     trx: Knex,
     { id: connectionId, orgId, userId }: ImportConnection,
     sync: SyncConfig,
-    how: { requestId: string | null; acceptsDeletions: boolean },
+    { requestId, acceptsDeletions }: { requestId: string | null; acceptsDeletions: boolean },
   ): Promise<string> {
     const repository = createImportRunsRepository(trx);
     const jobId = syncWorkflowId(connectionId);
     const of = { orgId, connectionId, runId: uuidv7() };
-    await repository.insert({
+    await repository.insertRun({
       id: of.runId,
       ...{ orgId, connectionId, jobId },
       kind: 'sync',
@@ -46,7 +62,7 @@ export function createSyncsService(deps: {
       folder: sync.folder ?? '',
       deletesMissing: sync.delete_missing ?? false,
     });
-    if (how.acceptsDeletions) await repository.update(of, { acceptsDeletions: true });
+    if (acceptsDeletions) await repository.updateRun(of, { acceptsDeletions });
     await jobs.enqueue(trx, {
       id: jobId,
       kind: 'sync',
@@ -55,58 +71,94 @@ export function createSyncsService(deps: {
       acl: [`user:${userId}`],
       connectionId,
       start: { workflow: 'syncConnection', input: of, summary: `Sync connection ${connectionId}`, bulk: true },
-      requestId: how.requestId,
+      requestId,
     });
     return of.runId;
   }
 
+  async function retryJobs(jobIds: readonly string[]): Promise<void> {
+    for (const jobId of jobIds) if (await jobs.retry(db, jobId)) await jobs.dispatch(jobId);
+  }
+
+  /** Updates the schedule, retries parked runs, and cancels the runs of a deleted connection. */
+  async function applyConnection(of: ConnectionKey): Promise<void> {
+    const connection = await runs.findConnection(of);
+    if (connection === undefined) {
+      await schedules.remove(of.connectionId);
+      for (const jobId of await jobs.openRunsOf(db, of)) await orchestrator.cancel(jobId);
+      await outdated.remove(of.connectionId);
+      return;
+    }
+    const { sync } = connection.config;
+    if (sync == null) await schedules.remove(of.connectionId);
+    else await schedules.set(of, timesOf(sync));
+    if (connection.status === 'active') await retryJobs(await outdated.listParkedJobs(of));
+  }
+
+  /** Runs in one process at a time: of two concurrent updates the older one could end last. */
+  async function applyUnderLease(of: ConnectionKey): Promise<void> {
+    for (let isApplied = false; !isApplied; ) {
+      const outdatedAt = await outdated.claim(of.connectionId);
+      if (outdatedAt === undefined) return;
+      try {
+        await applyConnection(of);
+      } catch (error) {
+        await outdated.release(of.connectionId, undefined);
+        throw error;
+      }
+      isApplied = await outdated.release(of.connectionId, outdatedAt);
+    }
+  }
+
   return {
     /**
-     * Begins a sync, or finds the one that is under way. Throws `connection_not_found`, `sync_not_configured`.
-     * @param acceptsDeletions lets it delete however many documents it finds missing; one that waits for that goes on
+     * Starts a sync, or returns the open one. `acceptsDeletions` also confirms the mass deletion that an open sync waits
+     * for. Throws `connection_not_found`, `sync_not_configured`, `job_open`.
      */
     async start(actor: RequestActor, connectionId: string, acceptsDeletions: boolean): Promise<ImportRunRow> {
-      const { orgId, requestId } = actor;
+      const { orgId, userId, requestId } = actor;
       const jobId = syncWorkflowId(connectionId);
       const runId = await db.transaction(async (trx) => {
-        const connection = await requireOwn(trx, actor, connectionId);
+        const repository = createImportRunsRepository(trx);
+        const connection = await repository.lockConnection({ orgId, connectionId });
+        if (connection?.userId !== userId) throw appError('connection_not_found');
         const { sync } = connection.config;
         if (sync == null) throw appError('sync_not_configured');
-        const repository = createImportRunsRepository(trx);
-        if (!(await jobs.isOpen(trx, jobId))) return open(trx, connection, sync, { requestId, acceptsDeletions });
-        const [underWay] = (await repository.listSyncs({ orgId, connectionId }, { limit: 1, after: null })).items;
-        if (underWay === undefined) throw appError('job_open');
+        if (!(await jobs.isOpen(trx, jobId)))
+          return enqueueSync(trx, connection, sync, { requestId, acceptsDeletions });
+        const [open] = (await repository.listSyncs({ orgId, connectionId }, { limit: 1, after: null })).items;
+        if (open === undefined) throw appError('job_open');
         if (acceptsDeletions) {
-          await repository.update({ orgId, connectionId, runId: underWay.id }, { acceptsDeletions });
-          if (underWay.errorCode === 'mass_deletion') await jobs.retry(trx, jobId);
+          await repository.updateRun({ orgId, connectionId, runId: open.id }, { acceptsDeletions });
+          if (open.errorCode === 'mass_deletion') await jobs.retry(trx, jobId);
         }
-        return underWay.id;
+        return open.id;
       });
       await jobs.dispatch(jobId);
-      const run = await runs.find({ orgId, connectionId, runId });
+      const run = await runs.findRun({ orgId, connectionId, runId });
       if (run === undefined) throw appError('connection_not_found');
       return run;
     },
 
-    /** Of a schedule, whose connection may have changed since. */
+    /** Called by the schedule. */
     async queueScheduled({ orgId, connectionId }: QueueSyncInput): Promise<QueueSyncResult> {
       const jobId = syncWorkflowId(connectionId);
       const reason = await db.transaction(async (trx) => {
         const connection = await createImportRunsRepository(trx).lockConnection({ orgId, connectionId });
         if (connection === undefined) {
-          await createConnectionSchedulesRepository(trx).remember({ orgId, connectionId });
-          return 'the connection is gone.';
+          await createConnectionSchedulesRepository(trx).addOrphan({ orgId, connectionId });
+          return 'the connection was deleted.';
         }
         const { sync } = connection.config;
-        if (sync == null || !sync.enabled) return 'it is not to be synced any more.';
-        if ((await findActor(connection.userId)) === null) return 'the account of its owner is not active.';
-        if (await jobs.isOpen(trx, jobId)) return 'the last sync is still under way, or waits for somebody.';
-        await open(trx, connection, sync, { requestId: null, acceptsDeletions: false });
+        if (sync == null || !sync.enabled) return 'the sync is disabled.';
+        if ((await findActor(connection.userId)) === null) return "the owner's account is not active.";
+        if (await jobs.isOpen(trx, jobId)) return 'the previous sync is still open.';
+        await enqueueSync(trx, connection, sync, { requestId: null, acceptsDeletions: false });
         return null;
       });
       if (reason !== null) return { jobId: null, reason };
       await jobs.dispatch(jobId);
-      return { jobId, reason: 'it is time.' };
+      return { jobId, reason: 'the schedule fired.' };
     },
 
     /** Newest first. Throws `connection_not_found`. */
@@ -120,5 +172,49 @@ export function createSyncsService(deps: {
       if (connection?.userId !== actor.userId) throw appError('connection_not_found');
       return runs.listSyncs(of, page);
     },
+
+    /** Throws `validation_failed` with the invalid field of `config.sync`. */
+    async checkSettings(actor: Actor, sync: SyncConfig): Promise<void> {
+      if (sync.cron !== undefined && !isCron(sync.cron)) {
+        throw fieldError('config.sync.cron', 'must have five fields: minute, hour, day, month and weekday');
+      }
+      if (sync.cron !== undefined && !cronHasDays(sync.cron)) {
+        throw fieldError('config.sync.cron', 'names days that none of its months has');
+      }
+      if (sync.cron !== undefined && cronMinutesApart(sync.cron) < MIN_INTERVAL_MINUTES) {
+        throw fieldError('config.sync.cron', `must leave ${MIN_INTERVAL_MINUTES} minutes between two times`);
+      }
+      if (sync.target_folder_id == null) return;
+      await folders.requireTarget(db, actor, sync.target_folder_id).catch((error: unknown) => {
+        if (error instanceof AppError) throw fieldError('config.sync.target_folder_id', error.message, error.code);
+        throw error;
+      });
+    },
+
+    /** Called after the commit that changed or deleted a connection. Never throws: the sweeper repeats what failed. */
+    async applyChange(of: ConnectionKey): Promise<void> {
+      await applyUnderLease(of).catch((error: unknown) => {
+        logger.warn(
+          { err: error, connectionId: of.connectionId },
+          'sync schedule update failed, retried by the sweeper',
+        );
+      });
+    },
+
+    /** A step of the sweeper. Throws the first failure after it has tried the other connections. */
+    async applyOutdated(): Promise<void> {
+      const failures: unknown[] = [];
+      for (const of of await outdated.listOutdated(GRACE_SECONDS, CONNECTIONS_AT_ONCE)) {
+        await applyUnderLease(of).catch((error: unknown) => failures.push(error));
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+
+    /** A step of the sweeper: creates schedules again that Temporal has lost. */
+    renewSchedules: (): Promise<void> => outdated.markAllOutdated(),
   };
+}
+
+function timesOf({ enabled, cron, interval_minutes: everyMinutes = DEFAULT_INTERVAL_MINUTES }: SyncConfig): SyncTimes {
+  return { isOn: enabled, ...(cron === undefined ? { everyMinutes } : { cron }) };
 }

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import { createConnectorDocumentsRepository } from '#src/modules/imports/connector-documents.repository.ts';
 import { createImportRunsRepository } from '#src/modules/imports/import-runs.repository.ts';
 import type { ImportRunRow } from '#src/modules/imports/imports.model.ts';
+import { createConnectorDocumentsRepository } from '#src/modules/imports/sync-state.repository.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
 const orgId = '0198c5a2-0000-7000-8000-000000000001';
@@ -31,7 +31,7 @@ describe('what a sync finds missing', () => {
       values ('${connectionId}', '${orgId}', '${userId}', 'acme_drive', 'd', 'active', 'x', '{}', 's', '{}');
       insert into import_runs (id, org_id, connection_id, kind, job_id, mode)
       values ('${runId}', '${orgId}', '${connectionId}', 'sync', 'sync-1', 'delta');`);
-    run = (await createImportRunsRepository(db).find(of)) as ImportRunRow;
+    run = (await createImportRunsRepository(db).findRun(of)) as ImportRunRow;
     await db.transaction(async (trx) => {
       // What is not asked for here is left empty.
       await trx.raw('set local session_replication_role = replica');

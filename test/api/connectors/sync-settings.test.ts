@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createConnectionSyncsService } from '#src/modules/imports/connection-syncs.service.ts';
+import { createSyncsService } from '#src/modules/imports/syncs.service.ts';
 import type { ConnectorStack } from '#test/support/connector-stack.ts';
 import { makeFolder, rootOf } from '#test/support/folders.ts';
 import { connectSynced, importStack, shelf, sync } from '#test/support/import-stack.ts';
@@ -43,7 +43,7 @@ describe('a sync after its settings changed', () => {
     const run = await sync(member, id);
     expect(run).include({ status: 'succeeded', failed: 2 });
     expect(run.last_error?.code).equal('folder_not_found');
-    expect(run.last_error?.message).match(/^2 failed, all of them so: /);
+    expect(run.last_error?.message).match(/^2 failed, all of them with: /);
     expect(Object((await member.get(`/jobs/${run.job_id}`, 200)).body).last_error).deep.equal(run.last_error);
     await member.patch(path, { config: { sync: wanted } }, 200);
     expect(await sync(member, id)).include({ added: 2, failed: 0, last_error: null });
@@ -52,7 +52,7 @@ describe('a sync after its settings changed', () => {
   it('keeps the schedule of the newest settings when an older update ends later', async () => {
     const { id, member } = await connectSynced(api, 'acme_drive', 'raced');
     const of = { orgId: member.orgId, connectionId: id };
-    const { db, jobs, folders, orchestrator, logger } = api.container;
+    const { db, jobs, folders, orchestrator, findActor, logger } = api.container;
     const wanted: string[] = [];
     const [asked, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const schedules = {
@@ -63,16 +63,16 @@ describe('a sync after its settings changed', () => {
       },
       remove: async () => undefined,
     };
-    const syncs = createConnectionSyncsService({ db, schedules, folders, jobs, orchestrator, logger });
+    const syncs = createSyncsService({ db, schedules, folders, jobs, orchestrator, findActor, logger });
     const change = (cron: string) =>
       db('connections')
         .where({ id })
         .update({ config: JSON.stringify({ sync: { enabled: true, cron } }) });
     await change('1 4 * * *');
-    const older = syncs.apply(of);
+    const older = syncs.applyChange(of);
     await asked.promise;
     await change('2 4 * * *');
-    await syncs.apply(of);
+    await syncs.applyChange(of);
     slow.resolve();
     await older;
     expect(wanted.at(-1)).equal('2 4 * * *');

@@ -140,7 +140,7 @@ describe('POST /connectors/connections/{connection_id}/sync', () => {
     fake.revokeGrants();
     await sync(member, id, 'parked');
     const queued = await api.container.syncs.queueScheduled({ orgId: member.orgId, connectionId: id });
-    expect(queued).deep.equal({ jobId: null, reason: 'the last sync is still under way, or waits for somebody.' });
+    expect(queued).deep.equal({ jobId: null, reason: 'the previous sync is still open.' });
     expect(await syncsOf(member, id)).length(2);
   });
 

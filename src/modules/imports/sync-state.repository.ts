@@ -1,27 +1,32 @@
 import type { Knex } from 'knex';
 import { bigint, text, uuid } from '#src/adapters/postgres/columns.ts';
-import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportRun } from '#src/contracts/connectors.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
 import {
+  ConnectionScheduleModel,
+  ConnectorCursorModel,
   type ConnectorDocument,
   ConnectorDocumentModel,
   ConnectorFolderModel,
+  ImportRunModel,
   type ImportRunRow,
   type KnownFile,
   knownFile,
+  type SyncCursor,
+  syncCursor,
 } from './imports.model.ts';
 
-const missing = shape({ missing: bigint(), known: bigint() });
+const missingCounts = shape({ missing: bigint(), known: bigint() });
 const missingFile = shape({ remoteId: text(), documentId: uuid() });
 
-/** Of one statement: well below the time that it may take. */
+/** A batch takes far less than the statement timeout. */
 const DELETED_AT_ONCE = 50;
 
 /**
- * Of a run that was told of changes only, what of a table is gone, as queries for a `with`: by its id, in a folder that is
- * gone, or at or below a path that is, for which case does not count. Each row is looked up by the paths above it, so that
- * thousands that are gone among many more thousands take a moment, and not minutes.
+ * Common table expressions for delta syncs: `gone` has the rows of a table whose file or folder was deleted at the
+ * provider, by its id, in a deleted folder, or at or below a deleted path (case-insensitive). Splits each path into its
+ * prefixes and joins on them, because matching each row against each deleted path would take minutes.
  */
 const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
   told as materialized (select remote_id, path from import_gone where org_id = :orgId and run_id = :runId),
@@ -45,11 +50,11 @@ const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
     select remote_id from levels where lower(path) in (select lower(path) from told)
   )`;
 
-/** Which documents files have become, and which folders there were. */
+/** What syncs know of a connection's files from earlier runs: their documents, the folders, and the change cursor. */
 export function createConnectorDocumentsRepository(db: Knex) {
   const documents = () => ConnectorDocumentModel.table(db);
 
-  /** A condition on rows `k`: a sync knows them, nobody has changed the document, and the run has not found the file. */
+  /** SQL condition on rows `k`: the run did not find the file, and its document still has the imported content. */
   const isMissing = ({ mode }: Pick<ImportRunRow, 'mode'>): string => `
     k.org_id = :orgId and k.connection_id = :connectionId
     and k.seen_run_id <> :runId and k.gone_at is null
@@ -79,12 +84,12 @@ export function createConnectorDocumentsRepository(db: Knex) {
       );
     },
 
-    /** A sync has nothing to do with it any more. */
-    async release({ orgId, connectionId }: ImportRun, remoteId: string): Promise<void> {
+    /** Excludes the file from later syncs. */
+    async detach({ orgId, connectionId }: ImportRun, remoteId: string): Promise<void> {
       await documents().where({ orgId, connectionId, remoteId }).update({ seenRunId: null });
     },
 
-    /** As they are, they were seen by this run. */
+    /** For files that have not changed. */
     async markSeen({ orgId, connectionId, runId }: ImportRun, remoteIds: readonly string[]): Promise<void> {
       await documents()
         .where({ orgId, connectionId })
@@ -93,8 +98,9 @@ export function createConnectorDocumentsRepository(db: Knex) {
     },
 
     /**
-     * What a file has become now. Of a file that another run has made another document of meanwhile it is not stored.
-     * @returns whether it was
+     * Stores the document of a file.
+     * @param before the document that the caller has read for it
+     * @returns false if another run has imported the file into another document meanwhile
      */
     async store(
       { orgId, connectionId }: ImportRun,
@@ -133,13 +139,13 @@ export function createConnectorDocumentsRepository(db: Knex) {
 
     async storeFolders({ orgId, connectionId }: ImportRun, folders: readonly RemoteFile[]): Promise<void> {
       if (folders.length === 0) return;
-      const rows = folders.map(({ fileId: remoteId, path }) => ({ orgId, connectionId, remoteId, path }));
-      await ConnectorFolderModel.table(db).insert(rows).onConflict(['connectionId', 'remoteId']).merge(['path']);
+      const found = folders.map(({ fileId: remoteId, path }) => ({ orgId, connectionId, remoteId, path }));
+      await ConnectorFolderModel.table(db).insert(found).onConflict(['connectionId', 'remoteId']).merge(['path']);
     },
 
-    /** Whether one of these was a folder beside another of the same name: what was in which is not told by a path. */
-    async hadNamesake({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<boolean> {
-      const namesakes = await rows(
+    /** Whether one of these folders has the same path as another, so that a path does not tell whose file it is. */
+    async sharesPath({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<boolean> {
+      const sharing = await rows(
         db,
         shape({}),
         `select from connector_folders f
@@ -149,10 +155,10 @@ export function createConnectorDocumentsRepository(db: Knex) {
          limit 1`,
         { orgId, connectionId, remoteIds: [...remoteIds] },
       );
-      return namesakes.length > 0;
+      return sharing.length > 0;
     },
 
-    /** Restored, they are looked into as new ones are. */
+    /** A folder that is restored at the provider is then listed like a new one. */
     async forgetGoneFolders({ orgId, connectionId, id: runId, mode }: ImportRunRow): Promise<void> {
       const isGone =
         mode === 'full'
@@ -169,11 +175,11 @@ export function createConnectorDocumentsRepository(db: Knex) {
       );
     },
 
-    /** How many are missing, and how many there were with them. */
+    /** `known` includes the missing files. */
     async countMissing(run: ImportRunRow): Promise<{ missing: number; known: number }> {
       return oneRow(
         db,
-        missing,
+        missingCounts,
         `with ${goneOf('connector_documents')}
          select count(*) filter (where ${isMissing(run)}) as missing, count(*) as known
          from connector_documents k
@@ -194,7 +200,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
       );
     },
 
-    /** @returns false when that was known */
+    /** @returns false if the file was marked before */
     async markGone(
       { orgId, connectionId }: Pick<ImportRun, 'orgId' | 'connectionId'>,
       remoteId: string,
@@ -204,6 +210,105 @@ export function createConnectorDocumentsRepository(db: Knex) {
         .whereNull('goneAt')
         .update({ goneAt: db.fn.now(), documentId: null });
       return gone > 0;
+    },
+
+    async findCursor(connectionId: string): Promise<SyncCursor | undefined> {
+      const isFresh = db.raw(`reconciled_at > now() - interval '1 day' as is_fresh`);
+      const cursor = ConnectorCursorModel.table(db).where({ connectionId });
+      return firstRow(db, syncCursor, cursor.select('folder', 'targetFolderId', 'deletesMissing', 'cursor', isFresh));
+    },
+
+    /** Stores the change cursor, with the settings of the run that it belongs to. */
+    async storeCursor(run: ImportRunRow): Promise<void> {
+      const { orgId, connectionId, folder, targetFolderId, deletesMissing, cursor, mode } = run;
+      const stored = { folder, targetFolderId, deletesMissing, cursor };
+      await ConnectorCursorModel.table(db)
+        .insert({ orgId, connectionId, ...stored, reconciledAt: db.fn.now() })
+        .onConflict('connectionId')
+        .merge({ ...stored, ...(mode === 'full' && { reconciledAt: db.fn.now() }) });
+    },
+  };
+}
+
+/** Longer than calls of Temporal take. After the lease another process may apply the change a second time. */
+const LEASE_SECONDS = 30;
+
+/** As text, because a JavaScript date has no microseconds. */
+const outdatedAt = shape({ outdatedAt: text() });
+
+/**
+ * Connections whose schedule may not match their settings. A trigger sets `outdated_at` on each change of a connection;
+ * the process that applies the change holds a lease meanwhile.
+ */
+export function createConnectionSchedulesRepository(db: Knex) {
+  return {
+    /**
+     * Takes the lease.
+     * @returns when the connection last changed; undefined if there is nothing to apply, or another process has the lease
+     */
+    async claim(connectionId: string): Promise<string | undefined> {
+      const claiming = ConnectionScheduleModel.table(db)
+        .where({ connectionId })
+        .whereNotNull('outdatedAt')
+        .whereRaw('(leased_until is null or leased_until < clock_timestamp())')
+        .update({ leasedUntil: db.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]) })
+        .returning(db.raw('outdated_at::text'));
+      return (await firstRow(db, outdatedAt, claiming))?.outdatedAt;
+    },
+
+    /**
+     * Ends the lease.
+     * @param applied the result of `claim`; undefined if the change could not be applied
+     * @returns false if the connection must be applied again, because it has changed since or another process took it
+     */
+    async release(connectionId: string, applied: string | undefined): Promise<boolean> {
+      const remaining = db.raw('case when outdated_at = ?::timestamptz then null else clock_timestamp() end', [
+        applied ?? null,
+      ]);
+      const [row] = await ConnectionScheduleModel.table(db)
+        .where({ connectionId })
+        .update({ leasedUntil: null, outdatedAt: remaining })
+        .returning('outdatedAt');
+      return row === undefined || row.outdatedAt === null;
+    },
+
+    /** For a deleted connection whose schedule has fired: makes the sweeper delete the schedule. */
+    async addOrphan(of: { orgId: string; connectionId: string }): Promise<void> {
+      await ConnectionScheduleModel.table(db)
+        .insert({ ...of, outdatedAt: db.raw('clock_timestamp()') })
+        .onConflict('connectionId')
+        .ignore();
+    },
+
+    async remove(connectionId: string): Promise<void> {
+      await ConnectionScheduleModel.table(db).where({ connectionId }).delete();
+    },
+
+    async listOutdated(graceSeconds: number, limit: number): Promise<{ orgId: string; connectionId: string }[]> {
+      return ConnectionScheduleModel.table(db)
+        .whereRaw('outdated_at < clock_timestamp() - make_interval(secs => ?)', [graceSeconds])
+        .orderBy('outdatedAt')
+        .limit(limit)
+        .select('orgId', 'connectionId');
+    },
+
+    async markOutdated({ orgId, connectionId }: { orgId: string; connectionId: string }): Promise<void> {
+      await ConnectionScheduleModel.table(db)
+        .where({ orgId, connectionId })
+        .update({ outdatedAt: db.raw('clock_timestamp()') });
+    },
+
+    async markAllOutdated(): Promise<void> {
+      await ConnectionScheduleModel.table(db)
+        .whereNull('outdatedAt')
+        .update({ outdatedAt: db.raw('clock_timestamp()') });
+    },
+
+    /** Jobs that are parked until the connection works again. */
+    async listParkedJobs(of: { orgId: string; connectionId: string }): Promise<string[]> {
+      const codes = ['needs_reauth', 'not_granted', 'credentials_unreadable', 'provider_not_configured'];
+      const parked = ImportRunModel.table(db).where(of).where({ status: 'parked' }).whereIn('errorCode', codes);
+      return (await parked.select('jobId')).map(({ jobId }) => jobId);
     },
   };
 }
