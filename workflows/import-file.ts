@@ -7,15 +7,15 @@ import { showProgress } from './visibility.ts';
 
 const { fetchFile } = proxyActivities<ConnectorActivities>(transfer);
 
-/** One file of an import: fetches it, unless it is known, and begins its ingestion, which goes on by itself. */
+/** Imports one file of an import or sync, and starts its ingestion without waiting for it. */
 export async function importFile(input: ImportFileInput): Promise<ImportFileResult> {
-  showProgress('Fetching the file from the provider.');
+  showProgress('Downloading the file from the provider.');
   try {
     const result = await fetchFile(input);
     showProgress(result.code === null ? `Done: ${result.status}.` : `Failed: **${result.code}**.`);
     return result;
   } catch (error) {
-    // The import, which it is a part of, records what it stopped for.
+    // The parent workflow records the failure.
     throw await endOfRun(error, { cancelled: () => Promise.resolve(), failed: () => Promise.resolve() });
   }
 }

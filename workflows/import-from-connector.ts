@@ -1,7 +1,7 @@
 import type { ImportCounts, ImportRunInput } from '#src/contracts/connectors.ts';
 import { runImport } from './importing.ts';
 
-/** Makes documents of the files and folders that somebody has chosen at a provider. */
+/** Imports the files and folders that a user has requested. */
 export function importFromConnector(input: ImportRunInput): Promise<ImportCounts> {
   return runImport(input, { mirrors: false });
 }

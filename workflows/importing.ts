@@ -38,17 +38,17 @@ const { recordImportParked, recordImportResumed, recordImportFailure, recordImpo
 
 const stageQuery = defineQuery<ImportProgress>(stageQueryName);
 
-/** Enough for a provider that takes its time with each file, and below what one of them lets an account ask at once. */
+/** Providers limit the concurrent requests of an account. */
 const filesAtOnce = 8;
-/** The files of one batch add nine events each at most: with them a history has less than six thousand. */
+/** Checked before a batch of 500 files, which adds at most nine events per file: a history stays below 6,000 events. */
 const eventsPerRun = 500;
 
 const nothing: ImportCounts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
 const start: ImportProgress = { stage: 'queued', isListed: false, counts: nothing };
 
 /**
- * Lists what is to be imported, imports it, each file in a run of its own, and deletes what a sync finds missing. A file
- * that fails does not end the others; what only a person mends lets the run wait, and then go on where it stood.
+ * Lists files, imports each in a child workflow, and deletes the documents of missing files if it is a sync. A file that
+ * fails does not stop the others. An error that needs an operator or the user parks the run; a retry continues it.
  */
 export async function runImport(
   { progress = start, ...run }: ImportRunInput,
@@ -66,17 +66,17 @@ export async function runImport(
     showStage(stage, importLine(stage, counts));
   }
 
-  async function goOnInNewHistory(): Promise<void> {
+  async function continueInNewHistory(): Promise<void> {
     if (workflowInfo().historyLength <= eventsPerRun) return;
     await condition(allHandlersFinished);
     await continueAsNew<(input: ImportRunInput) => Promise<ImportCounts>>({ ...run, progress });
   }
 
-  async function inSlice<Slice extends ImportSlice>(
+  async function runSlice<Slice extends ImportSlice>(
     stage: ImportStage,
     work: (run: ImportRun) => Promise<Slice>,
   ): Promise<Slice> {
-    await goOnInNewHistory();
+    await continueInNewHistory();
     const done = await orPark(() => work(run));
     enter(stage, done.counts);
     return done;
@@ -88,8 +88,8 @@ export async function runImport(
     showProgress(importLine('import', progress.counts));
   }
 
-  /** @returns false when none is left */
-  async function importSome(): Promise<boolean> {
+  /** @returns false if no file is pending */
+  async function importBatch(): Promise<boolean> {
     const { numbers, counts } = await pendingFiles(run);
     enter('import', counts);
     const fileOf = (n: number) => ({ id: jobPartId(jobId, `file-${n}`), name: `File ${n} of ${counts.total}` });
@@ -99,12 +99,12 @@ export async function runImport(
 
   async function listAndImport(): Promise<void> {
     if (!progress.isListed) {
-      for (let isMore = true; isMore; ) isMore = (await inSlice('list', listFiles)).isMore;
+      for (let isMore = true; isMore; ) isMore = (await runSlice('list', listFiles)).isMore;
       progress = { ...progress, isListed: true };
     }
     for (let isMore = true; isMore; ) {
-      await goOnInNewHistory();
-      isMore = await orPark(importSome);
+      await continueInNewHistory();
+      isMore = await orPark(importBatch);
     }
   }
 
@@ -115,7 +115,7 @@ export async function runImport(
     }
     await listAndImport();
     for (let isMore = mirrors; isMore; ) {
-      const deleted = await inSlice('delete', deleteMissing);
+      const deleted = await runSlice('delete', deleteMissing);
       isMore = deleted.isMore;
       if (deleted.mustListAgain) {
         progress = { ...progress, isListed: false };
@@ -137,7 +137,7 @@ export async function runImport(
   }
 }
 
-/** Begins with no more once one has failed, and waits for those under way. */
+/** Starts no further file after one has failed, and waits for those in progress. */
 async function inWindow(numbers: readonly number[], work: (n: number) => Promise<void>): Promise<void> {
   const waiting = numbers.values();
   let isStopped = false;
@@ -152,7 +152,7 @@ async function inWindow(numbers: readonly number[], work: (n: number) => Promise
   };
   const ended = await Promise.allSettled(Array.from({ length: filesAtOnce }, workOn));
   const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
-  // Others may have stopped for a lesser reason than the one that somebody has to mend.
+  // An error that needs a person parks the run, so it takes precedence over errors that Temporal retries.
   const first = failures.find(isCancellation) ?? failures.find(needsPerson) ?? failures[0];
   if (first !== undefined) throw first;
 }
@@ -171,16 +171,16 @@ async function importOne(
       });
     } catch (error) {
       if (error instanceof ChildWorkflowFailure && wasEndedByForce(error)) return skip(input, error);
-      // That of an attempt that was ended by force has yet to close.
+      // The child of a terminated attempt has not closed yet.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
     }
   }
 }
 
-/** Somebody has ended the run of this file: the others go on. */
+/** Records a file whose child workflow was terminated as failed. */
 async function skip(input: ImportRun & { n: number }, error: ChildWorkflowFailure): Promise<ImportFileResult> {
-  const message = failureOf(error)?.message ?? 'Its run was ended from outside.';
+  const message = failureOf(error)?.message ?? 'Its workflow was terminated.';
   await recordFileFailure({ ...input, error: { code: 'run_terminated', message } });
   return { status: 'failed', code: 'run_terminated' };
 }

@@ -6,9 +6,9 @@ import { showProgress } from './visibility.ts';
 
 const { queueSyncOfConnection } = proxyActivities<ConnectorActivities>(quick);
 
-/** What the schedule of a connection starts: has it synced by its job, unless there is no need or it is under way. */
+/** Started by the schedule of a connection: queues the sync job unless it is open or the sync is disabled. */
 export async function queueSync(input: QueueSyncInput): Promise<QueueSyncResult> {
   const result = await queueSyncOfConnection(input);
-  showProgress(result.jobId === null ? `Nothing was begun: ${result.reason}` : `The run is \`${result.jobId}\`.`);
+  showProgress(result.jobId === null ? `No sync was queued: ${result.reason}` : `Queued the job \`${result.jobId}\`.`);
   return result;
 }

@@ -1,7 +1,7 @@
 import type { ImportCounts, ImportRunInput } from '#src/contracts/connectors.ts';
 import { runImport } from './importing.ts';
 
-/** Brings the documents of a connection's folder in line with what is at the provider. */
+/** Synchronizes documents with a folder of a connection. */
 export function syncConnection(input: ImportRunInput): Promise<ImportCounts> {
   return runImport(input, { mirrors: true });
 }

@@ -45,10 +45,10 @@ const rules: Record<string, string> = {
   '§5.8 callbacks are verified by their state':
     '400: for a state that is unknown, expired or of another provider, and without a code',
   '§2.9 credentials are stored encrypted and never shown':
-    '201: connects to a bucket by keys that work, and shows of them what tells them apart',
+    '201: creates a connection with valid keys, and shows them masked',
   '§2.9 no credentials of providers of files leak':
-    'are in no answer, no line of the log and no row of the database, whatever goes wrong',
-  '§3.2 what a refresh makes of a connection': 'in order, and one that was taken back not',
+    'appear in no response, log line or database row, also after errors',
+  '§3.2 what a refresh makes of a connection': '200: sets active for a valid grant, and needs_reauth for a revoked one',
   '§4.8 site_id is required for the site-based provider':
     '422: for a return_to at another origin, SharePoint without a site, and unknown parameters',
   '§4.8 the way back to the frontend': '303: redirects to return_to with the error',

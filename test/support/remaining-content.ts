@@ -1,18 +1,18 @@
 import type { Stack } from './stack.ts';
 
-/** What is to stay for good. */
+/** Tables that an erasure keeps. */
 const kept = ['audit_log'];
-/** Of nobody, or asked for below: every other table says by a column whose its rows are. */
-const ofNobody = [
+/** Tables without `org_id` and `user_id`: they have no personal data, or are checked separately. */
+const withoutOwner = [
   'embedding_models',
   'knex_migrations',
   'knex_migrations_lock',
   'model_pauses',
   'organizations',
   'rate_limits',
-  // Of who is not known yet; its rows live for minutes.
+  // Rows expire within minutes, and the user is not known yet.
   'sign_in_states',
-  // Goes with its family.
+  // Deleted with `refresh_token_families`.
   'refresh_tokens',
   'users',
 ];
@@ -20,7 +20,7 @@ const ofNobody = [
 const userIdsOf = ({ container }: Stack, orgId: string): Promise<string[]> =>
   container.db('memberships').where({ orgId }).pluck('user_id');
 
-/** The places where something of an organization is left; asked with its members while it has some. */
+/** Returns the stores that still have data of the organization or its members, whose ids are read before the erasure. */
 export async function remainsOfOrganization(
   stack: Stack,
   orgId: string,
@@ -40,8 +40,9 @@ export async function remainsOfOrganization(
   );
   const ids = [...userIds];
   for (const { name, hasOrganization, hasUser } of tables) {
-    if (kept.includes(name) || ofNobody.includes(name)) continue;
-    if (!hasOrganization && !hasUser) throw new Error(`whose are the rows of ${name}? Erasures have to know.`);
+    if (kept.includes(name) || withoutOwner.includes(name)) continue;
+    if (!hasOrganization && !hasUser)
+      throw new Error(`table ${name} has neither org_id nor user_id: erase its rows, and list it here`);
     const isThere = async (column: string, values: string[]) =>
       (await db(name).whereIn(column, values).first(db.raw('1'))) !== undefined;
     note(name, (hasOrganization && (await isThere('orgId', [orgId]))) || (hasUser && (await isThere('userId', ids))));
@@ -61,7 +62,7 @@ export async function remainsOfOrganization(
   return remains;
 }
 
-/** What is left of an organization, beside its members of before. */
+/** Also returns the ids of the present members. */
 export async function membersAndRemains(stack: Stack, orgId: string) {
   const userIds = await userIdsOf(stack, orgId);
   return { userIds, remains: await remainsOfOrganization(stack, orgId, userIds) };

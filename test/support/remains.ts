@@ -1,6 +1,6 @@
 import type { Stack } from './stack.ts';
 
-/** Tables that hold something of a document, by the column that names it. */
+/** Tables with data of a document, and the column that contains its id. */
 const documentTables = {
   documents: 'id',
   folderLinks: 'documentId',
@@ -10,7 +10,7 @@ const documentTables = {
   recognizedPages: 'documentId',
 } as const;
 
-/** What there is of a document, so that nothing of it can be asked for once it is gone. */
+/** Keys of a document's data in all stores, to look them up after its deletion. */
 export type Traces = {
   documentId: string;
   orgId: string;
@@ -20,7 +20,7 @@ export type Traces = {
   texts: Buffer[];
 };
 
-/** Of one moment: what an ingestion adds later is seen by its document's id. */
+/** Reads the keys now. What an ingestion adds later is found by the document's id. */
 export async function tracesOf({ container }: Stack, documentId: string): Promise<Traces> {
   const { db } = container;
   const [document] = await db('documents').where({ id: documentId });
@@ -37,7 +37,7 @@ export async function tracesOf({ container }: Stack, documentId: string): Promis
   };
 }
 
-/** The places where something of it is left. */
+/** Returns the stores that still have data of the document. */
 export async function remainsOf({ container }: Stack, traces: Traces): Promise<string[]> {
   const { db } = container;
   const { documentId, orgId } = traces;

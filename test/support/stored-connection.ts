@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Member } from './client.ts';
 import type { Stack } from './stack.ts';
 
-/** A connection of a member, to a bucket at an address that nothing is asked at. @returns its id */
+/** Stores a connection of the member to a bucket at an address without a server. @returns its id */
 export async function storeConnection({ container }: Pick<Stack, 'container'>, member: Member, displayName: string) {
   const { orgId, userId } = member;
   const id = uuidv7();

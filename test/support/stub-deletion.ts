@@ -1,7 +1,7 @@
 import type { DeletionActivities } from '#activities/deletion.ts';
 import { recordCalls } from './stub-calls.ts';
 
-/** Activities that succeed at once unless replaced, and the names of those that were called, in order. */
+/** Deletion activities that succeed at once unless replaced; `calls` has the names of those called, in order. */
 export function stubDeletion(replaced: Partial<DeletionActivities> = {}) {
   const { activities, names, untilCalled } = recordCalls<DeletionActivities>({
     stopIngestion: async () => undefined,

@@ -5,8 +5,8 @@ import { recordCalls } from './stub-calls.ts';
 const SLICE = 20;
 
 /**
- * Activities that erase so many slices of documents and one row of each other kind; and the names of those that were
- * called, in order, with the kind of rows where the activity has one.
+ * Stubs erasure activities: `eraseDocuments` takes `documentSlices` calls, `eraseRows` erases one row of each kind.
+ * `calls` has the names of the activities called, in order, with the kind of rows if there is one.
  */
 export function stubErasure(documentSlices: number, replaced: Partial<ErasureActivities> = {}) {
   const calls: string[] = [];

@@ -106,7 +106,7 @@ describe('importFromConnector and syncConnection', () => {
     expect([...attempts.values()]).deep.equal([3, 3, 3]);
     const { events } = await fileOf(1).fetchHistory();
     const [step] = events?.flatMap((event) => event.activityTaskScheduledEventAttributes ?? []) ?? [];
-    // At most a minute lies between two attempts: an outage of an hour, which has no place in a test, passes.
+    // The retry interval is a minute at most, so a file also survives an outage of an hour.
     expect(Number(step?.retryPolicy?.maximumInterval?.seconds)).equal(60);
     expect(step?.retryPolicy?.maximumAttempts).above(60 + 6);
     expect(Number(step?.scheduleToCloseTimeout?.seconds ?? 0)).equal(0);

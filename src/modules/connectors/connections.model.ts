@@ -12,7 +12,6 @@ export class ConnectionModel extends model('connections', {
   status: text<ConnectionStatus>(),
   /** Error code and message of the last failure; null while the connection works. */
   lastError: text().nullable(),
-  /** Id of the account at the provider. */
   accountId: text(),
   config: json<ConnectionConfig>(),
   credentials: text(),
@@ -27,7 +26,7 @@ export class ConnectionModel extends model('connections', {
 
 export type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
 
-/** Settings with the field names of the API. */
+/** Settings of a connection, with the field names of the API. */
 export type ConnectionConfig = {
   site_id?: string | undefined;
   bucket?: string | undefined;
@@ -42,7 +41,6 @@ export type StoredKeys = { kind: 'keys'; accessKeyId: string; secretAccessKey: s
 
 export type ConnectionCredentials = OAuthGrant | StoredKeys;
 
-/** A user's connection to a file provider. */
 export type Connection = Row<typeof ConnectionModel>;
 
 export type ConnectionView = Connection & { credentialsMasked: Record<string, string> };

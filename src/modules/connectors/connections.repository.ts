@@ -35,7 +35,7 @@ export function createConnectionsRepository(db: Knex) {
       return connections().where({ orgId, userId, provider, accountId }).first();
     },
 
-    /** Whether another connection than `except` uses the account, in any organization. */
+    /** Whether another connection than `except` uses the provider's account, in any organization. */
     async isAccountUsed(provider: ConnectorProvider, accountId: string, except?: string): Promise<boolean> {
       const query = connections().where({ provider, accountId });
       if (except !== undefined) query.whereNot({ id: except });
@@ -58,7 +58,7 @@ export function createConnectionsRepository(db: Knex) {
         .patch({ ...defined(others), ...fresh, updatedAt: db.fn.now() });
     },
 
-    /** Invalidates the ETag where no column changes, or before a call of the provider. */
+    /** Invalidates the ETag of a connection where no column changes, or before a call of the provider. */
     async incrementVersion({ orgId, id }: Key): Promise<void> {
       await connections().where({ orgId, id }).increment('version');
     },

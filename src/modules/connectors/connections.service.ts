@@ -29,7 +29,7 @@ import {
   type RevokeGrant,
 } from './connector-credentials.service.ts';
 
-/** Errors of a provider that accepts the credentials of a connection which nevertheless cannot be used. */
+/** Errors of a provider that accepts the credentials, but the connection cannot be used. */
 const unusable: readonly string[] = ['not_granted', 'provider_rejected', 'remote_file_not_found', 'url_not_allowed'];
 
 const purpose = 'connectors';
@@ -91,7 +91,7 @@ export function createConnectionsService(deps: {
     return viewOf(await find(actor, id));
   }
 
-  /** Shows no masked credentials if no configured key decrypts them. */
+  /** Leaves out masked credentials if no configured key decrypts them. */
   async function viewOf(connection: Connection): Promise<ConnectionView> {
     const secrets = await stored.decrypt(connection).then(secretsOf, () => ({}));
     const credentialsMasked = Object.fromEntries(
@@ -113,7 +113,6 @@ export function createConnectionsService(deps: {
     return access.connectors.acme_s3.check(connectorAccess(config, keys)).catch(throwCheckFailed);
   }
 
-  /** Stores a new connection, or new credentials of the user's connection to the same account. Returns its id. */
   async function storeGrant(
     actor: RequestActor,
     provider: ConnectorProvider,
@@ -158,10 +157,10 @@ export function createConnectionsService(deps: {
   }
 
   return {
-    /** Providers that the deployment has an OAuth client at. */
+    /** Lists the providers that the deployment has an OAuth client at. */
     providers: () => oauthConnectorProviders.filter((provider) => access.consents[provider] !== null),
 
-    /** Returns the provider's consent page. Throws `wrong_auth_kind`, `provider_not_configured`, `validation_failed`. */
+    /** Returns the URL of the provider's consent page. */
     async beginConsent(actor: RequestActor, request: ConnectorConsentRequest): Promise<string> {
       const { loginHint, siteId, returnTo, publicUrl } = request;
       const { provider, settings, scopes } = connectorOAuth(access, request.provider);
@@ -179,14 +178,9 @@ export function createConnectionsService(deps: {
       });
     },
 
-    /** Answers the provider's redirect, see {@link ConsentsService.comeBack}. */
     returnFromConsent: (callback: ConsentCallback): Promise<ConsentReturn> => consents.comeBack(callback, purpose),
 
-    /**
-     * Creates or renews the connection of a consent that the caller began. Throws `wrong_auth_kind`, `consent_invalid`,
-     * `connection_check_failed`, `connection_limit_reached`, `provider_not_configured`, `provider_rejected`,
-     * `provider_unavailable`, `provider_throttled`.
-     */
+    /** Creates a connection, or renews the caller's connection to the same account of the provider. */
     async finishConsent(
       actor: RequestActor,
       { provider, consentCode }: { provider: ConnectorProvider; consentCode: string },
@@ -211,10 +205,6 @@ export function createConnectionsService(deps: {
       return get(actor, connectionId);
     },
 
-    /**
-     * Connects to a bucket. Throws `connection_check_failed`, `connection_limit_reached`, `provider_unavailable`,
-     * `provider_throttled`, `validation_failed`.
-     */
     async createByKeys(
       actor: RequestActor,
       id: string,
@@ -239,25 +229,19 @@ export function createConnectionsService(deps: {
       return get(actor, id);
     },
 
-    /** The caller's connections, oldest first. */
     async list(actor: RequestActor): Promise<ConnectionView[]> {
       return Promise.all((await createConnectionsRepository(db).listOf(actor)).map(viewOf));
     },
 
     get,
 
-    /** Lists a folder at the provider. Throws `connection_not_found`, and what {@link ConnectorCredentialsService} throws. */
     async browse(actor: RequestActor, id: string, path: string, page: string | null): Promise<RemotePage> {
       const { orgId, requestId } = actor;
       await find(actor, id);
       return credentials.browse({ orgId, connectionId: id, requestId }, path, page);
     },
 
-    /**
-     * Checks new keys and settings at the provider before it stores them. Throws `connection_not_found`,
-     * `connection_check_failed`, `credentials_unreadable`, `precondition_failed`, `provider_unavailable`,
-     * `provider_throttled`, `validation_failed`.
-     */
+    /** Checks new keys and settings of a connection at the provider before it stores them. */
     async change(
       actor: RequestActor,
       id: string,
@@ -271,7 +255,7 @@ export function createConnectionsService(deps: {
       await db.transaction(async (trx) => {
         const connection = await lock(trx, actor, id);
         requireVersion(expected, connection);
-        // Another request changed the connection during the check: what would be stored was not checked.
+        // Another request has changed the connection during the check at the provider.
         if (checked !== null && !isSame(before, connection)) throw appError('precondition_failed');
         const { displayName = connection.displayName, config = {} } = change;
         const isRenamed = displayName !== connection.displayName;
@@ -293,11 +277,7 @@ export function createConnectionsService(deps: {
       return get(actor, id);
     },
 
-    /**
-     * Checks the credentials at the provider and stores the result as the status. Throws `connection_not_found`,
-     * `connection_check_failed` if they are accepted but useless, `credentials_unreadable`, `precondition_failed`,
-     * `provider_not_configured`, `provider_unavailable`, `provider_throttled`.
-     */
+    /** Checks the credentials of a connection at the provider, and stores the result as its status. */
     async refresh(actor: RequestActor, id: string, expected: ExpectedVersions): Promise<ConnectionView> {
       const { orgId, requestId } = actor;
       const of = { orgId, connectionId: id, requestId };
@@ -322,7 +302,6 @@ export function createConnectionsService(deps: {
       return get(actor, id);
     },
 
-    /** Deletes the connection and revokes its grant. Throws `connection_not_found`. */
     async remove(actor: RequestActor, id: string): Promise<void> {
       const { orgId } = actor;
       const connection = await db.transaction(async (trx) => {
@@ -335,7 +314,7 @@ export function createConnectionsService(deps: {
       await revoke(connection);
     },
 
-    /** A step of an erasure, which may be repeated: so it revokes the grant before it deletes the connection. */
+    /** A step of an erasure. May be repeated, so it revokes the grant before it deletes the connection. */
     async forget(of: { orgId: string; connectionId: string }): Promise<void> {
       const repository = createConnectionsRepository(db);
       const connection = await repository.find(of.orgId, of.connectionId);
@@ -356,7 +335,6 @@ function throwCheckFailed(error: unknown): never {
   throw appError('connection_check_failed', { detail: error.message });
 }
 
-/** Secrets by their field names in the API. */
 function secretsOf(credentials: ConnectionCredentials): Record<string, string> {
   if (credentials.kind === 'oauth') {
     const { accessToken, refreshToken } = credentials;
@@ -370,13 +348,11 @@ function secretsOf(credentials: ConnectionCredentials): Record<string, string> {
   };
 }
 
-/** Null removes a setting. */
 function withChanges(config: ConnectionConfig, change: ConfigChange): ConnectionConfig {
   const merged = Object.entries({ ...config, ...change }).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(merged);
 }
 
-/** Names of settings whose value differs after the change. */
 function changedSettings({ config }: Connection, change: ConfigChange): string[] {
   const after = new Map<string, unknown>(Object.entries(withChanges(config, change)));
   const before = new Map<string, unknown>(Object.entries(config));

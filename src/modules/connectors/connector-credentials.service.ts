@@ -20,17 +20,17 @@ import type { FairQueue } from '#src/ports/limits.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 
-/** A browse request ends with the page that reaches this number of files, or after `MAX_BROWSE_PAGES`. */
+/** A browse request ends with the provider's page that reaches this number of files, or after MAX_BROWSE_PAGES. */
 const MAX_BROWSE_FILES = 1_000;
 const MAX_BROWSE_PAGES = 20;
-/** After `MIN_SPARSE_PAGES` pages with fewer files than this on average, a browse request ends: empty pages cost time too. */
+/** A browse request ends after MIN_SPARSE_PAGES pages with fewer files than this on average: empty pages cost time too. */
 const SPARSE_PAGE_FILES = 10;
 const MIN_SPARSE_PAGES = 3;
-/** No further page is requested after this time. */
+/** A browse request asks for no further page after this time. */
 const BROWSE_MS = 10_000;
 /**
- * Pages are parsed on the main thread. After a browse request its place in the queue stays taken for this multiple of the
- * time that the event loop was busy, but no longer than `MAX_PAUSE_MS`.
+ * Pages are parsed on the main thread, so a browse request keeps its place in the queue for this multiple of the time that
+ * it kept the event loop busy, up to MAX_PAUSE_MS.
  */
 const PAUSE_FACTOR = 3;
 const MAX_PAUSE_MS = 1_000;
@@ -42,7 +42,6 @@ export function createConnectorCredentials(deps: {
   db: Knex;
   access: ConnectorAccesses;
   credentials: CredentialsService<Connection, StoredKeys>;
-  /** Organizations take turns to browse. */
   browseQueue: FairQueue;
 }) {
   const { db, access, credentials: service, browseQueue } = deps;
@@ -62,7 +61,7 @@ export function createConnectorCredentials(deps: {
     );
   }
 
-  /** Resolves before the pause that follows the request in the queue. */
+  /** Resolves when the request ends, before the pause that follows it in the queue. */
   function queued(orgId: string, request: () => Promise<RemotePage>): Promise<RemotePage> {
     const response = Promise.withResolvers<RemotePage>();
     const task = browseQueue(orgId, async () => {
@@ -104,10 +103,9 @@ export function createConnectorCredentials(deps: {
   } satisfies ConnectorCredentials & Record<string, unknown>;
 }
 
-/** S3-compatible services without regions accept this one. */
+/** S3-compatible services without regions accept `us-east-1`. */
 const defaultRegion = 'us-east-1';
 
-/** Combines the credentials of a connection with its settings. */
 export function connectorAccess(config: Connection['config'], credentials: ConnectionCredentials): ConnectorAccess {
   if (credentials.kind === 'oauth') {
     return { kind: 'oauth', accessToken: credentials.accessToken, siteId: config.site_id ?? null };
@@ -128,7 +126,7 @@ export function connectorOAuth(
   return { ...oauth, provider };
 }
 
-/** Builds the `onRefused` hook: sets `last_error` and writes the audit entry of a connection that was refused. */
+/** Returns the hook that records a connection whose credentials the provider has refused. */
 export function createRefusalRecorder({ audit }: { audit: AuditService }) {
   return async (trx: Knex, connection: Connection, requestId: string): Promise<void> => {
     const { id, orgId, provider } = connection;
@@ -144,8 +142,8 @@ export function lastErrorOf({ code, message }: { code: string; message: string }
 }
 
 /**
- * Revokes a grant at the provider, unless another connection of the same account uses it. Never throws.
- * @param connectionId the connection that stores the grant; undefined for a grant that was not stored
+ * Revokes a grant at the provider, unless another connection uses the same account. Never throws. `connectionId` is the
+ * connection that stores the grant, if it was stored.
  */
 export type RevokeGrant = (
   of: Pick<Connection, 'provider' | 'accountId' | 'config'>,

@@ -14,7 +14,7 @@ export class OauthStateModel extends model(
     scopes: textArray(),
     returnTo: text().nullable(),
     expiresAt: timestamp(),
-    /** The site at a provider that keeps files by sites; null for other providers. */
+    /** SharePoint site; null for other providers. */
     siteId: text().nullable(),
   },
   'stateHash',
@@ -32,9 +32,10 @@ export class SignInStateModel extends model(
   'stateHash',
 ) {}
 
-/** The callback of one purpose accepts no state of another. */
+/** What a consent is for. The callback of one purpose accepts no state of another. */
 export type ConsentPurpose = 'tools' | 'connectors';
 
+/** State of a consent while the user is at the provider. */
 export type ConsentFacts = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
 /** A consent whose state was deleted. If `isFresh` is false it has expired: refuse it. */

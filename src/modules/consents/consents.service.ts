@@ -18,21 +18,19 @@ export type ConsentCallback = {
   issuer: string | undefined;
 };
 
-/** Either where the browser goes next, or the code itself if the consent was begun without `return_to`. */
+/** Where the callback redirects the browser, or the consent code if the consent was begun without `return_to`. */
 export type ConsentReturn = { location: string } | { location: null; consentCode: string };
 
 export type ConsentRequest = {
   purpose: ConsentPurpose;
   provider: string;
   settings: OAuthProvider;
-  /** The callback's address, as the provider knows it. */
+  /** URL of the callback, as registered at the provider. */
   redirectUri: string;
   scopes: readonly string[];
-  /** The site at a provider that keeps files by sites. */
+  /** SharePoint site. */
   siteId?: string;
-  /**
-   * Where the browser is sent back to, as the client sent it; if undefined, the callback answers with the consent code.
-   */
+  /** Unchecked. If undefined, the callback responds with the consent code. */
   returnTo: string | undefined;
 };
 
@@ -50,7 +48,7 @@ export function createConsentsService(deps: {
   states: OneTimeStates<ConsentFacts>;
   oauth: OAuthClient;
   secrets: Pick<SecretCipher, 'encrypt' | 'decrypt'>;
-  /** Where browsers may be sent back to. `home` is the base of paths; null if no setting names it. */
+  /** Where browsers may be redirected after a consent. `home` is the base of paths; null if no setting names it. */
   frontend: { home: string | null; origins: readonly string[] };
 }) {
   const { states, oauth, secrets, frontend } = deps;

@@ -7,7 +7,7 @@ import type { SecretCipher } from '#src/ports/encryption.ts';
 const stateBytes = 32;
 const lifetimeMinutes = 10;
 
-/** `codeVerifier` is encrypted for the row. */
+/** Row of a state, whose `codeVerifier` is encrypted for this row. */
 type StateRow<Facts> = Facts & { stateHash: Buffer; codeVerifier: string };
 
 type TakenRow<Facts> = StateRow<Facts> & { isFresh: boolean };
@@ -27,14 +27,12 @@ export type TakenState<Facts> = Facts & { codeVerifier: string; isFresh: boolean
  * encrypted.
  */
 export type OneTimeStates<Facts> = {
-  /** @returns 256 random bits */
   newState(): string;
   keep(state: string, facts: Facts & { codeVerifier: string }): Promise<void>;
   /** Reads a state and leaves it usable. Undefined if it is unknown or was used. */
   find(state: string): Promise<(Facts & { isFresh: boolean }) | undefined>;
   /** Deletes a state and returns it. Undefined if it is unknown or used, or no configured key decrypts its verifier. */
   take(state: string): Promise<TakenState<Facts> | undefined>;
-  /** A step of the sweeper. */
   deleteExpired(): Promise<void>;
 };
 
@@ -79,7 +77,6 @@ export function createOneTimeStates<Facts extends object>(deps: {
   };
 }
 
-/** SQL of a table of states, which stores only their hashes. */
 function statesTable<Facts extends object>(db: Knex, { tableName, columns }: StatesModel<Facts>) {
   const taken = shape({ ...columns, isFresh: boolean() });
 
@@ -95,7 +92,7 @@ function statesTable<Facts extends object>(db: Knex, { tableName, columns }: Sta
       return row as TakenRow<Facts> | undefined;
     },
 
-    /** Of concurrent calls one gets the row: each deletes what it returns. */
+    /** Deletes the row that it returns, so that only one of concurrent calls gets it. */
     async take(stateHash: Buffer): Promise<TakenRow<Facts> | undefined> {
       const sql = 'delete from ?? where state_hash = ? returning *, expires_at > now() as is_fresh';
       const row: unknown = await firstRow(db, taken, sql, [tableName, stateHash]);

@@ -1,7 +1,6 @@
 import { integer, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
 
-/** Tables whose rows have encrypted credentials. */
 export type CredentialsTable = 'tool_connections' | 'connections';
 
 export type OAuthGrant = { kind: 'oauth'; accessToken: string; refreshToken: string | null };
@@ -12,9 +11,9 @@ export const storedCredentials = shape({
   orgId: uuid(),
   provider: text(),
   status: text(),
-  /** JSON, encrypted for the row. */
+  /** Credentials as JSON, encrypted for this row. */
   credentials: text(),
-  /** As granted, which may differ from what was requested. */
+  /** OAuth scopes as granted, which may differ from those requested. */
   scopes: textArray(),
   /** When the access token expires; null if there is none, or the provider does not say. */
   expiresAt: timestamp().nullable(),
@@ -23,7 +22,7 @@ export const storedCredentials = shape({
 });
 export type StoredCredentials = Row<typeof storedCredentials>;
 
-/** Condition of an update: it changes nothing once the row has another generation. */
+/** Condition of an update, which changes nothing if the credentials have another generation by then. */
 export type CredentialsState = Pick<StoredCredentials, 'orgId' | 'id' | 'generation'>;
 
 /** Columns that change with the credentials, which are encrypted. */

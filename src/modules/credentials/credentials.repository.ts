@@ -10,13 +10,12 @@ import {
 
 /** Reads and changes the credentials in rows of a table; other columns belong to the table's module. */
 export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
-  /** A page of the rows of all organizations, by id. */
   const page = (after: string, limit: number) =>
     db(table).where('id', '>', after).orderBy('id').limit(limit).select(Object.keys(storedCredentials.columns));
   const inState = ({ orgId, id, generation }: CredentialsState) => db(table).where({ orgId, id, generation });
 
   return {
-    /** Takes the lease to refresh the tokens. False when another process has it, or the credentials have changed. */
+    /** Takes the lease to refresh tokens. Returns false if another process has it, or the credentials have changed. */
     async claimRefresh(state: CredentialsState, leaseSeconds: number): Promise<boolean> {
       const claimed = await inState(state)
         .whereRaw('(refresh_until is null or refresh_until < now())')
@@ -28,13 +27,13 @@ export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
       await inState(state).update({ refreshUntil: null });
     },
 
-    /** False when the credentials have changed, or the row was deleted. */
+    /** Returns false if the credentials have changed, or their row was deleted. */
     async storeRefreshed(state: CredentialsState, fresh: NewCredentials): Promise<boolean> {
       const next = { generation: db.raw('generation + 1'), refreshUntil: null, updatedAt: db.fn.now() };
       return (await inState(state).update({ ...fresh, ...next })) > 0;
     },
 
-    /** False when the row is marked already, or its credentials have changed. */
+    /** Returns false if the row is marked as `needs_reauth` already, or its credentials have changed. */
     async markRefused(state: CredentialsState): Promise<boolean> {
       const marked = await inState(state)
         .whereNot({ status: 'needs_reauth' })
@@ -51,12 +50,12 @@ export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
       await db(table).where({ orgId, id, credentials }).update({ credentials: reencrypted });
     },
 
-    /** A page of the rows of all organizations. */
+    /** Lists a page of the credentials of all organizations. */
     async list(after: string, limit: number): Promise<StoredCredentials[]> {
       return rows(db, storedCredentials, page(after, limit));
     },
 
-    /** A page of the rows, of all organizations, that another key than this one encrypted. */
+    /** Lists a page of the credentials, of all organizations, that another encryption key than this one encrypted. */
     async listEncryptedByOthers(keyId: string, after: string, limit: number): Promise<StoredCredentials[]> {
       const encryptedByOthers = page(after, limit).whereRaw('not starts_with(credentials, ?)', [`${keyId}:`]);
       return rows(db, storedCredentials, encryptedByOthers);

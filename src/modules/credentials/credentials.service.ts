@@ -13,7 +13,7 @@ export type { OAuthGrant } from './credentials.model.ts';
 const FRESH_MS = 120_000;
 /** An access token with more time left is used if it cannot be refreshed, or while another process refreshes it. */
 const USABLE_MS = 15_000;
-/** Longer than the timeout of a request to a provider. */
+/** A lease to refresh tokens must outlast the timeout of a request to a provider. */
 const LEASE_SECONDS = 15;
 const TIMEOUT_MS = 20_000;
 const POLL_INTERVAL_MS = 100;
@@ -22,7 +22,6 @@ const PAGE_SIZE = 500;
 type Keys = { kind: string };
 type Grant<Row> = { row: Row; credentials: OAuthGrant };
 
-/** One use of a row's credentials. */
 export type CredentialUse<Row> = {
   /** Reads the row; called each time that its present state is needed. */
   load: () => Promise<Row>;
@@ -40,7 +39,6 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
   table: CredentialsTable;
   stored: Pick<CredentialStore<OAuthGrant | OwnKeys>, 'decrypt' | 'encrypt'>;
   oauth: Pick<OAuthClient, 'refresh'>;
-  /** Throws `provider_not_configured`. */
   settingsOf: (row: Row) => OAuthProvider;
   /** Runs in the transaction that marks a row as `needs_reauth`. */
   onRefused: (trx: Knex, row: Row, requestId: string) => Promise<void>;
@@ -108,7 +106,7 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
     return read(use);
   }
 
-  /** Only the user can repair it, by a new consent or new keys. */
+  /** Marks the row as `needs_reauth`: only the user can repair it, by a new consent or new keys. */
   async function refuse({ requestId }: CredentialUse<Row>, row: Row, error: AppError): Promise<never> {
     await db.transaction(async (trx) => {
       const isFirst = await createCredentialsRepository(trx, table).markRefused(row);
@@ -189,7 +187,6 @@ export function createCredentialStore<Credentials>(deps: { db: Knex; secrets: Se
 
     decrypt,
 
-    /** Counts the rows that no configured key can decrypt. */
     async countUnreadable(): Promise<number> {
       let count = 0;
       for (let after: string = NIL; ; ) {

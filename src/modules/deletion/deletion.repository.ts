@@ -16,12 +16,12 @@ export function createDeletionRepository(db: Knex) {
   });
 
   return {
-    /** Deletes a batch. @returns the hashes of the texts; null if nothing was left */
+    /** Deletes a batch of a document's chunks. Returns the hashes of their texts; null if no chunk was left. */
     deleteChunks(of: DeleteDocumentInput): Promise<Buffer[] | null> {
       return db.transaction((trx) => deleteIndexedChunks(trx, allGenerationsOf(of)));
     },
 
-    /** Blob keys of the originals of the document and its generations. */
+    /** Lists the blob keys of the originals of a document and its generations. */
     async listBlobKeys(of: DeleteDocumentInput): Promise<string[]> {
       const found = await rows(
         db,
@@ -34,7 +34,7 @@ export function createDeletionRepository(db: Knex) {
       return found.map(({ blobKey }) => blobKey);
     },
 
-    /** Deletes the generations, and conversions that no other document uses. */
+    /** Deletes the generations of a document, and conversions that no other document uses. */
     async deleteGenerations(of: DeleteDocumentInput): Promise<void> {
       await deleteGenerationsWith(db, allGenerationsOf(of), (trx) =>
         trx.raw(
@@ -57,7 +57,7 @@ export function createDeletionRepository(db: Knex) {
       );
     },
 
-    /** Cascades to links and to rows that a late activity wrote in the meantime. */
+    /** Deletes the row of a document, its links, and rows that a late activity has written meanwhile. */
     async deleteDocument(of: DeleteDocumentInput): Promise<void> {
       await DocumentModel.table(db).where({ orgId: of.orgId, id: of.documentId }).whereNotNull('deletedAt').delete();
     },

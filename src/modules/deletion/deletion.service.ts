@@ -12,7 +12,7 @@ import { createDeletionRepository } from './deletion.repository.ts';
 /** A cancelled run ends within seconds, and no client waits for it. */
 const POLL_INTERVAL_MS = 200;
 
-/** `acl` are the keys that can see the job. */
+/** `acl` are the access keys that can see the job of the deletion. */
 export type DeletionRequest = { createdBy: string; acl: readonly string[]; requestId: string | null };
 
 export type DeletionService = ReturnType<typeof createDeletionService>;
@@ -46,14 +46,14 @@ export function createDeletionService(deps: {
   };
 
   return {
-    /** For a document that is marked as deleted. @returns the job to dispatch after the commit */
+    /** For a document that is marked as deleted. Returns the job to dispatch after the commit. */
     async enqueue(trx: Knex, of: DeleteDocumentInput, request: DeletionRequest): Promise<string> {
       const job = toJob(of, request, false);
       await jobs.enqueue(trx, job);
       return job.id;
     },
 
-    /** For many documents, with lower priority. The sweeper starts the jobs. */
+    /** Enqueues deletions of many documents with lower priority. The sweeper starts the jobs. */
     async enqueueAll(
       trx: Knex,
       documents: readonly (DeleteDocumentInput & { acl: readonly string[] })[],
@@ -87,19 +87,18 @@ export function createDeletionService(deps: {
       await deleteVectors(of);
     },
 
-    /** In batches, each followed by the cached embeddings that no other chunk uses. */
+    /** Deletes chunks in batches, and after each batch the cached embeddings that no other chunk uses. */
     async deleteChunks(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
       await enter(of, 'chunks');
       for (;;) {
         signal.throwIfAborted();
         const hashes = await repository.deleteChunks(of);
         if (hashes === null) return;
-        // Not in the same transaction, which would hold locks of the term statistics. The sweeper deletes what is missed.
+        // A transaction with both would hold locks of the term statistics. The sweeper deletes embeddings that this misses.
         await embeddings.forgetUnused(db, of.orgId, hashes);
       }
     },
 
-    /** Deletes the stored files and their conversions. */
     async deleteOriginal(of: DeleteDocumentInput): Promise<void> {
       await enter(of, 'original');
       for (const blobKey of await repository.listBlobKeys(of)) await originals.release({ orgId: of.orgId, blobKey });

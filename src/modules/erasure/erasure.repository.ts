@@ -12,9 +12,9 @@ import { FolderModel } from '#src/modules/folders/folders.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 
-/** Rows per statement that delete dependent rows too. */
+/** Rows of tables with dependent rows that one statement deletes. */
 const ROWS_AT_ONCE = 200;
-/** Rows per statement without dependent rows. */
+/** Rows of tables without dependent rows that one statement deletes. */
 const SMALL_ROWS_AT_ONCE = 5_000;
 
 const erasableDocument = pick(DocumentModel, 'id', 'createdBy');
@@ -38,7 +38,6 @@ const contentTables = ['documents', 'chats', 'drafts', 'folders'] as const;
  * finds nothing after the database was restored to an earlier state.
  */
 export function createErasureRepository(db: Knex) {
-  /** SQL condition on a row `t` of the table. */
   function isErasable({ userId }: ErasureSubject, table: string): string {
     if (userId === null) {
       return `t.org_id = :orgId
@@ -81,7 +80,7 @@ export function createErasureRepository(db: Knex) {
     if (kept > 0) return kept;
     const links = { key: 'document_id, folder_id', condition: `t.folder_id in ${folders}`, limit: SMALL_ROWS_AT_ONCE };
     const unlinked = await deleteSome(of, 'folder_links', links);
-    // In one statement, because folders refer to their parents.
+    // Folders refer to their parents, so one statement deletes all of them.
     return unlinked > 0 ? unlinked : FolderModel.table(db).whereRaw(`id in ${folders}`, of).delete();
   }
 
@@ -116,7 +115,6 @@ export function createErasureRepository(db: Knex) {
     });
   }
 
-  /** Records about deleted users and deleted content. */
   async function deleteTraces(of: ErasureSubject): Promise<number> {
     const isOver = of.userId === null ? `t.id <> 'erase-' || :orgId` : 't.finished_at is not null';
     const users = `(select u.id from memberships m join users u on u.id = m.user_id
@@ -161,10 +159,10 @@ export function createErasureRepository(db: Knex) {
   };
 
   return {
-    /** Deletes a batch. @returns the number of deleted rows; 0 when none is left */
+    /** Deletes a batch of rows of a kind. Returns their number, 0 if none is left. */
     deleteRows: (of: ErasureSubject, what: ErasedRows): Promise<number> => deletions[what](of),
 
-    /** Open jobs that only deleted users can see. */
+    /** Lists open jobs that only deleted users can see. */
     async listOpenRuns(of: ErasureSubject): Promise<string[]> {
       const runs = await rows(
         db,
@@ -177,14 +175,13 @@ export function createErasureRepository(db: Knex) {
       return runs.map(({ id }) => id);
     },
 
-    /** False if the database was restored to a state before the deletion. */
+    /** Returns false if the database was restored to a state before the deletion of the user or organization. */
     async isGone({ orgId, userId }: ErasureSubject): Promise<boolean> {
       const left =
         userId === null ? OrganizationModel.query(db).where({ id: orgId }) : UserModel.query(db).where({ id: userId });
       return (await left.whereNotNull('deletedAt').resultSize()) > 0;
     },
 
-    /** Ids of the connections to file providers. */
     async listConnections(of: ErasureSubject): Promise<string[]> {
       const isGone =
         of.userId === null ? 'o.deleted_at is not null' : 't.user_id = :userId and u.deleted_at is not null';
@@ -199,7 +196,7 @@ export function createErasureRepository(db: Knex) {
       return connections.map(({ id }) => id);
     },
 
-    /** Documents without a deletion. */
+    /** Lists documents whose deletion has not been requested. */
     listDocuments(of: ErasureSubject, limit: number) {
       return rows(
         db,
@@ -211,7 +208,7 @@ export function createErasureRepository(db: Knex) {
       );
     },
 
-    /** Documents with a deletion; `isStopped` if its job is finished or missing. */
+    /** Lists documents whose deletion was requested; `isStopped` if the job of the deletion has finished or is missing. */
     listDeletions(of: ErasureSubject) {
       const isTheirs = of.userId === null ? 'true' : `(d.created_by = :userId or j.request_id = 'erase-' || :userId)`;
       return rows(
@@ -230,7 +227,7 @@ export function createErasureRepository(db: Knex) {
       return (await oneRow(db, rest, `select ${isThere.join(' or ')} as is_left`, of)).isLeft;
     },
 
-    /** Keeps only the display name, which shared content shows. @returns false if it was done before */
+    /** Keeps only the display name of a user, which shared content shows. Returns false if it was done before. */
     async forgetUser(userId: string): Promise<boolean> {
       const forgotten = await UserModel.query(db)
         .where({ id: userId })
@@ -247,7 +244,7 @@ export function createErasureRepository(db: Knex) {
       return forgotten > 0;
     },
 
-    /** Keeps a row without a name. @returns false if it was done before */
+    /** Erases the name and the members of an organization, and keeps its row. Returns false if it was done before. */
     async forgetOrganization(orgId: string): Promise<boolean> {
       const forgotten = await OrganizationModel.query(db)
         .where({ id: orgId })
@@ -262,7 +259,7 @@ export function createErasureRepository(db: Knex) {
       return true;
     },
 
-    /** Deleted users with content that was stored after their erasure ended. */
+    /** Lists deleted users with content that was stored after their erasure ended. */
     listLate(limit: number) {
       const isThere = contentTables.map((table) => {
         const isTheirs = belongsTo(table, 'gone.id');

@@ -22,7 +22,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createErasureRepository, type ErasableDocument } from './erasure.repository.ts';
 
-/** Enough to keep the workers busy, and few enough to leave capacity for deletions that users wait for. */
+/** Deletions of documents at a time: they keep workers busy, and leave capacity for deletions that users wait for. */
 const DELETIONS_AT_ONCE = 20;
 const SLICE_MS = 30_000;
 const POLL_INTERVAL_MS = 200;
@@ -53,7 +53,7 @@ export function createErasureService(deps: {
     await jobs.advance(idOf(of), { status: 'running', stage, ...progress });
   }
 
-  /** Org admins can see and retry the deletion. */
+  /** Lets org admins see and retry the deletion of a document. */
   const requestOf = (of: ErasureSubject, { createdBy }: ErasableDocument): DeletionRequest => ({
     createdBy,
     acl: [adminsKey(of.orgId)],
@@ -90,7 +90,7 @@ export function createErasureService(deps: {
   }
 
   return {
-    /** In the transaction that deletes the user or organization. @returns the job to dispatch after the commit */
+    /** Runs in the transaction that deletes the user or organization. Returns the job to dispatch after the commit. */
     enqueue,
 
     /**
@@ -195,7 +195,7 @@ export function createErasureService(deps: {
       await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
-    /** Step of the sweeper: erases content that a request in progress stored after the erasure of its user ended. */
+    /** A step of the sweeper. Erases content that a request in progress stored after the erasure of its user had ended. */
     async eraseLate(): Promise<void> {
       for (const { orgId, userId, dueAt } of await repository.listLate(LATE_AT_ONCE)) {
         await enqueue(db, { orgId, userId }, { dueAt, createdBy: userId, requestId: null });

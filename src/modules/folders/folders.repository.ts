@@ -26,7 +26,7 @@ export function createFoldersRepository(db: Knex) {
       .leftJoin('users', 'users.id', 'folders.ownerId')
       .select('folders.*', db.raw('(teams.disabled_at is not null or users.deleted_at is not null) as entity_missing'));
 
-  /** Returns false if a sibling has the name. The transaction can then only be rolled back. */
+  /** Returns false if another folder in the same parent has the name. The transaction must then be rolled back. */
   async function unlessNameTaken(change: PromiseLike<unknown>): Promise<boolean> {
     try {
       await change;
@@ -38,7 +38,6 @@ export function createFoldersRepository(db: Knex) {
   }
 
   return {
-    /** Roots first, then by name. */
     async listReadable(actor: Actor): Promise<FolderView[]> {
       const ordered = readable(actor).orderByRaw('folders.parent_id is not null, lower(folders.name), folders.id');
       return rows(db, folderView, ordered);
@@ -58,7 +57,7 @@ export function createFoldersRepository(db: Knex) {
       return firstRow(db, folderView, readable(actor).where('folders.id', id));
     },
 
-    /** Also locks the row: the folder cannot be deleted or get other access keys before the transaction ends. */
+    /** Also locks the folder: it cannot be deleted or get other access keys before the transaction ends. */
     async findReadableForLink(actor: Actor, id: string): Promise<FolderView | undefined> {
       const folder = readable(actor).where('folders.id', id).toKnexQuery();
       return firstRow(db, folderView, folder.forKeyShare('folders'));
@@ -69,7 +68,6 @@ export function createFoldersRepository(db: Knex) {
       return root?.id;
     },
 
-    /** Names of readable documents that are linked to folders, or to one folder if `folderId` is given. */
     async listDocumentNames(
       actor: Actor,
       { folderId, limit }: { folderId?: string; limit: number },
@@ -97,7 +95,7 @@ export function createFoldersRepository(db: Knex) {
       await FolderModel.query(db).where({ orgId, systemRole: 'org_root' }).forNoKeyUpdate().select('id');
     },
 
-    /** Waits for transactions that link documents to these folders, and makes later ones wait. */
+    /** Locks folders against new documents, after transactions that are adding some have ended. */
     async lock(ids: readonly string[]): Promise<void> {
       await FolderModel.query(db)
         .whereIn('id', [...ids])
@@ -120,7 +118,7 @@ export function createFoldersRepository(db: Knex) {
       );
     },
 
-    /** Level of a folder in its tree; a root has level 1. */
+    /** Returns the level of a folder in its tree; a root has level 1. */
     async level(id: string): Promise<number> {
       const { level } = await oneRow(
         db,
@@ -136,14 +134,13 @@ export function createFoldersRepository(db: Knex) {
       return level;
     },
 
-    /** Counts the folders of an organization without its roots. */
     async count(orgId: string): Promise<number> {
       return FolderModel.query(db).where({ orgId, kind: 'user' }).resultSize();
     },
 
     insert: (folder: NewFolder): Promise<boolean> => unlessNameTaken(FolderModel.query(db).insert(folder)),
 
-    /** Keeps `updated_at` if nothing changes; a trigger increments `version` in any case. */
+    /** Keeps `updated_at` of a folder if nothing changes; a trigger increments `version` in any case. */
     update: (id: string, { name, parentId }: Pick<Folder, 'name' | 'parentId'>): Promise<boolean> =>
       unlessNameTaken(
         FolderModel.query(db)

@@ -7,9 +7,9 @@ import { appError, requireVersion } from '#src/errors.ts';
 import type { DocumentName, FolderNode, FolderView, SystemRole } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
-/** 20,000 names are 2 MB of JSON, which block other requests for about 50 ms. */
+/** Names of 20,000 documents are 2 MB of JSON, which block other requests for about 50 ms. */
 const MAX_DOCUMENTS = 20_000;
-/** Includes the root. Clients get and draw a tree as a whole, nested level in level. */
+/** Levels of a folder tree, with the root. Clients get a tree as nested JSON in one response. */
 const MAX_LEVELS = 32;
 /** Folders of one organization, without its roots. */
 const MAX_FOLDERS = 10_000;
@@ -40,7 +40,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
   return {
     get,
 
-    /** All readable folders as trees, with their readable documents if `withDocuments`. Throws `too_many_documents`. */
+    /** Returns all readable folders as trees, and documents if `withDocuments`. Throws `too_many_documents`. */
     async tree(actor: Actor, { withDocuments }: { withDocuments: boolean }): Promise<FolderNode[]> {
       const [rows, documents] = await Promise.all([
         folders.listReadable(actor),
@@ -56,7 +56,6 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       return roots;
     },
 
-    /** Throws `folder_not_found`, `too_many_documents`. */
     async children(actor: Actor, folderId: string) {
       await get(actor, folderId);
       const [children, documents] = await Promise.all([
@@ -66,7 +65,6 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       return { folders: children, documents };
     },
 
-    /** Finds a readable subfolder by its name, regardless of case. */
     findChild: (actor: Actor, parentId: string, name: string): Promise<FolderView | undefined> =>
       folders.findChild(actor, parentId, name),
 
@@ -105,7 +103,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       await insertRoot(trx, { ...root, orgId, createdBy: userId, ownerId: userId });
     },
 
-    /** Called when the organization is renamed: its root has the same name. */
+    /** The root folder of an organization has the name of the organization. */
     async renameOrganizationRoot(trx: Knex, orgId: string, name: string): Promise<void> {
       await createFoldersRepository(trx).renameOrganizationRoot(orgId, name);
     },
@@ -131,16 +129,15 @@ async function insertRoot(
   await createFoldersRepository(trx).insertRoot({ ...root, ...own, ownerId, teamId, acl });
 }
 
-/** Changes the documents in folders. Its methods throw `folder_too_large`. */
+/** Changes documents along with their folders. Methods throw `folder_too_large`. */
 type FolderContents = {
   isEmpty(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<boolean>;
-  /** Gives the documents the folders' present access keys. */
+  /** Gives documents the present access keys of their folders. */
   share(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<void>;
   /** Deletes documents that are in no other folder, and removes the others from these folders. */
   discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void>;
 };
 
-/** Fields that are undefined stay as they are. */
 type FolderChange = { name: string | undefined; parentId: string | undefined };
 
 export type FolderChangesService = ReturnType<typeof createFolderChangesService>;
@@ -156,7 +153,6 @@ export function createFolderChangesService(deps: {
 }) {
   const { db, folders, contents } = deps;
 
-  /** Takes the lock on the organization's trees, which every change of a tree takes first. */
   async function lockWritable(trx: Knex, actor: RequestActor, folderId: string): Promise<FolderView> {
     const repository = createFoldersRepository(trx);
     await repository.lockTrees(actor.orgId);
@@ -196,10 +192,7 @@ export function createFolderChangesService(deps: {
   }
 
   return {
-    /**
-     * Throws `folder_not_found`, `forbidden`, `name_taken`, `folder_too_deep`, `folder_limit_reached`.
-     * @param id of the new folder; a repeated call with the same id returns the folder
-     */
+    /** Creates a folder with this id. A repeated call with the same id returns the folder. */
     async create(
       actor: RequestActor,
       id: string,
@@ -225,10 +218,6 @@ export function createFolderChangesService(deps: {
       return makeOnce(make, () => createFoldersRepository(db).findReadable(actor, id));
     },
 
-    /**
-     * Throws `folder_not_found`, `forbidden`, `system_folder`, `name_taken`, `folder_cycle`, `folder_too_deep`,
-     * `folder_too_large`, `precondition_failed`.
-     */
     async change(
       actor: RequestActor,
       folderId: string,
@@ -247,10 +236,7 @@ export function createFolderChangesService(deps: {
       return folders.get(actor, folderId);
     },
 
-    /**
-     * `cascade` also deletes everything in the folder, including content of other users. Throws `folder_not_found`,
-     * `forbidden`, `system_folder`, `folder_not_empty`, `folder_too_large`.
-     */
+    /** `cascade` also deletes the contents of the folder, including those of other users. */
     async remove(actor: RequestActor, folderId: string, { cascade }: { cascade: boolean }): Promise<void> {
       await db.transaction(async (trx) => {
         const repository = createFoldersRepository(trx);

@@ -22,7 +22,7 @@ type FileImport = {
   file: ImportFileRow;
   connection: ImportConnection;
   owner: RequestActor;
-  /** From earlier runs; undefined for a new file. */
+  /** The file as an earlier run imported it; undefined for a new file. */
   known: KnownFile | undefined;
 };
 type FileUpdate = FileImport & {
@@ -33,7 +33,7 @@ type Status = 'added' | 'updated' | 'unchanged';
 
 export type FileImporter = ReturnType<typeof createFileImporter>;
 
-/** Creates and updates the documents of files. A name, folder or content that a user has changed here stays. */
+/** Creates and updates documents of remote files. Keeps names, folders and contents that a user has changed here. */
 export function createFileImporter(deps: {
   db: Knex;
   credentials: ConnectorCredentials;
@@ -132,7 +132,7 @@ export function createFileImporter(deps: {
     return { targetFolderId: run.targetFolderId, localPath: file.localPath, folderId: id };
   }
 
-  /** Stores the revision at the provider, and leaves the document as it is. */
+  /** Leaves a document that a user has changed or deleted as it is, and stores the file's revision at the provider. */
   async function keep(work: FileImport & { known: KnownFile }): Promise<Status> {
     const { file, known } = work;
     const { documentId, contentSha256, targetFolderId, localPath, folderId } = known;
@@ -155,11 +155,7 @@ export function createFileImporter(deps: {
     return { stored, revision: toStorable(source.revision) };
   }
 
-  /**
-   * Returns the folder at this path below the target, and creates what is missing. Throws `folder_not_found`, `forbidden`,
-   * `folder_limit_reached`, `folder_too_deep`.
-   * @param targetId null for the user's personal root
-   */
+  /** Finds or creates the folder at a path below the target folder, or the personal root if `targetId` is null. */
   async function ensureFolder(
     owner: RequestActor,
     targetId: string | null,
@@ -176,7 +172,7 @@ export function createFileImporter(deps: {
     return folder;
   }
 
-  /** Runs in the transaction that changes the document. Stores what the file is now, and its outcome in this run. */
+  /** Stores the file's state and its outcome in this run, in the transaction that changes the document. */
   async function storeOutcome(
     trx: Knex,
     work: FileImport,
@@ -199,7 +195,7 @@ export function createFileImporter(deps: {
     await recordOutcome(trx, work, { status, documentId: now.documentId });
   }
 
-  /** Taken before locks on the run's files, in the order in which a deletion of the connection takes them. */
+  /** Locks the run before its files, as a deletion of the connection does: another order could deadlock. */
   async function lockRun(trx: Knex, of: ImportRun): Promise<void> {
     if ((await createImportRunsRepository(trx).lockRun(of)) === undefined) throw appError('connection_not_found');
   }
@@ -228,7 +224,6 @@ export function createFileImporter(deps: {
       return update({ ...work, known: { ...known, document, documentId } }, signal);
     },
 
-    /** Whether the provider accepts another call of the connection. */
     async isProviderAvailable(of: ImportRun, { jobId }: ImportRunRow): Promise<boolean> {
       const checked = credentials.use({ ...of, requestId: jobId }, (access, { check }) => check(access));
       return checked.then(
@@ -237,7 +232,6 @@ export function createFileImporter(deps: {
       );
     },
 
-    /** Records the error of a file; the run goes on with other files. */
     async fail(
       work: Pick<FileImport, 'of' | 'file'>,
       { code, message }: { code: string; message: string },
@@ -252,14 +246,13 @@ export function createFileImporter(deps: {
   };
 }
 
-/** False if the document got another content, name or folder since it was read. */
+/** False if a user has changed the document since it was read. */
 function isSameDocument({ document }: KnownFile, { document: known }: KnownFile): boolean {
   if (document === null || known === null) return false;
   const isSame = document.contentSha256 === known.contentSha256 && document.name === known.name;
   return isSame && document.isWhereItWasPut === known.isWhereItWasPut;
 }
 
-/** Makes Temporal retry the activity. */
 function changedMeanwhile(): AppError {
   return appError('service_unavailable', {
     detail: 'The document was changed during its import.',
@@ -267,7 +260,7 @@ function changedMeanwhile(): AppError {
   });
 }
 
-/** `acme_drive:/reports/plan.txt`. Readers of the document see it as its source. */
+/** Source that readers of the document see, such as `acme_drive:/reports/plan.txt`. */
 function sourceUrl({ provider }: ImportConnection, { remote }: ImportFileRow): string {
   return `${provider}:/${remote.path.split('/').map(encodeURIComponent).join('/')}`;
 }

@@ -39,7 +39,7 @@ type RunKey = Pick<ImportRun, 'orgId' | 'runId'>;
 const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connectionId, id: runId });
 const within = ({ orgId, runId }: RunKey) => ({ orgId, runId });
 
-/** A run may have many thousand files. */
+/** Runs per statement: deleting a run deletes its files, which may be many thousands. */
 const OLD_RUNS_AT_ONCE = 20;
 
 /** Runs of imports and syncs, the places at the provider that each lists, and the files that it finds there. */
@@ -50,7 +50,7 @@ export function createImportRunsRepository(db: Knex) {
   const connection = (of: ConnectionKey) => ConnectionModel.table(db).where({ orgId: of.orgId, id: of.connectionId });
   const connectionColumns = Object.keys(importConnection.columns);
 
-  /** Keeps the connection from being deleted. A deletion locks it first, so take this lock before those on its rows. */
+  /** Keeps the connection from being deleted. Must precede locks on its runs, as in a deletion, or both may deadlock. */
   async function holdConnection(of: ConnectionKey): Promise<void> {
     await connection(of).forKeyShare().first('id');
   }
@@ -75,7 +75,7 @@ export function createImportRunsRepository(db: Knex) {
       return runs().where(runKey(of)).first();
     },
 
-    /** To be taken before any write to the run's places and files, and after the lock on its job. */
+    /** Locks a run. Must precede writes to its places and files, and follow the lock on its job. */
     async lockRun(of: ImportRun): Promise<ImportRunRow | undefined> {
       await holdConnection(of);
       return runs().where(runKey(of)).forUpdate().first();
@@ -93,7 +93,6 @@ export function createImportRunsRepository(db: Knex) {
       if ((await runs().where(runKey(of)).update(more)) === 0) throw new Error(`import run ${of.runId} does not exist`);
     },
 
-    /** Newest first. */
     async listSyncs(
       of: ConnectionKey,
       page: { limit: number; after: ListPosition | null },
@@ -105,7 +104,7 @@ export function createImportRunsRepository(db: Knex) {
       return toPage(await rows(db, listedRun, listed), page.limit);
     },
 
-    /** Deletes a batch of runs that finished more than `days` ago. @returns false if there was none */
+    /** Deletes a batch of runs that finished more than `days` ago. Returns false if there was none. */
     async deleteOldRuns(days: number): Promise<boolean> {
       const old = runs()
         .whereRaw('finished_at < now() - make_interval(days => ?)', [days])
@@ -130,7 +129,6 @@ export function createImportRunsRepository(db: Knex) {
       await db.batchInsert(ImportPlaceModel.tableName, requested, 500);
     },
 
-    /** Skips folders that the run lists already. */
     async addFolders(of: ImportRun, at: { item: number; base: string }, found: readonly RemoteFile[]): Promise<void> {
       if (found.length === 0) return;
       const folders = found.map(({ fileId, path }) => ({
@@ -145,7 +143,7 @@ export function createImportRunsRepository(db: Knex) {
       await places().insert(folders).onConflict(known).ignore();
     },
 
-    /** Replaces all places of the run, and counts again only the files that it has found. */
+    /** Replaces all places of the run. Its counts become those of its stored files. */
     async restartListing(
       of: ImportRun,
       place: { kind: 'folder' | 'changes'; path: string; nextPage: string | null },
@@ -167,11 +165,7 @@ export function createImportRunsRepository(db: Knex) {
       return places().where(within(of)).whereNull('doneAt').orderBy('id').first();
     },
 
-    /**
-     * Stores the next page of a place; null ends it.
-     * @param to.remoteId the id of the file that was found for a requested name or path
-     * @returns false if another worker has stored a later page
-     */
+    /** Stores the next page of a place, or its end if null. Returns false if another worker was faster. */
     async advancePlace(
       { id, nextPage }: ImportPlace,
       to: { nextPage: string | null; remoteId?: string; error?: { code: string; message: string } },
@@ -189,16 +183,12 @@ export function createImportRunsRepository(db: Knex) {
       return advanced > 0;
     },
 
-    /** Requested files, and folders below them that could not be listed. */
+    /** Lists the requested files, and the folders below them that could not be listed. */
     async listRequested(of: RunKey): Promise<ImportPlace[]> {
       return places().where(within(of)).whereRaw(`(kind = 'wish' or error_code is not null)`).orderBy(['item', 'id']);
     },
 
-    /**
-     * Adds files that the run does not have yet. Those with `unchangedAs`, the id of their document, are not imported. The
-     * caller has locked the run.
-     * @returns the files that were added
-     */
+    /** Adds and returns files that are new to the run. Those with `unchangedAs`, their document's id, are not imported. */
     async addFiles(
       of: ImportRun,
       found: readonly (FoundFile & { unchangedAs: string | null })[],
@@ -226,11 +216,7 @@ export function createImportRunsRepository(db: Knex) {
       return found.filter(({ remote }) => added.has(remote.fileId));
     },
 
-    /**
-     * Adds the files that failed in the last sync, because a change feed does not name them again. Leaves out files that
-     * were missing, are gone, or have an unsupported format.
-     * @returns how many were added
-     */
+    /** Adds files that failed in the last sync, because a change feed does not name them again. Returns their number. */
     async addFailedBefore({ orgId, connectionId, runId }: ImportRun): Promise<number> {
       const added = await rows(
         db,
@@ -268,7 +254,6 @@ export function createImportRunsRepository(db: Knex) {
         .first();
     },
 
-    /** @returns false if the file has an outcome already */
     async recordOutcome(of: ImportRun, n: number, { status, documentId, error }: FileOutcome): Promise<boolean> {
       const outcome = { status, documentId, errorCode: error?.code ?? null, errorMessage: error?.message ?? null };
       const pending = files().where({ ...within(of), n, status: 'pending' });
@@ -285,7 +270,6 @@ export function createImportRunsRepository(db: Knex) {
       return rows(db, listedFile, listed);
     },
 
-    /** Undefined if nothing failed. */
     async mainFailure(of: RunKey): Promise<MainFailure | undefined> {
       return firstRow(
         db,

@@ -24,18 +24,15 @@ import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.mo
 import type { RemoteListing } from './remote-listing.ts';
 import { createConnectionSchedulesRepository, createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
-/** A step that takes longer returns its progress, and the workflow calls it again. */
+/** A step ends after this time, and the workflow calls it again for the rest. */
 const SLICE_MS = 20_000;
 const FILES_AT_ONCE = 500;
-/** About four minutes of retries. A provider that answers other calls by then will not serve this file. */
+/** About four minutes of retries. A file fails then, if the provider answers other calls. */
 const ATTEMPTS_OF_FILE = 10;
-/**
- * Downloads of one organization in a process. Half of a worker's capacity, because a provider may send a file as slowly as
- * it likes.
- */
+/** Per organization and process: half of a worker's capacity, because a slow provider may block each download for long. */
 const DOWNLOADS_AT_ONCE = 16;
 const DOWNLOAD_RETRY_SECONDS = 5;
-/** A sync that would delete more documents than this, and a larger share of all, waits for a confirmation. */
+/** A sync that would delete more documents and a larger share than these waits for a confirmation. */
 const UNCONFIRMED_DELETIONS = 20;
 const UNCONFIRMED_SHARE = 0.3;
 const RUNS_KEPT_DAYS = 90;
@@ -58,7 +55,6 @@ export function createImportStepsService(deps: {
   const runs = createImportRunsRepository(db);
   const downloads = createPlaces();
 
-  /** Throws `rate_limited`. Returns a function that ends the download. */
   function beginDownload(orgId: string): () => void {
     if (downloads.of(orgId) >= DOWNLOADS_AT_ONCE) {
       const detail = `Your organization has ${DOWNLOADS_AT_ONCE} downloads from providers in progress.`;
@@ -69,12 +65,12 @@ export function createImportStepsService(deps: {
 
   async function requireRun(of: ImportRun): Promise<ImportRunRow> {
     const run = await runs.findRun(of);
-    // Runs are deleted with their connection.
+    // Deleting a connection deletes its runs.
     if (run === undefined) throw appError('connection_not_found');
     return run;
   }
 
-  /** The run acts as the connection's owner, as long as their account is active. */
+  /** A run acts as the owner of the connection. Throws `account_disabled` if their account is not active. */
   async function requireOwner(
     of: ImportRun,
     { jobId }: ImportRunRow,
@@ -86,7 +82,7 @@ export function createImportStepsService(deps: {
     return { connection, owner: { ...actor, requestId: jobId } };
   }
 
-  /** Repeats `step` until it returns false or the time is up. Returns whether work is left. */
+  /** Repeats `step` until it returns false or SLICE_MS have passed. Returns whether work is left. */
   async function inSlice(signal: AbortSignal, step: () => Promise<boolean>): Promise<boolean> {
     const endMs = performance.now() + SLICE_MS;
     while (performance.now() < endMs) {
@@ -102,7 +98,7 @@ export function createImportStepsService(deps: {
     await jobs.advance(run.jobId, { progress });
   }
 
-  /** If the run was deleted with its connection, tries both ids that its job can have: the attempt fits one of them. */
+  /** If the run was deleted with its connection, tries both possible job ids: `attempt` matches one of them. */
   async function closeJob(of: ImportRun, change: JobChange, attempt: AttemptOfJob): Promise<void> {
     const run = await runs.findRun(of);
     const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];
@@ -144,7 +140,6 @@ export function createImportStepsService(deps: {
   }
 
   return {
-    /** Throws `account_disabled` if the owner's account is not active, `needs_reauth`. */
     async begin(of: ImportRun): Promise<void> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'list' });
@@ -170,7 +165,7 @@ export function createImportStepsService(deps: {
       return { numbers: await runs.pendingNumbers(of, FILES_AT_ONCE), counts: countsOf(run) };
     },
 
-    /** Imports one file. Records an error of the file itself; throws errors that a retry may solve. */
+    /** Imports a file. Records errors of the file itself, and throws errors that a retry may solve. */
     async fetch(
       { n, ...of }: ImportFileInput,
       { signal, attempt }: { signal: AbortSignal; attempt: number },
@@ -197,10 +192,7 @@ export function createImportStepsService(deps: {
       return result;
     },
 
-    /**
-     * Deletes the documents of files that a sync did not find. Throws `mass_deletion` until a user confirms; the retry
-     * then lists the files again first.
-     */
+    /** Deletes documents whose files a sync did not find. After a confirmed `mass_deletion`, lists the files again first. */
     async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DeletionSlice> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'delete' });
@@ -214,7 +206,6 @@ export function createImportStepsService(deps: {
       return { counts: countsOf(await requireRun(of)), isMore, mustListAgain: false };
     },
 
-    /** Ends the run as succeeded. Its `last_error` summarizes the files that failed. */
     async finish({ attempt, startId, ...of }: RecordImportEndInput): Promise<ImportCounts> {
       const { jobId } = await requireRun(of);
       const error = summaryOf(await runs.mainFailure(of));
@@ -242,7 +233,7 @@ export function createImportStepsService(deps: {
 
     async recordParked({ error, ...of }: RecordImportFailureInput): Promise<void> {
       await jobs.advance((await requireRun(of)).jobId, { status: 'parked', error });
-      // The user may have renewed the consent before the run was parked, when there was nothing to retry.
+      // A consent that was renewed before the run was parked found nothing to retry.
       if (error.code === 'needs_reauth') await createConnectionSchedulesRepository(db).markOutdated(of);
     },
 
@@ -258,7 +249,7 @@ export function createImportStepsService(deps: {
       await closeJob(of, { status: 'cancelled' }, { attempt, startId });
     },
 
-    /** A step of the sweeper. @returns null if no old run is left */
+    /** A step of the sweeper. Returns null if no old run is left. */
     forgetOld: async (): Promise<true | null> => ((await runs.deleteOldRuns(RUNS_KEPT_DAYS)) ? true : null),
   };
 }

@@ -18,7 +18,7 @@ export class ImportRunModel extends model('import_runs', {
   folder: text(),
   deletesMissing: boolean(),
   acceptsDeletions: boolean(),
-  /** Null for imports, and for syncs that have not begun. */
+  /** Null for imports and for syncs that have not begun. */
   mode: text<'full' | 'delta'>().nullable(),
   cursor: text().nullable(),
   isListed: boolean(),
@@ -36,7 +36,7 @@ export class ImportPlaceModel extends model('import_places', {
   id: uuid(),
   orgId: uuid(),
   runId: uuid(),
-  /** Index in the `files` of the request; 0 for syncs. */
+  /** Index in the `files` of the import request; 0 for syncs. */
   item: integer(),
   kind: text<'wish' | 'folder' | 'changes'>(),
   remoteId: text().nullable(),
@@ -111,7 +111,6 @@ export class ConnectorDocumentModel extends model(
     orgId: uuid(),
     connectionId: uuid(),
     remoteId: text(),
-    /** Null if the document was deleted. */
     documentId: uuid().nullable(),
     revision: text(),
     contentSha256: text(),
@@ -153,7 +152,7 @@ export type NewImportRun = Pick<
 /** The position in the provider's change feed after the last sync of a connection, with the settings of that sync. */
 export const syncCursor = shape({
   ...pick(ConnectorCursorModel, 'folder', 'targetFolderId', 'deletesMissing', 'cursor').columns,
-  /** False if the last full listing is more than a day old. */
+  /** False if the last full listing is over a day old. */
   isFresh: boolean(),
 });
 export type SyncCursor = Row<typeof syncCursor>;
@@ -166,13 +165,12 @@ export type FoundFile = { item: number; remote: RemoteFile; localPath: string[] 
 
 export type ImportFileRow = Row<typeof ImportFileModel>;
 
-/** `generation` is that of the imported document. */
 export const listedFile = shape({ ...ImportFileModel.columns, generation: integer().nullable() });
 
 /** A file at the provider and the document that it was imported into. */
 export type ConnectorDocument = Omit<Row<typeof ConnectorDocumentModel>, 'orgId' | 'connectionId'>;
 
-/** `document` is its present state; null if it was deleted. */
+/** `document` is the present state of the imported document; null if it was deleted. */
 export const knownFile = shape({
   ...ConnectorDocumentModel.columns,
   document: json<{ name: string; contentSha256: string; isWhereItWasPut: boolean }>().nullable(),

@@ -9,15 +9,15 @@ import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportFileRow, ImportPlace, ImportResult, ImportRunRow } from './imports.model.ts';
 
-/** In one response. The job counts the files of a larger import. */
+/** Per response. The job of an import counts all of its files. */
 const MAX_RESULTS = 1_000;
 
 export type ImportRequest = {
-  /** A repeated request has the same id, and returns the results of the run that it started before. */
+  /** A repeated request has the same id, and returns the results of the same run. */
   runId: string;
   connectionId: string;
   files: RemoteFileQuery[];
-  /** The caller's personal root if undefined. */
+  /** The personal root of the caller if undefined. */
   targetFolderId: string | undefined;
 };
 
@@ -28,7 +28,6 @@ export function createImportsService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
-  /** Waits until the job has finished, or `seconds` have passed. */
   untilOver: (jobId: string, seconds: number, left: AbortSignal) => Promise<unknown>;
 }) {
   const { db, folders, jobs, untilOver } = deps;
@@ -75,7 +74,7 @@ export function createImportsService(deps: {
       ...failed.map((place) => ({ item: place.item, result: resultOfPlace(run, place) })),
       ...found.map((file) => ({ item: file.item, result: resultOfFile(run, file) })),
       ...others.flatMap((place) => {
-        // A file that several items name is stored for one of them.
+        // A file that several items of the request name is stored for one of them.
         const file = byRemoteId.get(place.remoteId ?? '');
         if (file !== undefined) return [{ item: place.item, result: resultOfFile(run, file) }];
         return run.isListed ? [] : [{ item: place.item, result: resultOfPlace(run, place) }];
@@ -86,11 +85,7 @@ export function createImportsService(deps: {
   }
 
   return {
-    /**
-     * Starts the import and waits for it up to `wait.seconds`. Throws `connection_not_found`, `folder_not_found`,
-     * `forbidden`, `needs_reauth`.
-     * @param wait.left aborts when the client disconnects; the import continues
-     */
+    /** Starts an import and waits for it. `wait.left` aborts when the client disconnects; the import continues. */
     async start(
       actor: RequestActor,
       request: ImportRequest,
@@ -104,7 +99,7 @@ export function createImportsService(deps: {
   };
 }
 
-/** Result of a requested file that was not found yet, or a folder that could not be listed. */
+/** Result of a requested file that is not listed yet, or of a folder that could not be listed. */
 function resultOfPlace(run: ImportRunRow, place: ImportPlace): ImportResult {
   const error = errorOf(place) ?? errorOfEndedRun(run);
   return {
@@ -134,7 +129,7 @@ function errorOf({ errorCode, errorMessage }: Pick<ImportPlace, 'errorCode' | 'e
   return errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' };
 }
 
-/** Error of the files that the run did not import before it ended; null while it may still do so. */
+/** Error of files that a run had not imported when it ended; null for a run that is open. */
 function errorOfEndedRun(run: ImportRunRow): ImportResult['error'] {
   if (run.status === 'cancelled') return { code: 'cancelled', message: 'The import was cancelled.' };
   return run.status === 'failed' ? errorOf(run) : null;

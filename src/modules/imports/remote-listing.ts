@@ -18,7 +18,6 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   const { db, credentials } = deps;
   const connectionOf = (of: ImportRun, { jobId }: ImportRunRow) => ({ ...of, requestId: jobId });
 
-  /** Stores the result of a page, unless another worker has done so. */
   async function storePage(
     of: ImportRun,
     place: ImportPlace,
@@ -33,7 +32,7 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     });
   }
 
-  /** Counts unchanged files, and stores the others to be imported. A sync stores no unchanged files: there may be many. */
+  /** Counts unchanged files, and stores the others for their import. Syncs do not store unchanged files: too many rows. */
   async function storeFiles(
     trx: Knex,
     of: ImportRun,
@@ -117,7 +116,7 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     );
     const isMoved = ({ fileId, path }: RemoteFile) => known.has(fileId) && known.get(fileId) !== path;
     const goneIds = gone.flatMap((each) => ('remoteId' in each ? [each.remoteId] : []));
-    // A change feed names neither the files of a moved folder nor, for folders with the same path, whose files are gone.
+    // The feed does not name the files of a moved folder, and not which of two folders with the same path was deleted.
     if (folders.some(isMoved) || (await documents.sharesPath(of, goneIds))) return listAll(of, run);
     await storePage(of, place, { nextPage: hasMore ? cursor : null }, async (trx, locked) => {
       const runs = createImportRunsRepository(trx);
@@ -138,7 +137,7 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     });
   }
 
-  /** Restarts the listing with the whole folder. Gets the change cursor first: the next sync finds what changes meanwhile. */
+  /** Lists the whole folder again. Gets the change cursor first, so that the next sync finds changes made meanwhile. */
   async function listAll(of: ImportRun, run: ImportRunRow): Promise<void> {
     const cursor = await credentials.use(connectionOf(of, run), async (access, { changes }) =>
       changes === null ? null : changes.begin(access, { path: run.folder }),
@@ -169,7 +168,6 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
       await restart(of, { mode: 'delta', cursor: last.cursor });
     },
 
-    /** Called after the last page. */
     async end(of: ImportRun): Promise<void> {
       await db.transaction(async (trx) => {
         const runs = createImportRunsRepository(trx);
@@ -180,7 +178,7 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
       });
     },
 
-    /** Lists one page. Stores the error of a requested file that cannot be listed, throws others. @returns false at the end */
+    /** Lists one page. Stores the error of a place that may be skipped, and throws others. Returns false at the end. */
     async next(of: ImportRun, run: ImportRunRow): Promise<boolean> {
       const place = await createImportRunsRepository(db).nextPlace(of);
       if (place === undefined) return false;
@@ -199,16 +197,13 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   };
 }
 
-/** False if the settings of the sync have changed so that unchanged files need work too. */
+/** False if a change of the sync's settings affects unchanged files too. */
 function coversSettings(last: SyncCursor, run: ImportRunRow): boolean {
   const isSameFolder = last.folder === run.folder && last.targetFolderId === run.targetFolderId;
   return isSameFolder && (last.deletesMissing || !run.deletesMissing);
 }
 
-/**
- * An import skips what it cannot list. A sync deletes what it does not find, so it skips only a subfolder that was deleted
- * during the listing.
- */
+/** A sync deletes what it does not find, so it skips only subfolders that were deleted during the listing. */
 function canSkip({ kind }: ImportRunRow, place: ImportPlace, { code, errorClass }: AppError): boolean {
   if (errorClass !== 'permanent' || code === 'connection_not_found') return false;
   return kind === 'import' || (code === 'remote_file_not_found' && place.remoteId !== null);

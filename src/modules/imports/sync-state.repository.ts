@@ -20,7 +20,7 @@ import {
 const missingCounts = shape({ missing: bigint(), known: bigint() });
 const missingFile = shape({ remoteId: text(), documentId: uuid() });
 
-/** A batch takes far less than the statement timeout. */
+/** Documents per batch, which takes far less than the statement timeout. */
 const DELETED_AT_ONCE = 50;
 
 /**
@@ -89,7 +89,6 @@ export function createConnectorDocumentsRepository(db: Knex) {
       await documents().where({ orgId, connectionId, remoteId }).update({ seenRunId: null });
     },
 
-    /** For files that have not changed. */
     async markSeen({ orgId, connectionId, runId }: ImportRun, remoteIds: readonly string[]): Promise<void> {
       await documents()
         .where({ orgId, connectionId })
@@ -97,11 +96,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
         .update({ seenRunId: runId });
     },
 
-    /**
-     * Stores the document of a file.
-     * @param before the document that the caller has read for it
-     * @returns false if another run has imported the file into another document meanwhile
-     */
+    /** Stores the document of a file. Returns false if the file has another document than `before` meanwhile. */
     async store(
       { orgId, connectionId }: ImportRun,
       document: Omit<ConnectorDocument, 'goneAt'>,
@@ -143,7 +138,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
       await ConnectorFolderModel.table(db).insert(found).onConflict(['connectionId', 'remoteId']).merge(['path']);
     },
 
-    /** Whether one of these folders has the same path as another, so that a path does not tell whose file it is. */
+    /** Whether another folder has the path of one of these folders, so that a file's path does not identify its folder. */
     async sharesPath({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<boolean> {
       const sharing = await rows(
         db,
@@ -158,7 +153,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
       return sharing.length > 0;
     },
 
-    /** A folder that is restored at the provider is then listed like a new one. */
+    /** Deletes folders that are gone, so that a sync lists a restored folder like a new one. */
     async forgetGoneFolders({ orgId, connectionId, id: runId, mode }: ImportRunRow): Promise<void> {
       const isGone =
         mode === 'full'
@@ -175,7 +170,6 @@ export function createConnectorDocumentsRepository(db: Knex) {
       );
     },
 
-    /** `known` includes the missing files. */
     async countMissing(run: ImportRunRow): Promise<{ missing: number; known: number }> {
       return oneRow(
         db,
@@ -200,7 +194,6 @@ export function createConnectorDocumentsRepository(db: Knex) {
       );
     },
 
-    /** @returns false if the file was marked before */
     async markGone(
       { orgId, connectionId }: Pick<ImportRun, 'orgId' | 'connectionId'>,
       remoteId: string,
@@ -218,7 +211,6 @@ export function createConnectorDocumentsRepository(db: Knex) {
       return firstRow(db, syncCursor, cursor.select('folder', 'targetFolderId', 'deletesMissing', 'cursor', isFresh));
     },
 
-    /** Stores the change cursor, with the settings of the run that it belongs to. */
     async storeCursor(run: ImportRunRow): Promise<void> {
       const { orgId, connectionId, folder, targetFolderId, deletesMissing, cursor, mode } = run;
       const stored = { folder, targetFolderId, deletesMissing, cursor };
@@ -230,10 +222,10 @@ export function createConnectorDocumentsRepository(db: Knex) {
   };
 }
 
-/** Longer than calls of Temporal take. After the lease another process may apply the change a second time. */
+/** Longer than calls of Temporal take. After that another process may apply the change again. */
 const LEASE_SECONDS = 30;
 
-/** As text, because a JavaScript date has no microseconds. */
+/** `outdated_at` as text, because a JavaScript date has no microseconds. */
 const outdatedAt = shape({ outdatedAt: text() });
 
 /**
@@ -242,10 +234,7 @@ const outdatedAt = shape({ outdatedAt: text() });
  */
 export function createConnectionSchedulesRepository(db: Knex) {
   return {
-    /**
-     * Takes the lease.
-     * @returns when the connection last changed; undefined if there is nothing to apply, or another process has the lease
-     */
+    /** Takes the lease. Returns the time of the last change; undefined if none is left or another process has the lease. */
     async claim(connectionId: string): Promise<string | undefined> {
       const claiming = ConnectionScheduleModel.table(db)
         .where({ connectionId })
@@ -256,11 +245,7 @@ export function createConnectionSchedulesRepository(db: Knex) {
       return (await firstRow(db, outdatedAt, claiming))?.outdatedAt;
     },
 
-    /**
-     * Ends the lease.
-     * @param applied the result of `claim`; undefined if the change could not be applied
-     * @returns false if the connection must be applied again, because it has changed since or another process took it
-     */
+    /** Ends the lease. Returns false if the connection has changed since `applied`, which is undefined after a failure. */
     async release(connectionId: string, applied: string | undefined): Promise<boolean> {
       const remaining = db.raw('case when outdated_at = ?::timestamptz then null else clock_timestamp() end', [
         applied ?? null,
@@ -272,7 +257,7 @@ export function createConnectionSchedulesRepository(db: Knex) {
       return row === undefined || row.outdatedAt === null;
     },
 
-    /** For a deleted connection whose schedule has fired: makes the sweeper delete the schedule. */
+    /** Makes the sweeper delete the schedule of a deleted connection. */
     async addOrphan(of: { orgId: string; connectionId: string }): Promise<void> {
       await ConnectionScheduleModel.table(db)
         .insert({ ...of, outdatedAt: db.raw('clock_timestamp()') })
@@ -304,7 +289,7 @@ export function createConnectionSchedulesRepository(db: Knex) {
         .update({ outdatedAt: db.raw('clock_timestamp()') });
     },
 
-    /** Jobs that are parked until the connection works again. */
+    /** Lists jobs that are parked until the connection works again. */
     async listParkedJobs(of: { orgId: string; connectionId: string }): Promise<string[]> {
       const codes = ['needs_reauth', 'not_granted', 'credentials_unreadable', 'provider_not_configured'];
       const parked = ImportRunModel.table(db).where(of).where({ status: 'parked' }).whereIn('errorCode', codes);

@@ -15,22 +15,18 @@ import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportConnection, ImportRunRow } from './imports.model.ts';
 import { createConnectionSchedulesRepository } from './sync-state.repository.ts';
 
-/** Connections that one sweep applies. */
-const CONNECTIONS_AT_ONCE = 20;
-/** The sweeper leaves newer changes to the request that made them. */
+const CONNECTIONS_PER_SWEEP = 20;
+/** The sweeper leaves newer changes of connections to the requests that made them. */
 const GRACE_SECONDS = 5;
 const DEFAULT_INTERVAL_MINUTES = 60;
-/** Also the minimum of `interval_minutes`. */
+/** Equals the minimum of `interval_minutes` in the API. */
 const MIN_INTERVAL_MINUTES = 5;
 
 type ConnectionKey = { orgId: string; connectionId: string };
 
 export type SyncsService = ReturnType<typeof createSyncsService>;
 
-/**
- * Syncs of connections and their schedules. A connection has one open sync at most. A trigger records each change of a
- * connection, so that the sweeper applies what a request could not.
- */
+/** Syncs of connections, at most one at a time for each, and their schedules in Temporal. */
 export function createSyncsService(deps: {
   db: Knex;
   schedules: SyncSchedules;
@@ -44,7 +40,7 @@ export function createSyncsService(deps: {
   const runs = createImportRunsRepository(db);
   const outdated = createConnectionSchedulesRepository(db);
 
-  /** Returns the id of the run. The caller dispatches the job after the commit. */
+  /** Returns the id of the sync's run. The caller dispatches the job after the commit. */
   async function enqueueSync(
     trx: Knex,
     { id: connectionId, orgId, userId }: ImportConnection,
@@ -95,7 +91,7 @@ export function createSyncsService(deps: {
     if (connection.status === 'active') await retryJobs(await outdated.listParkedJobs(of));
   }
 
-  /** Runs in one process at a time: of two concurrent updates the older one could end last. */
+  /** Applies changes of a connection in one process at a time: of two concurrent updates the older could end last. */
   async function applyUnderLease(of: ConnectionKey): Promise<void> {
     for (let isApplied = false; !isApplied; ) {
       const outdatedAt = await outdated.claim(of.connectionId);
@@ -111,10 +107,7 @@ export function createSyncsService(deps: {
   }
 
   return {
-    /**
-     * Starts a sync, or returns the open one. `acceptsDeletions` also confirms the mass deletion that an open sync waits
-     * for. Throws `connection_not_found`, `sync_not_configured`, `job_open`.
-     */
+    /** Starts a sync, or returns the open one. `acceptsDeletions` also confirms a mass deletion that the open one waits for. */
     async start(actor: RequestActor, connectionId: string, acceptsDeletions: boolean): Promise<ImportRunRow> {
       const { orgId, userId, requestId } = actor;
       const jobId = syncWorkflowId(connectionId);
@@ -140,7 +133,6 @@ export function createSyncsService(deps: {
       return run;
     },
 
-    /** Called by the schedule. */
     async queueScheduled({ orgId, connectionId }: QueueSyncInput): Promise<QueueSyncResult> {
       const jobId = syncWorkflowId(connectionId);
       const reason = await db.transaction(async (trx) => {
@@ -161,7 +153,6 @@ export function createSyncsService(deps: {
       return { jobId, reason: 'the schedule fired.' };
     },
 
-    /** Newest first. Throws `connection_not_found`. */
     async list(
       actor: Actor,
       connectionId: string,
@@ -173,7 +164,6 @@ export function createSyncsService(deps: {
       return runs.listSyncs(of, page);
     },
 
-    /** Throws `validation_failed` with the invalid field of `config.sync`. */
     async checkSettings(actor: Actor, sync: SyncConfig): Promise<void> {
       if (sync.cron !== undefined && !isCron(sync.cron)) {
         throw fieldError('config.sync.cron', 'must have five fields: minute, hour, day, month and weekday');
@@ -191,26 +181,26 @@ export function createSyncsService(deps: {
       });
     },
 
-    /** Called after the commit that changed or deleted a connection. Never throws: the sweeper repeats what failed. */
+    /** To be called after a commit that changed or deleted a connection. Never throws: the sweeper retries. */
     async applyChange(of: ConnectionKey): Promise<void> {
       await applyUnderLease(of).catch((error: unknown) => {
         logger.warn(
           { err: error, connectionId: of.connectionId },
-          'sync schedule update failed, retried by the sweeper',
+          'sync schedule update failed; the sweeper retries it',
         );
       });
     },
 
-    /** A step of the sweeper. Throws the first failure after it has tried the other connections. */
+    /** A step of the sweeper. Throws the first failure after it has tried all connections. */
     async applyOutdated(): Promise<void> {
       const failures: unknown[] = [];
-      for (const of of await outdated.listOutdated(GRACE_SECONDS, CONNECTIONS_AT_ONCE)) {
+      for (const of of await outdated.listOutdated(GRACE_SECONDS, CONNECTIONS_PER_SWEEP)) {
         await applyUnderLease(of).catch((error: unknown) => failures.push(error));
       }
       if (failures.length > 0) throw failures[0];
     },
 
-    /** A step of the sweeper: creates schedules again that Temporal has lost. */
+    /** A step of the sweeper. Creates schedules again that Temporal has lost. */
     renewSchedules: (): Promise<void> => outdated.markAllOutdated(),
   };
 }

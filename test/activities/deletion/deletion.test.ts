@@ -43,7 +43,7 @@ describe('deletion activities', () => {
   let ingestion: IngestionActivities;
 
   before(async () => {
-    // Without workers, so that nobody else takes the steps.
+    // Workers would run the steps too.
     model = await startScriptedModel();
     model.behaveEmbedding(healthy);
     own = await startStack({ OPENAI_BASE_URL: model.baseUrl, EMBEDDING_MODEL: 'embedding-1' }, { workers: false });
@@ -82,7 +82,7 @@ describe('deletion activities', () => {
 
   const pointsOf = ({ documentId }: DeleteDocumentInput) => db('chunkVectors').where({ documentId });
 
-  /** Lets `meanwhile` happen before the first answer of the model, and the step go on only then. */
+  /** Runs `embedChunks` and, before the first response of the embedding model, `meanwhile`. */
   async function embedWhile(of: IngestDocumentInput, meanwhile: () => Promise<void>): Promise<string> {
     const happened = Promise.withResolvers<void>();
     model.behaveEmbedding((response, body) => {
@@ -135,13 +135,13 @@ describe('deletion activities', () => {
     expect(job).include({ status: 'cancelled' });
   });
 
-  it('touch no document that nobody deleted', async () => {
+  it('keep a document that is not marked as deleted', async () => {
     const of = await ingested('kept');
     await remove('forgetDocument', of);
     expect(await db('documents').where({ id: of.documentId })).length(1);
   });
 
-  it('a step of an ingestion that comes late leaves no points, whatever has been deleted by then', async () => {
+  it('leave no points of an ingestion step that ends late, at any stage of the deletion', async () => {
     for (const [index, done] of [
       deletionSteps.slice(0, 0),
       deletionSteps.slice(0, 2),
@@ -159,14 +159,14 @@ describe('deletion activities', () => {
     }
   });
 
-  it('a late step of an older generation takes its own points away, and no others', async () => {
+  it('leave the active points when a late step of an older generation deletes its own', async () => {
     const old = await ingested('older');
     const seen = await pointsOf(old);
     const open = async (generation: number) => {
       const jobId = ingestWorkflowId(old.documentId, generation);
       await createGenerationsRepository(db).open({ ...old, generation, jobId }, { isRedo: false });
     };
-    // Texts that are not known yet.
+    // The new name changes the texts of the chunks, so their embeddings are not cached.
     await db('documents').where({ id: old.documentId }).update({ name: 'renamed.txt' });
     await open(2);
     const late = { ...old, generation: 2 };
@@ -175,11 +175,11 @@ describe('deletion activities', () => {
     expect(await pointsOf(old)).deep.equal(seen);
   });
 
-  it('a step that runs twice leaves the points of the generation that readers see', async () => {
+  it('leave the points of the active generation when an ingestion step runs twice', async () => {
     const of = await upload('doubled');
     for (const name of ingestionSteps.slice(0, 3)) await ingest(name, of);
     const code = await embedWhile(of, async () => {
-      // The other attempt was quicker, its generation is read, and a newer one is asked for.
+      // The other attempt ends first, its generation becomes active, and a newer one is requested.
       await ingest('embedChunks', of);
       await ingest('activateGeneration', of);
       const jobId = ingestWorkflowId(of.documentId, 2);

@@ -31,7 +31,7 @@ describe('erasure activities', () => {
   let erasure: ErasureActivities;
 
   before(async () => {
-    // Without workers, so that nobody else takes the steps.
+    // Workers would run the steps too.
     own = await startStack({}, { workers: false });
     db = own.container.db;
     erasure = createErasureActivities(own.container);
@@ -58,11 +58,11 @@ describe('erasure activities', () => {
   const jobOfDeletion = (documentId: string) => jobOf(deletionWorkflowId(documentId));
   const twice = <Result>(step: () => Promise<Result>) => Promise.all([step(), step()]);
 
-  /** In the place of the workers of deletions, which have tests of their own. */
+  /** Replaces the deletion workers. */
   async function takeAway(documentId: string): Promise<void> {
     const { deletion } = own.container;
     const of = { orgId: ada.orgId, documentId };
-    await until('its deletion is asked for', () => jobOfDeletion(documentId));
+    await until('the deletion is requested', () => jobOfDeletion(documentId));
     await deletion.deleteOriginal(of);
     await deletion.forgetDocument(of);
     await deletion.recordDeletion(of);
@@ -145,12 +145,12 @@ describe('erasure activities', () => {
     await ada.delete(`/entity/members/${grace.userId}`, 204);
     const erasing = appErrorCode(eraseDocuments(of));
     for (const attempt of [1, 2]) {
-      await until('its deletion is asked for', async () => (await jobOfDeletion(documentId))?.attempt === attempt);
+      await until('the deletion is requested', async () => (await jobOfDeletion(documentId))?.attempt === attempt);
       const error = { code: 'blob_missing', message: 'It is gone.' };
       await own.container.deletion.recordFailure({ orgId: ada.orgId, documentId, error, attempt });
     }
     expect(await erasing).equal('erasure_incomplete');
-    // An org admin may see to it.
+    // Org admins can read the job.
     expect((await ada.get(`/jobs/${deletionWorkflowId(documentId)}`, 200)).body).include({ status: 'failed' });
     await ada.post(`/jobs/${deletionWorkflowId(documentId)}/retry`, {}, 202);
   });

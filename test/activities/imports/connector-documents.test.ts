@@ -12,7 +12,7 @@ const connectionId = '0198c5a2-0000-7000-8000-000000000003';
 const runId = '0198c5a2-0000-7000-8000-000000000004';
 const of = { orgId, connectionId, runId };
 
-describe('what a sync finds missing', () => {
+describe('missing files of a delta sync', () => {
   let db: Knex;
   let run: ImportRunRow;
   let drop: () => Promise<void>;
@@ -33,7 +33,7 @@ describe('what a sync finds missing', () => {
       values ('${runId}', '${orgId}', '${connectionId}', 'sync', 'sync-1', 'delta');`);
     run = (await createImportRunsRepository(db).findRun(of)) as ImportRunRow;
     await db.transaction(async (trx) => {
-      // What is not asked for here is left empty.
+      // Disables triggers and foreign keys, so that the rows need only the columns of this test.
       await trx.raw('set local session_replication_role = replica');
       const { rows } = await trx.raw(
         `select column_name as name, data_type as type from information_schema.columns
@@ -62,12 +62,12 @@ describe('what a sync finds missing', () => {
   after(() => drop());
   afterEach(() => db('importGone').delete());
 
-  const told = (rows: string) =>
+  const addGone = (rows: string) =>
     db.raw(`insert into import_gone (org_id, run_id, remote_id, path) select '${orgId}', '${runId}', ${rows}`);
   const missing = async () => (await createConnectorDocumentsRepository(db).countMissing(run)).missing;
 
-  it('is counted within the time of a statement, of thousands by their ids among ten thousand', async () => {
-    await told(`'f' || n, null from generate_series(1, 3500) n`);
+  it('counts 3,500 deleted ids among 10,000 files within the statement timeout', async () => {
+    await addGone(`'f' || n, null from generate_series(1, 3500) n`);
     await db.transaction(async (trx) => {
       await trx.raw(`set local statement_timeout = '10s'`);
       const documents = createConnectorDocumentsRepository(trx);
@@ -76,12 +76,12 @@ describe('what a sync finds missing', () => {
     });
   });
 
-  it('is all that was in folders that are gone, or below their paths in whatever case', async () => {
-    await told(`'d' || n, null from generate_series(1, 400) n`);
+  it('counts files in deleted folders and below deleted paths, regardless of case', async () => {
+    await addGone(`'d' || n, null from generate_series(1, 400) n`);
     expect(await missing()).equal(8_000);
-    await told(`null, 'FOLDER ' || n || '/Sub' from generate_series(300, 449) n`);
+    await addGone(`null, 'FOLDER ' || n || '/Sub' from generate_series(300, 449) n`);
     expect(await missing()).equal(9_000 - 20);
-    await told(`null, 'folder 450/sub/FILE 450' from generate_series(1, 1) n`);
+    await addGone(`null, 'folder 450/sub/FILE 450' from generate_series(1, 1) n`);
     expect(await missing()).equal(9_000 - 20 + 1);
   });
 });

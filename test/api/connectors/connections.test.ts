@@ -129,7 +129,8 @@ describe('PATCH /connectors/connections/{connection_id}', () => {
 describe('PATCH /connectors/connections/{connection_id}/refresh', () => {
   signUpBefore();
 
-  it('200: finds a grant in order, and one that was taken back not', () => reportsRevokedGrantOnRefresh(drive()));
+  it('200: sets active for a valid grant, and needs_reauth for a revoked one', () =>
+    reportsRevokedGrantOnRefresh(drive()));
 
   it('401: without a token', async () => {
     await api.anonymous.patch(at(crypto.randomUUID(), '/refresh'), undefined, 401);
@@ -202,7 +203,7 @@ describe('POST /connectors/connections/{connection_id}/browse', () => {
     expect(first.next_page).a('string');
   });
 
-  it('200: a look ends after three pages that bring hardly a file, and goes on from there', async () => {
+  it('200: ends a page after three nearly empty pages of the provider, and continues on the next', async () => {
     const fake = api.fakes.acme_drive;
     const top = `sparse-${crypto.randomUUID().slice(0, 8)}`;
     for (let n = 0; n < 5; n += 1) fake.tree.add(`${top}/${n}.txt`, '');
@@ -218,7 +219,7 @@ describe('POST /connectors/connections/{connection_id}/browse', () => {
     );
   });
 
-  it('200: for another organization, while two of one wait for their provider and its third for its turn', async () => {
+  it('200: answers another organization while two requests of one wait for the provider and a third is queued', async () => {
     const bob = await api.signUp();
     const [{ id }, ofBob] = [await connect(api, ada, 'acme_drive'), await connect(api, bob, 'acme_drive')];
     const { calls, holdNext } = api.fakes.acme_drive;

@@ -28,7 +28,7 @@ describe('POST /connectors/acme_s3/connections', () => {
     return openStack(this);
   });
 
-  it('201: connects to a bucket by keys that work, and shows of them what tells them apart', async () => {
+  it('201: creates a connection with valid keys, and shows them masked', async () => {
     const fields = s3Fields(bucket, { prefix: '/reports//2026/', region: 'us-east-1' });
     const { body } = await ada.post(path, fields, 201);
     const { endpoint, bucket: name } = bucket.settings;

@@ -6,8 +6,8 @@ import { finishConsent } from '#test/support/finish-consent.ts';
 import { openBucket } from '#test/support/s3.ts';
 import { until } from '#test/support/until.ts';
 
-describe('secrets of providers of files', () => {
-  it('are in no answer, no line of the log and no row of the database, whatever goes wrong', async function () {
+describe('secrets of file providers', () => {
+  it('appear in no response, log line or database row, also after errors', async function () {
     const bucket = await openBucket(this);
     const { fakes, ...api } = await connectorStack();
     const child = await startApiProcess(api);
@@ -43,7 +43,7 @@ describe('secrets of providers of files', () => {
       const wrong = { ...fields, credentials: { ...fields.credentials, secret_access_key: guess } };
       answers.push((await ada.post('/connectors/acme_s3/connections', wrong, 422)).body);
       answers.push((await ada.post('/connectors/acme_s3/connections', fields, 201)).body);
-      await until('the log tells of it', async () => child.log().includes('a grant could not be revoked'));
+      await until('the failed revocation is logged', async () => child.log().includes('a grant could not be revoked'));
 
       const calls = Object.values(fakes).flatMap((fake) => fake.calls);
       const verifiers = calls.flatMap(({ body }) => new URLSearchParams(body).get('code_verifier') ?? []);

@@ -31,7 +31,7 @@ describe('a file that a sync cannot import', () => {
     expect(await shelf(member)).deep.equal(['a.txt', 'late.txt']);
   });
 
-  it('waits for its turn while its organization fetches sixteen others, which end', async () => {
+  it('is rejected with rate_limited while its organization has 16 downloads, and imported afterwards', async () => {
     const { fakes, container } = await connectorStack();
     const fake = fakes.acme_drive;
     const { member, id, path } = await connectSynced(await connectorStack(), 'acme_drive', 'many');
