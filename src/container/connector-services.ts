@@ -9,17 +9,15 @@ import {
   connectorOAuth,
   createConnectorCredentials,
   createGrantRevoker,
-  createRefusalRecorder,
+  createRefusedConnectionRecorder,
 } from '../modules/connectors/connector-credentials.service.ts';
 import { OauthStateModel } from '../modules/consents/consents.model.ts';
 import { type ConsentFacts, createConsentsService } from '../modules/consents/consents.service.ts';
 import { createOneTimeStates } from '../modules/consents/one-time-states.repository.ts';
 import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createErasureService } from '../modules/erasure/erasure.service.ts';
-import { createFileImporter } from '../modules/imports/file-importer.ts';
 import { createImportStepsService } from '../modules/imports/import-steps.service.ts';
 import { createImportsService } from '../modules/imports/imports.service.ts';
-import { createRemoteListing } from '../modules/imports/remote-listing.ts';
 import { createSyncsService } from '../modules/imports/syncs.service.ts';
 import { createSyncSchedules } from '../temporal/sync-schedules.ts';
 import type { AccountServices } from './account-services.ts';
@@ -62,7 +60,7 @@ export function createConnectorServices(
       stored: storedConnections,
       oauth,
       settingsOf: ({ provider }) => connectorOAuth(access, provider).settings,
-      onRefused: createRefusalRecorder({ audit }),
+      onRefused: createRefusedConnectionRecorder({ audit }),
       onUnwanted: revokeGrant,
     }),
     browseQueue: createFairQueue(16, {
@@ -84,7 +82,6 @@ export function createConnectorServices(
     syncs,
     audit,
   });
-  const importing = { db, credentials: connectorCredentials, documents, limits, jobs, findActor };
   const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, connections, exports, audit });
 
   return {
@@ -95,9 +92,15 @@ export function createConnectorServices(
     syncs,
     imports: createImportsService({ db, folders, jobs, untilOver: services.jobWatch.untilOver }),
     importSteps: createImportStepsService({
-      ...importing,
-      listing: createRemoteListing(importing),
-      importer: createFileImporter({ ...importing, uploads, folders, folderChanges }),
+      db,
+      credentials: connectorCredentials,
+      documents,
+      uploads,
+      folders,
+      folderChanges,
+      limits,
+      jobs,
+      findActor,
     }),
     erasure,
     accountDeletion: createAccountDeletionService({

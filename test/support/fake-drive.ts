@@ -10,19 +10,19 @@ import {
   type RemoteTree,
 } from './remote-tree.ts';
 
-/** What the fakes of all providers of files let tests see and do. */
+/** Controls of a fake file provider for tests. */
 export type FakeFiles = ProviderServer &
   FakeGrants & {
     tree: RemoteTree;
-    /** Ids of the files whose bytes were asked for, oldest first. */
+    /** Ids of downloaded files, oldest first. */
     downloads: string[];
-    /** Called before a file's bytes are sent, with how many downloads there were before. */
+    /** Calls the listener before each download, with the number of earlier downloads. */
     onDownload(listener: ((entry: RemoteEntry, before: number) => void) | null): void;
-    /** The most entries in a page. */
+    /** Sets the maximum number of entries per page. */
     pageSize(entries: number): void;
-    /** No position in the changes that was given out so far is known any more. */
+    /** Invalidates all change cursors issued so far. */
     forgetChanges(): void;
-    /** A fresh access token with all rights that the service asks for. */
+    /** Issues an access token with all scopes that the service requests. */
     token(account?: string): string;
   };
 
@@ -38,7 +38,7 @@ const exportTypes: Readonly<Record<string, string[]>> = {
   'application/vnd.google-apps.presentation': [`${office}.presentationml.presentation`, 'application/pdf'],
 };
 
-/** Drive v3 and Google's OAuth. The content of a shortcut is the id of its target. */
+/** Fake of Google Drive v3 with OAuth. The content of a shortcut is the id of its target. */
 export async function startFakeDrive(): Promise<FakeFiles> {
   const oauth = createGoogleOAuth();
   const tree = createRemoteTree();
@@ -65,7 +65,7 @@ export async function startFakeDrive(): Promise<FakeFiles> {
     if (path === 'about') {
       if (!query.has('fields')) return error(400, 'required', "The 'fields' parameter is required for this method.");
       const user = { permissionId: caller.account, emailAddress: `${caller.account}@example.com` };
-      return masked(query, { user: { kind: 'drive#user', displayName: 'Somebody', me: true, ...user } });
+      return masked(query, { user: { kind: 'drive#user', displayName: 'Test user', me: true, ...user } });
     }
     if (path === 'changes/startPageToken') {
       return { status: 200, json: { kind: 'drive#startPageToken', startPageToken: positions.write(tree.now()) } };
@@ -92,7 +92,7 @@ export async function startFakeDrive(): Promise<FakeFiles> {
       trashed: tree.get(id) === undefined,
       modifiedTime: modified.toISOString(),
       version: String(entry.changedAt),
-      // Of Google's own formats there are no bytes.
+      // Google's own formats have no size and no checksum.
       ...(!googleTypes.test(type) && { size: String(content.length), md5Checksum: digestOf(entry, 'md5') }),
       ...(mimeType === shortcutType && {
         shortcutDetails: {
@@ -127,7 +127,7 @@ export async function startFakeDrive(): Promise<FakeFiles> {
     return { items: found.slice(from, from + size), next: from + size < found.length ? from + size : null };
   }
 
-  /** Each thing once, as it is now, at the place of its last change. */
+  /** Lists each changed entry once with its present state, ordered by its last change. */
   function changes(query: URLSearchParams): ProviderReply {
     const since = positions.read(query.get('pageToken') ?? '');
     const size = Math.min(Number(query.get('pageSize') ?? 100), maxPage);
@@ -200,7 +200,7 @@ export async function startFakeDrive(): Promise<FakeFiles> {
   };
 }
 
-/** Of its query language, what is asked here; null for anything else. */
+/** Parses the queries that the connector sends; returns null for others. */
 function termsOf(q: string): { parent: string; name: string | null; mimeType: string | null } | null {
   const text = String.raw`'((?:[^'\\]|\\['\\])*)'`;
   const form = new RegExp(
@@ -212,7 +212,7 @@ function termsOf(q: string): { parent: string; name: string | null; mimeType: st
   return { parent: plain(found[1]) ?? '', name: plain(found[2]), mimeType: plain(found[3]) };
 }
 
-/** Only what `fields` names, and what Drive gives without it. */
+/** Returns the fields that `fields` names, or Drive's default fields. */
 function masked(query: URLSearchParams, value: Record<string, unknown>): ProviderReply {
   const mask =
     query.get('fields') ??
@@ -220,7 +220,7 @@ function masked(query: URLSearchParams, value: Record<string, unknown>): Provide
   return { status: 200, json: choose(value, mask) };
 }
 
-/** A field mask: `a,b(c,d)` or `*`. */
+/** Applies a field mask such as `a,b(c,d)` or `*`. */
 function choose(value: unknown, mask: string): unknown {
   if (Array.isArray(value)) return value.map((each) => choose(each, mask));
   if (mask === '*' || typeof value !== 'object' || value === null) return value;

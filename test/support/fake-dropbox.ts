@@ -4,17 +4,17 @@ import { createFakeOAuth } from './fake-oauth.ts';
 import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
 import { createPositions, createRemoteTree, digestOf, type RemoteEntry } from './remote-tree.ts';
 
-/** A document of Dropbox's own, which has no bytes and is exported. */
+/** Type of Dropbox's own documents, which can only be exported. */
 export const paperType = 'application/vnd.dropbox.paper';
 
 const scopes = ['account_info.read', 'files.metadata.read', 'files.content.read'];
 
-/** How a route fails: the words before the first slash are the union's tag. */
+/** An error of a route. The text before the first slash is the tag of the union. */
 type Refusal = { refused: string };
 
 type Answer = ProviderReply | Refusal;
 
-/** Dropbox v2 and its OAuth. It tells what has left a path by that path alone. */
+/** Fake of Dropbox v2 with OAuth. Its change feed names deleted and moved entries by their old path only. */
 export async function startFakeDropbox(): Promise<FakeFiles> {
   const oauth = createFakeOAuth({
     client: { id: 'app-key-1', secret: `client-secret-${randomBytes(8).toString('hex')}` },
@@ -44,7 +44,7 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
     if (route === 'users/get_current_account') {
       if (call.body !== '' && call.body !== 'null') return badCall('request body: expected null');
       const names = {
-        name: { display_name: 'Somebody' },
+        name: { display_name: 'Test user' },
         email: `${caller.account}@example.com`,
         email_verified: true,
       };
@@ -63,7 +63,7 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
     return 'refused' in answer ? refusal(409, answer.refused) : answer;
   }
 
-  /** By an id, a path, or the empty root. Null for what Dropbox takes for neither. */
+  /** Finds an entry by id or path; '' is the root. Returns null for an invalid value. */
   function placeOf(value: unknown): { entry: RemoteEntry | undefined } | null {
     if (typeof value !== 'string' || !/^(?:id:[\w-]+|(?:\/[^/]+)*)$/.test(value)) return null;
     return { entry: value.startsWith('id:') ? tree.get(value) : tree.at(value) };
@@ -123,7 +123,7 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
     return since === null ? { refused: 'reset/' } : changes(folder, since);
   }
 
-  /** Paths that were left, unless something else is there by now, then all that came there, with what is below. */
+  /** Lists old paths without a new entry as deleted, then new and moved entries with everything below them. */
   function changes(folder: RemoteEntry, since: number): ProviderReply {
     const events = tree.eventsSince(since).slice(0, maxPage);
     const above = tree.pathOf(folder).toLowerCase();
@@ -205,7 +205,7 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
   };
 }
 
-/** The argument, or what is wrong with the way in which it is given. */
+/** Returns the argument of a call, or an error if it is passed in the wrong way. */
 function argumentOf({ headers, body }: ProviderCall, isContent: boolean): unknown {
   const type = headers['content-type'];
   const header = headers['dropbox-api-arg'];
@@ -230,7 +230,7 @@ function badCall(why: string): ProviderReply {
   return { status: 400, text: `Error in call to API function: ${why}` };
 }
 
-/** `path/not_found/` becomes the union that it stands for. */
+/** Converts a summary such as `path/not_found/` to the error union of Dropbox. */
 function refusal(status: number, summary: string): ProviderReply {
   const [tag = '', inner = ''] = summary.split('/');
   const error = inner === '' ? { '.tag': tag } : { '.tag': tag, [tag]: { '.tag': inner } };

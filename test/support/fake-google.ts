@@ -4,10 +4,9 @@ import { type ProviderCall, type ProviderReply, type ProviderServer, startProvid
 
 type CalendarEvent = { id: string; summary?: string; start: object; end: object; [field: string]: unknown };
 
-/** Google's OAuth and its calendar, as far as we use them, by their protocols. */
+/** Fake of Google OAuth and the parts of Google Calendar that the service uses. */
 export type FakeGoogle = ProviderServer & FakeGrants & { events: CalendarEvent[] };
 
-/** Google's authorization server. */
 export function createGoogleOAuth() {
   return createFakeOAuth({
     client: { id: 'client-1.apps.example', secret: `client-secret-${randomBytes(8).toString('hex')}` },
@@ -45,7 +44,7 @@ export async function startFakeGoogle(): Promise<FakeGoogle> {
     if (!isMoment(of('timeMin')) || !isMoment(of('timeMax'))) return calendarError(400, 'badRequest', 'Bad Request');
     const found = events.filter(({ summary = '' }) => summary.toLowerCase().includes((of('q') ?? '').toLowerCase()));
     const from = Number(of('pageToken') ?? 0);
-    // Pages may be smaller than what was asked for.
+    // Google may return smaller pages than requested.
     const size = Math.min(Number(of('maxResults') ?? 250), 3);
     const next = from + size;
     const page = { kind: 'calendar#events', items: found.slice(from, next) };

@@ -4,7 +4,7 @@ import { createFakeOAuth } from './fake-oauth.ts';
 import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
 import { createPositions, createRemoteTree, type RemoteEntry } from './remote-tree.ts';
 
-/** Of the only site that there is. */
+/** Id of the fake's only SharePoint site. */
 export const fakeSiteId = 'contoso.example,11111111-aaaa-4bbb-8ccc-222222222222,33333333-dddd-4eee-8fff-444444444444';
 
 const readScopes = ['Files.Read', 'Files.Read.All', 'Sites.Read.All'];
@@ -12,8 +12,8 @@ const readScopes = ['Files.Read', 'Files.Read.All', 'Sites.Read.All'];
 type Drive = { id: string; path: string };
 
 /**
- * Microsoft Graph v1.0 and Microsoft's OAuth: the drive of whoever signs in, and that of one site, with the same files.
- * Bytes come from another host, by addresses that are keys by themselves.
+ * Fake of Microsoft Graph v1.0 with OAuth: the user's drive and the drive of one site, with the same files. Downloads come
+ * from another host, by pre-authenticated URLs.
  */
 export async function startFakeGraph(): Promise<FakeFiles> {
   const oauth = createFakeOAuth({
@@ -41,7 +41,7 @@ export async function startFakeGraph(): Promise<FakeFiles> {
   const notFound = () => error(404, 'itemNotFound', 'The resource could not be found.');
 
   const storage = await startProviderServer(({ url, headers }) => {
-    // A token here is nobody's business, and refused.
+    // Real download hosts refuse an access token, which must not be sent to them.
     if (headers.authorization !== undefined) return { status: 401, text: 'unauthorized' };
     const entry = keys.get(url.searchParams.get('tempauth') ?? '');
     if (entry === undefined) return { status: 401, text: 'unauthorized' };
@@ -61,14 +61,14 @@ export async function startFakeGraph(): Promise<FakeFiles> {
     if (isOfSite && decodeURIComponent(place.split('/')[1] ?? '') !== fakeSiteId) return notFound();
     const drive = { id: isOfSite ? 'b!site-1' : `b!${caller.account}`, path: place };
     if (rest === '') {
-      const owner = { user: { id: caller.account, email: `${caller.account}@example.com`, displayName: 'Somebody' } };
+      const owner = { user: { id: caller.account, email: `${caller.account}@example.com`, displayName: 'Test user' } };
       return answered(call, { id: drive.id, driveType: isOfSite ? 'documentLibrary' : 'business', owner });
     }
     if (rest === '/root/delta') return delta(call, drive);
     return about(call, drive, rest);
   }
 
-  /** An item, its children or its bytes. */
+  /** Answers requests for an item, its children or its content. */
   function about(call: ProviderCall, drive: Drive, rest: string): ProviderReply {
     const [, byPath, byId, action] =
       /^\/(?:root(?::\/([^:]*?):?)?|items\/([^/:]+))(\/children|\/content)?$/.exec(rest) ?? [];
@@ -123,7 +123,7 @@ export async function startFakeGraph(): Promise<FakeFiles> {
     return answered(call, { value, ...next });
   }
 
-  /** Each item as it is now, with the folders above it, and without paths, as Graph has it. */
+  /** Lists each changed item with its present state, after its parent folders, and without paths, as Graph does. */
   function delta(call: ProviderCall, drive: Drive): ProviderReply {
     const given = call.url.searchParams.get('token') ?? call.url.searchParams.get('$skiptoken') ?? '';
     const now = () => linkTo(call, 'token', positions.write(tree.now()));
@@ -196,7 +196,7 @@ export async function startFakeGraph(): Promise<FakeFiles> {
   };
 }
 
-/** Only what `$select` names, and the notes of OData. */
+/** Returns the fields that `$select` names, and OData annotations. */
 function answered({ url }: ProviderCall, value: Record<string, unknown>): ProviderReply {
   const selected = url.searchParams.get('$select')?.split(',') ?? null;
   const chosen = (item: object) =>

@@ -11,50 +11,50 @@ type Code = {
 };
 type Grant = { account: string; scopes: string[]; isRevoked: boolean };
 
-/** Each consent is of another account where none is named. */
+/** How the user answers the consent page. Each consent without `account` is of a new account. */
 export type Choice = { account?: string; scopes?: string[]; isDenied?: boolean };
 
-/** Whose call it is, by its access token. */
+/** The account and scopes of an access token. */
 export type Caller = { account: string; scopes: readonly string[] };
 
-/** How a provider's OAuth differs from that of others. */
+/** What differs between the providers' OAuth servers. */
 export type OAuthHabits = {
   client: { id: string; secret: string };
   paths: { authorize: string; token: string; revoke?: string };
-  /** Whether a consent that is asked for by these parameters comes with a refresh token. */
+  /** Whether an authorization request with these parameters returns a refresh token. */
   isOffline(parameters: URLSearchParams): boolean;
-  /** Of what was asked for, what a token says that it is good for. */
+  /** Scopes of the token, from those requested. */
   granted?(scopes: string[]): string[];
-  /** More that the consent page adds to the address of the callback. */
+  /** Additional parameters of the callback URL. */
   callback?: Readonly<Record<string, string>>;
-  /** More that stands in the answers of the token endpoint. */
+  /** Additional fields of token responses. */
   token?(account: string): object;
-  /** Refresh tokens change with each use from the beginning. */
+  /** Issues a new refresh token at each use from the start, as `rotate` does later. */
   isRotating?: boolean;
 };
 
-/** What tests do to the grants of a fake. */
+/** Controls of a fake OAuth server for tests. */
 export type FakeGrants = {
   client: { id: string; secret: string };
-  /** Goes where the browser of a person would, and back: the address of the callback. */
+  /** Acts as the browser on the consent page. Returns the callback URL. */
   consent(authorizeUrl: string, choice?: Choice): Promise<URL>;
-  /** An access token without the way to it. */
+  /** Issues an access token without a consent. */
   accessToken(scopes: readonly string[], account?: string): string;
-  /** Every access token is too old from now on. */
+  /** Expires all present access tokens. */
   expireTokens(): void;
-  /** Somebody takes back every grant in his account. */
+  /** Revokes all grants, as a user can do in the account settings of the provider. */
   revokeGrants(): void;
-  /** Refresh tokens change with each use from now on, and an old one ends its grant. */
+  /** From now on each use issues a new refresh token, and the use of an old one revokes its grant. */
   rotate(isOn: boolean): void;
-  /** The life of access tokens from now on. */
+  /** Sets the lifetime of new access tokens. */
   lifetimeSeconds(seconds: number): void;
-  /** Grants that are not revoked. */
+  /** Counts grants that are not revoked. */
   liveGrants(): number;
-  /** Every token and code that was ever given out. */
+  /** The client secret, and all tokens and codes issued so far. */
   secrets: string[];
 };
 
-/** The authorization server of a provider: consent with PKCE, codes, tokens, their renewal and end. */
+/** A fake OAuth server with PKCE, refresh tokens and revocation. */
 export function createFakeOAuth(habits: OAuthHabits) {
   const { client, paths, granted = (scopes) => scopes } = habits;
   const codes = new Map<string, Code>();
@@ -72,7 +72,7 @@ export function createFakeOAuth(habits: OAuthHabits) {
     return secret;
   };
 
-  /** The page on which somebody consents, answered as `choice` says. */
+  /** The consent page, answered by `choice`. */
   function authorize({ url }: ProviderCall): ProviderReply {
     const of = (name: string) => url.searchParams.get(name) ?? '';
     const isSound =
@@ -170,7 +170,7 @@ export function createFakeOAuth(habits: OAuthHabits) {
     return { status: 200, json: {} };
   }
 
-  /** All that the account has granted to the client ends with it. */
+  /** Revokes all grants of the account, as Google does. */
   function end({ account }: Grant): void {
     for (const each of granting) each.isRevoked ||= each.account === account;
   }
@@ -209,19 +209,19 @@ export function createFakeOAuth(habits: OAuthHabits) {
 
   return {
     grants,
-    /** Null for what is no call of OAuth. */
+    /** Returns null for requests to other endpoints. */
     answer(call: ProviderCall): ProviderReply | null {
       const { pathname } = call.url;
       if (pathname === paths.authorize) return authorize(call);
       if (pathname === paths.token) return token(call);
       return pathname === paths.revoke ? revoke(call) : null;
     },
-    /** Null without a token that holds. */
+    /** Returns null without a valid access token. */
     callerOf(call: ProviderCall): Caller | null {
       const given = accessTokens.get(tokenOf(call));
       return given === undefined || given.grant.isRevoked || given.expiresAtMs < Date.now() ? null : given.grant;
     },
-    /** Ends the grant by which the call is made. */
+    /** Revokes the grant of the access token. */
     endGrantOf(call: ProviderCall): void {
       const given = accessTokens.get(tokenOf(call));
       if (given !== undefined) end(given.grant);

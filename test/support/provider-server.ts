@@ -13,16 +13,16 @@ export type ProviderReply = {
   headers?: Record<string, string>;
 };
 
-/** A server of somebody else, and the way to it through the guard. */
+/** A fake server of a provider. */
 export type ProviderServer = {
   baseUrl: string;
-  /** What `EGRESS_ALLOW` has to name. */
+  /** Host and port, for `EGRESS_ALLOW`. */
   place: string;
-  /** Every request so far, oldest first. */
+  /** All requests so far, oldest first. */
   calls: ProviderCall[];
-  /** The next so many requests get this in place of an answer: a status, or silence. */
+  /** Answers the next requests with an error, or not at all. */
   failNext(times: number, how: ProviderReply | 'silence'): void;
-  /** The next request waits for its answer until it is released. */
+  /** Holds the response to the next request until `release`. */
   holdNext(): { arrived: Promise<void>; release(): void };
   close(): Promise<void>;
 };

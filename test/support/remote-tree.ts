@@ -1,46 +1,47 @@
 import { createHash, randomBytes } from 'node:crypto';
 
-/** A file or folder that a provider keeps. */
+/** A file or folder at a fake provider. */
 export type RemoteEntry = {
   readonly id: string;
   name: string;
-  /** Null of the root alone. */
+  /** Null for the root. */
   parentId: string | null;
   readonly isFolder: boolean;
-  /** The provider's; of files without one of its own, `application/octet-stream`. */
+  /** Type of the provider's own formats; `application/octet-stream` for other files. */
   readonly mimeType: string;
   content: Buffer;
-  /** Of the last change, whatever it was, and of the content's. */
+  /** Logical time of the last change of any kind. */
   changedAt: number;
+  /** Logical time of the last change of the content. */
   contentAt: number;
   modified: Date;
   isDeleted: boolean;
 };
 
-/** What happened: where the entry was before, if it left from there. */
+/** A change of an entry. `leftPath` is its old path if it was moved, renamed or deleted. */
 export type RemoteEvent = { at: number; id: string; leftPath: string | null };
 
-/** The files behind a fake provider, as their owner changes them. Paths are names joined by slashes, the root ''. */
+/** The files of a fake provider. Paths are names joined by slashes; the root is ''. */
 export type RemoteTree = {
   readonly root: RemoteEntry;
-  /** With the folders above it. */
+  /** Creates missing parent folders too. */
   add(path: string, content?: string | Buffer, mimeType?: string): RemoteEntry;
   addFolder(path: string): RemoteEntry;
   edit(path: string, content: string | Buffer): RemoteEntry;
   rename(path: string, name: string): RemoteEntry;
-  /** Into the folder at this path. */
+  /** Moves the entry into the folder at the path `folder`. */
   move(path: string, folder: string): RemoteEntry;
-  /** As to the bin: all below it goes along. */
+  /** Moves the entry to the trash, with everything below it. */
   remove(path: string): RemoteEntry;
   restore(entry: RemoteEntry): void;
   at(path: string): RemoteEntry | undefined;
-  /** Neither deleted nor below what is. */
+  /** Returns undefined for entries that are deleted or below a deleted folder. */
   get(id: string): RemoteEntry | undefined;
-  /** Deleted ones, too. */
+  /** Also returns deleted entries. */
   ever(id: string): RemoteEntry | undefined;
   children(id: string): RemoteEntry[];
   pathOf(entry: RemoteEntry): string;
-  /** The entry itself, then all below. */
+  /** Returns the entry and everything below it. */
   below(entry: RemoteEntry): RemoteEntry[];
   eventsSince(at: number): RemoteEvent[];
   now(): number;
@@ -72,7 +73,7 @@ export function createRemoteTree(habits: { newId?: () => string; ignoresCase?: b
     return ids;
   }
 
-  /** Notes a change, with the path that the entry leaves by it. */
+  /** Records a change. */
   function touch(entry: RemoteEntry, leftPath: string | null = null): RemoteEntry {
     clock += 1;
     entry.changedAt = clock;
@@ -100,7 +101,7 @@ export function createRemoteTree(habits: { newId?: () => string; ignoresCase?: b
 
   function required(path: string): RemoteEntry {
     const entry = at(path);
-    if (entry === undefined) throw new Error(`there is nothing at ${path}`);
+    if (entry === undefined) throw new Error(`no entry at ${path}`);
     return entry;
   }
 
@@ -175,12 +176,12 @@ export function createRemoteTree(habits: { newId?: () => string; ignoresCase?: b
   };
 }
 
-/** Something like a digest of a provider, which changes with the content. */
+/** Stands in for the provider's digest of the content. */
 export function digestOf({ content }: RemoteEntry, algorithm: 'md5' | 'sha256'): string {
   return createHash(algorithm).update(content).digest('hex');
 }
 
-/** What a fake gives out for positions in its changes: those from before `forget` are unreadable. */
+/** Cursors of a fake change feed. `forget` invalidates all cursors issued before. */
 export function createPositions() {
   let generation = 1;
   return {

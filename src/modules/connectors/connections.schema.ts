@@ -182,7 +182,7 @@ export const connectionSchema = z
 
 export const connectionListSchema = z.strictObject({ items: z.array(connectionSchema) });
 
-export const connectedSchema = z.strictObject({ connection: connectionSchema });
+export const finishedConsentSchema = z.strictObject({ connection: connectionSchema });
 
 const remoteFileSchema = z
   .strictObject({

@@ -25,7 +25,7 @@ import {
   type ConnectorCredentialsService,
   connectorAccess,
   connectorOAuth,
-  lastErrorOf,
+  formatLastError,
   type RevokeGrant,
 } from './connector-credentials.service.ts';
 
@@ -294,7 +294,7 @@ export function createConnectionsService(deps: {
         if (!(error instanceof AppError)) throw error;
         if (error.code === 'needs_reauth') return get(actor, id);
         if (unusable.includes(error.code)) {
-          await repository.setState({ orgId, id }, { status: 'error', lastError: lastErrorOf(error) });
+          await repository.setState({ orgId, id }, { status: 'error', lastError: formatLastError(error) });
         }
         return throwCheckFailed(error);
       }

@@ -127,17 +127,17 @@ export function connectorOAuth(
 }
 
 /** Returns the hook that records a connection whose credentials the provider has refused. */
-export function createRefusalRecorder({ audit }: { audit: AuditService }) {
+export function createRefusedConnectionRecorder({ audit }: { audit: AuditService }) {
   return async (trx: Knex, connection: Connection, requestId: string): Promise<void> => {
     const { id, orgId, provider } = connection;
-    const lastError = lastErrorOf(appError('needs_reauth'));
+    const lastError = formatLastError(appError('needs_reauth'));
     await createConnectionsRepository(trx).setState(connection, { status: 'needs_reauth', lastError });
     const entry = { orgId, actorId: null, action: 'connection.needs_reauth', target: id, requestId };
     await audit.record(trx, { ...entry, detail: { provider } });
   };
 }
 
-export function lastErrorOf({ code, message }: { code: string; message: string }): string {
+export function formatLastError({ code, message }: { code: string; message: string }): string {
   return `${code}: ${message}`;
 }
 

@@ -31,10 +31,7 @@ type FileUpdate = FileImport & {
 type Downloaded = { stored: StoredUpload; revision: string };
 type Status = 'added' | 'updated' | 'unchanged';
 
-export type FileImporter = ReturnType<typeof createFileImporter>;
-
-/** Creates and updates documents of remote files. Keeps names, folders and contents that a user has changed here. */
-export function createFileImporter(deps: {
+export type FileImporterDeps = {
   db: Knex;
   credentials: ConnectorCredentials;
   documents: Pick<DocumentsService, 'requireRoom' | 'add' | 'change'>;
@@ -42,7 +39,10 @@ export function createFileImporter(deps: {
   folders: Pick<FoldersService, 'requireTarget' | 'findChild'>;
   folderChanges: Pick<FolderChangesService, 'create'>;
   limits: Pick<TierLimitsService, 'of'>;
-}) {
+};
+
+/** Creates and updates documents of remote files. Keeps names, folders and contents that a user has changed here. */
+export function createFileImporter(deps: FileImporterDeps) {
   const { db, credentials, documents, uploads, folders, folderChanges, limits } = deps;
 
   async function add(work: FileImport, signal: AbortSignal): Promise<Status> {

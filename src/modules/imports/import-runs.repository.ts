@@ -26,7 +26,7 @@ const listedRun = shape({ ...ImportRunModel.columns, sortKey: text() });
 
 const mainFailure = shape({ code: text(), message: text(), count: bigint(), failed: numeric() });
 /** The most frequent error of a run: `count` of its `failed` files have it. */
-export type MainFailure = Row<typeof mainFailure>;
+export type MainImportFailure = Row<typeof mainFailure>;
 
 type FileOutcome = Pick<ImportFileRow, 'documentId'> & {
   status: 'added' | 'updated' | 'unchanged' | 'failed';
@@ -270,7 +270,7 @@ export function createImportRunsRepository(db: Knex) {
       return rows(db, listedFile, listed);
     },
 
-    async mainFailure(of: RunKey): Promise<MainFailure | undefined> {
+    async mainFailure(of: RunKey): Promise<MainImportFailure | undefined> {
       return firstRow(
         db,
         mainFailure,

@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import type { AttemptOfJob } from '#src/contracts/attempts.ts';
 import type {
   DeletionSlice,
@@ -18,10 +17,10 @@ import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { FileImporter } from './file-importer.ts';
-import { createImportRunsRepository, type MainFailure } from './import-runs.repository.ts';
+import { createFileImporter, type FileImporterDeps } from './file-importer.ts';
+import { createImportRunsRepository, type MainImportFailure } from './import-runs.repository.ts';
 import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.model.ts';
-import type { RemoteListing } from './remote-listing.ts';
+import { createRemoteListing } from './remote-listing.ts';
 import { createConnectionSchedulesRepository, createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
 /** A step ends after this time, and the workflow calls it again for the rest. */
@@ -43,15 +42,16 @@ const runErrors = new Set(['connection_not_found', 'account_disabled', 'invalid_
 export type ImportStepsService = ReturnType<typeof createImportStepsService>;
 
 /** The steps of imports and syncs. A repeated step finds what was done before, and does not do it again. */
-export function createImportStepsService(deps: {
-  db: Knex;
-  listing: RemoteListing;
-  importer: FileImporter;
-  documents: Pick<DocumentsService, 'remove'>;
-  jobs: Pick<JobsService, 'advance' | 'advanceWithin'>;
-  findActor: (userId: string) => Promise<Actor | null>;
-}) {
-  const { db, listing, importer, documents, jobs, findActor } = deps;
+export function createImportStepsService(
+  deps: FileImporterDeps & {
+    documents: Pick<DocumentsService, 'remove'>;
+    jobs: Pick<JobsService, 'advance' | 'advanceWithin'>;
+    findActor: (userId: string) => Promise<Actor | null>;
+  },
+) {
+  const { db, documents, jobs, findActor } = deps;
+  const listing = createRemoteListing(deps);
+  const importer = createFileImporter(deps);
   const runs = createImportRunsRepository(db);
   const downloads = createPlaces();
 
@@ -260,7 +260,7 @@ function countsOf({ total, added, updated, unchanged, deleted, failed }: ImportR
   return { total, added, updated, unchanged, deleted, failed };
 }
 
-function summaryOf(failure: MainFailure | undefined): JobChange['error'] {
+function summaryOf(failure: MainImportFailure | undefined): JobChange['error'] {
   if (failure === undefined) return undefined;
   const { code, message, count, failed } = failure;
   return { code, message: `${failed} failed, ${count === failed ? 'all' : count} of them with: ${message}` };

@@ -40,7 +40,7 @@ export function importsRoutes(
       errors: ['connection_not_found', 'needs_reauth', 'folder_not_found', 'forbidden'],
       handle: async ({ actor, body, newId, waitSeconds, signal }) => {
         const { connection_id: connectionId, target_folder_id: targetFolderId } = body;
-        const wait = { seconds: waitSeconds ?? importWaitSeconds, left: signal };
+        const wait = { seconds: waitSeconds ?? importWaitSeconds, disconnected: signal };
         const request = { runId: newId, connectionId, targetFolderId, files: toFileQueries(body) };
         return ok({ results: (await imports.start(actor, request, wait)).map(toImportResultDto) });
       },

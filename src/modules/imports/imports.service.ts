@@ -28,7 +28,7 @@ export function createImportsService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
-  untilOver: (jobId: string, seconds: number, left: AbortSignal) => Promise<unknown>;
+  untilOver: (jobId: string, seconds: number, disconnected: AbortSignal) => Promise<unknown>;
 }) {
   const { db, folders, jobs, untilOver } = deps;
 
@@ -85,15 +85,15 @@ export function createImportsService(deps: {
   }
 
   return {
-    /** Starts an import and waits for it. `wait.left` aborts when the client disconnects; the import continues. */
+    /** Starts an import and waits for it. `wait.disconnected` aborts when the client disconnects; the import continues. */
     async start(
       actor: RequestActor,
       request: ImportRequest,
-      wait: { seconds: number; left: AbortSignal },
+      wait: { seconds: number; disconnected: AbortSignal },
     ): Promise<ImportResult[]> {
       const { runId, connectionId } = request;
       await enqueueImport(actor, request);
-      if (wait.seconds > 0) await untilOver(importWorkflowId(runId), wait.seconds, wait.left);
+      if (wait.seconds > 0) await untilOver(importWorkflowId(runId), wait.seconds, wait.disconnected);
       return results({ orgId: actor.orgId, connectionId, runId });
     },
   };

@@ -8,8 +8,6 @@ import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportPlace, ImportRunRow, KnownFile, SyncCursor } from './imports.model.ts';
 import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
-export type RemoteListing = ReturnType<typeof createRemoteListing>;
-
 /**
  * Lists the files of a run at the provider, a page at a time. One transaction stores the files of a page and the position
  * of the next page, so a repeated step counts no file twice and misses none.
