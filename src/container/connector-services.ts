@@ -3,7 +3,7 @@ import { createConnectors } from '../adapters/connectors/connectors.ts';
 import { createFairQueue } from '../adapters/fair-queue.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
 import { createAccountDeletionService } from '../modules/account-deletion/account-deletion.service.ts';
-import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';
+import type { Connection, ConnectionCredentials, StoredS3Keys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
 import {
   connectorOAuth,
@@ -54,7 +54,7 @@ export function createConnectorServices(
   const connectorCredentials = createConnectorCredentials({
     db,
     access,
-    credentials: createCredentialsService<Connection, StoredKeys>({
+    credentials: createCredentialsService<Connection, StoredS3Keys>({
       db,
       table: 'connections',
       stored: storedConnections,

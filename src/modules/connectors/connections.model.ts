@@ -37,9 +37,9 @@ export type ConnectionConfig = {
   sync?: SyncConfig | undefined;
 };
 
-export type StoredKeys = { kind: 'keys'; accessKeyId: string; secretAccessKey: string; sessionToken: string | null };
+export type StoredS3Keys = { kind: 'keys'; accessKeyId: string; secretAccessKey: string; sessionToken: string | null };
 
-export type ConnectionCredentials = OAuthGrant | StoredKeys;
+export type ConnectionCredentials = OAuthGrant | StoredS3Keys;
 
 export type Connection = Row<typeof ConnectionModel>;
 

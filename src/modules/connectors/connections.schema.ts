@@ -6,7 +6,7 @@ import {
 } from '#src/domain/documents/imports.ts';
 import { idField, nameField } from '#src/http/request/fields.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
-import type { ConnectionView, StoredKeys } from './connections.model.ts';
+import type { ConnectionView, StoredS3Keys } from './connections.model.ts';
 
 export const connectorProviders = [...oauthConnectorProviders, 'acme_s3'] as const;
 
@@ -97,7 +97,7 @@ const s3Credentials = z
     session_token: word(4_096).nullable().optional().meta({ writeOnly: true }),
   })
   .transform(
-    (keys): StoredKeys => ({
+    (keys): StoredS3Keys => ({
       kind: 'keys',
       accessKeyId: keys.access_key_id,
       secretAccessKey: keys.secret_access_key,
@@ -135,7 +135,7 @@ export const changeConnectionBody = z.strictObject({
     .describe('Omitted settings stay; null removes a setting. Other providers than `acme_s3` accept only `sync`.'),
 });
 
-export type ConfigChange = NonNullable<z.output<typeof changeConnectionBody>['config']>;
+export type ConnectionConfigChange = NonNullable<z.output<typeof changeConnectionBody>['config']>;
 
 export const browseBody = z.strictObject({
   path: plainPath.default('').describe('Folder names separated by slashes; the root when omitted.'),

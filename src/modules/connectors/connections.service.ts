@@ -17,10 +17,10 @@ import type {
   ConnectionConfig,
   ConnectionCredentials,
   ConnectionView,
-  StoredKeys,
+  StoredS3Keys,
 } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
-import type { ConfigChange } from './connections.schema.ts';
+import type { ConnectionConfigChange } from './connections.schema.ts';
 import {
   type ConnectorCredentialsService,
   connectorAccess,
@@ -34,7 +34,7 @@ const unusable: readonly string[] = ['not_granted', 'provider_rejected', 'remote
 
 const purpose = 'connectors';
 
-type NewKeyConnection = { displayName: string; keys: StoredKeys; config: ConnectionConfig };
+type NewKeyConnection = { displayName: string; keys: StoredS3Keys; config: ConnectionConfig };
 
 type NewOAuthConnection = {
   account: RemoteAccount;
@@ -46,8 +46,8 @@ type NewOAuthConnection = {
 
 type ConnectionChange = {
   displayName?: string | undefined;
-  keys?: StoredKeys | undefined;
-  config?: ConfigChange | undefined;
+  keys?: StoredS3Keys | undefined;
+  config?: ConnectionConfigChange | undefined;
 };
 
 type ConnectorConsentRequest = {
@@ -348,12 +348,12 @@ function secretsOf(credentials: ConnectionCredentials): Record<string, string> {
   };
 }
 
-function withChanges(config: ConnectionConfig, change: ConfigChange): ConnectionConfig {
+function withChanges(config: ConnectionConfig, change: ConnectionConfigChange): ConnectionConfig {
   const merged = Object.entries({ ...config, ...change }).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(merged);
 }
 
-function changedSettings({ config }: Connection, change: ConfigChange): string[] {
+function changedSettings({ config }: Connection, change: ConnectionConfigChange): string[] {
   const after = new Map<string, unknown>(Object.entries(withChanges(config, change)));
   const before = new Map<string, unknown>(Object.entries(config));
   return Object.keys(change).filter(

@@ -17,7 +17,7 @@ import type {
 } from '#src/ports/connectors.ts';
 import type { OAuthClient } from '#src/ports/identity.ts';
 import type { FairQueue } from '#src/ports/limits.ts';
-import type { Connection, ConnectionCredentials, StoredKeys } from './connections.model.ts';
+import type { Connection, ConnectionCredentials, StoredS3Keys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 
 /** A browse request ends with the provider's page that reaches this number of files, or after MAX_BROWSE_PAGES. */
@@ -41,7 +41,7 @@ export type ConnectorCredentialsService = ReturnType<typeof createConnectorCrede
 export function createConnectorCredentials(deps: {
   db: Knex;
   access: ConnectorAccesses;
-  credentials: CredentialsService<Connection, StoredKeys>;
+  credentials: CredentialsService<Connection, StoredS3Keys>;
   browseQueue: FairQueue;
 }) {
   const { db, access, credentials: service, browseQueue } = deps;

@@ -10,7 +10,7 @@ export class FolderModel extends model('folders', {
   rootId: uuid(),
   name: text(),
   kind: text<'system' | 'user'>(),
-  systemRole: text<SystemRole>().nullable(),
+  systemRole: text<FolderSystemRole>().nullable(),
   visibility: text<Visibility>(),
   ownerId: uuid().nullable(),
   teamId: uuid().nullable(),
@@ -21,7 +21,7 @@ export class FolderModel extends model('folders', {
   version: integer(),
 }) {}
 
-export type SystemRole = 'org_root' | 'team_root' | 'personal_root';
+export type FolderSystemRole = 'org_root' | 'team_root' | 'personal_root';
 
 /** `visibility` and `acl` are those of the root. `ownerId` is null for folders of a team or an organization. */
 export type Folder = Row<typeof FolderModel>;

@@ -4,7 +4,7 @@ import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.
 import { can } from '#src/domain/access/policy.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
-import type { DocumentName, FolderNode, FolderView, SystemRole } from './folders.model.ts';
+import type { DocumentName, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
 /** Names of 20,000 documents are 2 MB of JSON, which block other requests for about 50 ms. */
@@ -115,7 +115,7 @@ async function insertRoot(
   root: {
     orgId: string;
     name: string;
-    systemRole: SystemRole;
+    systemRole: FolderSystemRole;
     visibility: Visibility;
     ownerId?: string;
     teamId?: string;

@@ -13,7 +13,13 @@ import type { FolderChangesService, FoldersService } from '#src/modules/folders/
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { ConnectorCredentials } from '#src/ports/connectors.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
-import type { ConnectorDocument, ImportConnection, ImportFileRow, ImportRunRow, KnownFile } from './imports.model.ts';
+import type {
+  ConnectorDocument,
+  ImportConnection,
+  ImportedFile,
+  ImportFileRow,
+  ImportRunRow,
+} from './imports.model.ts';
 import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
 type FileImport = {
@@ -23,10 +29,10 @@ type FileImport = {
   connection: ImportConnection;
   owner: RequestActor;
   /** The file as an earlier run imported it; undefined for a new file. */
-  known: KnownFile | undefined;
+  known: ImportedFile | undefined;
 };
 type FileUpdate = FileImport & {
-  known: KnownFile & { documentId: string; document: NonNullable<KnownFile['document']> };
+  known: ImportedFile & { documentId: string; document: NonNullable<ImportedFile['document']> };
 };
 type Downloaded = { stored: StoredUpload; revision: string };
 type Status = 'added' | 'updated' | 'unchanged';
@@ -133,7 +139,7 @@ export function createFileImporter(deps: FileImporterDeps) {
   }
 
   /** Leaves a document that a user has changed or deleted as it is, and stores the file's revision at the provider. */
-  async function keep(work: FileImport & { known: KnownFile }): Promise<Status> {
+  async function keep(work: FileImport & { known: ImportedFile }): Promise<Status> {
     const { file, known } = work;
     const { documentId, contentSha256, targetFolderId, localPath, folderId } = known;
     const kept = { documentId, contentSha256, targetFolderId, localPath, folderId, revision: file.remote.revision };
@@ -247,7 +253,7 @@ export function createFileImporter(deps: FileImporterDeps) {
 }
 
 /** False if a user has changed the document since it was read. */
-function isSameDocument({ document }: KnownFile, { document: known }: KnownFile): boolean {
+function isSameDocument({ document }: ImportedFile, { document: known }: ImportedFile): boolean {
   if (document === null || known === null) return false;
   const isSame = document.contentSha256 === known.contentSha256 && document.name === known.name;
   return isSame && document.isWhereItWasPut === known.isWhereItWasPut;

@@ -8,7 +8,6 @@ import type { ListPosition } from '#src/contracts/list-position.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import type { RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import {
-  type FoundFile,
   type ImportConnection,
   ImportFileModel,
   type ImportFileRow,
@@ -18,7 +17,8 @@ import {
   ImportRunModel,
   type ImportRunRow,
   importConnection,
-  listedFile,
+  importFileView,
+  type ListedFile,
   type NewImportRun,
 } from './imports.model.ts';
 
@@ -191,8 +191,8 @@ export function createImportRunsRepository(db: Knex) {
     /** Adds and returns files that are new to the run. Those with `unchangedAs`, their document's id, are not imported. */
     async addFiles(
       of: ImportRun,
-      found: readonly (FoundFile & { unchangedAs: string | null })[],
-    ): Promise<FoundFile[]> {
+      found: readonly (ListedFile & { unchangedAs: string | null })[],
+    ): Promise<ListedFile[]> {
       if (found.length === 0) return [];
       const inserted = await rows(
         db,
@@ -260,14 +260,14 @@ export function createImportRunsRepository(db: Knex) {
       return (await pending.update(outcome)) > 0;
     },
 
-    async listFiles(of: RunKey, limit: number): Promise<Row<typeof listedFile>[]> {
+    async listFiles(of: RunKey, limit: number): Promise<Row<typeof importFileView>[]> {
       const listed = files()
         .leftJoin('documents', { 'documents.orgId': 'importFiles.orgId', 'documents.id': 'importFiles.documentId' })
         .where({ 'importFiles.orgId': of.orgId, 'importFiles.runId': of.runId })
         .orderBy(['importFiles.item', 'importFiles.n'])
         .limit(limit)
         .select('importFiles.*', 'documents.generation');
-      return rows(db, listedFile, listed);
+      return rows(db, importFileView, listed);
     },
 
     async mainFailure(of: RunKey): Promise<MainImportFailure | undefined> {

@@ -161,22 +161,22 @@ export type SyncCursor = Row<typeof syncCursor>;
 export type ImportPlace = Row<typeof ImportPlaceModel>;
 
 /** `localPath` names the folders below the target folder that the file goes into. */
-export type FoundFile = { item: number; remote: RemoteFile; localPath: string[] };
+export type ListedFile = { item: number; remote: RemoteFile; localPath: string[] };
 
 export type ImportFileRow = Row<typeof ImportFileModel>;
 
-export const listedFile = shape({ ...ImportFileModel.columns, generation: integer().nullable() });
+export const importFileView = shape({ ...ImportFileModel.columns, generation: integer().nullable() });
 
 /** A file at the provider and the document that it was imported into. */
 export type ConnectorDocument = Omit<Row<typeof ConnectorDocumentModel>, 'orgId' | 'connectionId'>;
 
 /** `document` is the present state of the imported document; null if it was deleted. */
-export const knownFile = shape({
+export const importedFile = shape({
   ...ConnectorDocumentModel.columns,
   document: json<{ name: string; contentSha256: string; isWhereItWasPut: boolean }>().nullable(),
 });
 
-export type KnownFile = Row<typeof knownFile>;
+export type ImportedFile = Row<typeof importedFile>;
 
 /** Result of one requested file, or of one file in a requested folder. */
 export type ImportResult = {

@@ -5,7 +5,7 @@ import { toStorable } from '#src/domain/text/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorCredentials, RemoteChange, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
-import type { ImportPlace, ImportRunRow, KnownFile, SyncCursor } from './imports.model.ts';
+import type { ImportedFile, ImportPlace, ImportRunRow, SyncCursor } from './imports.model.ts';
 import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
 /**
@@ -41,7 +41,7 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     const runs = createImportRunsRepository(trx);
     const documents = createConnectorDocumentsRepository(trx);
     const ids = remotes.map(({ fileId }) => fileId);
-    const known = new Map((await documents.find(of, ids)).map((file): [string, KnownFile] => [file.remoteId, file]));
+    const known = new Map((await documents.find(of, ids)).map((file): [string, ImportedFile] => [file.remoteId, file]));
     const found = remotes.map((remote) => {
       const file = { item, remote, localPath: foldersBelow(base, remote.path) };
       const before = known.get(remote.fileId);
@@ -209,7 +209,7 @@ function canSkip({ kind }: ImportRunRow, place: ImportPlace, { code, errorClass 
 
 function isUnchanged(
   run: ImportRunRow,
-  before: KnownFile,
+  before: ImportedFile,
   { remote, localPath }: { remote: RemoteFile; localPath: string[] },
 ): boolean {
   if (run.kind === 'import') return before.document !== null && before.revision === remote.revision;

@@ -9,10 +9,10 @@ import {
   type ConnectorDocument,
   ConnectorDocumentModel,
   ConnectorFolderModel,
+  type ImportedFile,
   ImportRunModel,
   type ImportRunRow,
-  type KnownFile,
-  knownFile,
+  importedFile,
   type SyncCursor,
   syncCursor,
 } from './imports.model.ts';
@@ -67,10 +67,10 @@ export function createConnectorDocumentsRepository(db: Knex) {
     ${mode === 'full' ? '' : 'and k.remote_id in (select remote_id from gone)'}`;
 
   return {
-    async find(of: ImportRun, remoteIds: readonly string[]): Promise<KnownFile[]> {
+    async find(of: ImportRun, remoteIds: readonly string[]): Promise<ImportedFile[]> {
       return rows(
         db,
-        knownFile,
+        importedFile,
         `select k.*, case when d.id is not null then jsonb_build_object(
            'name', d.name, 'contentSha256', d.content_sha256,
            'isWhereItWasPut', (
