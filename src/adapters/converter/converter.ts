@@ -8,16 +8,13 @@ import type { ConvertedDocument, Converter, PdfRenderer } from '#src/ports/docum
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createFairQueue } from '../fair-queue.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
-import { type CleanDocument, cleanDocument } from './clean-document.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
 import { drawPdfPages, layOutPdf, type PdfSource, readPdf } from './formats/pdf.ts';
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
-import { createPageRecognizer, type DrawPages } from './ocr/page-recognizer.ts';
-import { type Partly, readImage, readPicturePages } from './ocr/read-pictures.ts';
-import type { DocumentParser } from './parsed-document.ts';
-import { parserCommand } from './parser-command.ts';
-import { runParserProcess } from './parser-process.ts';
+import { createPageRecognizer, type DrawPages, type Partly, readImage, readPicturePages } from './ocr/read-pictures.ts';
+import { type CleanDocument, cleanDocument, type DocumentParser } from './parsed-document.ts';
+import { parserCommand, runParserProcess } from './parser-process.ts';
 
 /** Part of the key of stored conversions: raise it with every change that could give a file another body. */
 const version = '4';

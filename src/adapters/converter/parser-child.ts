@@ -5,10 +5,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
-import { cleanDocument } from './clean-document.ts';
+import { say, sayFailure } from './child-messages.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
-import type { DocumentParser } from './parsed-document.ts';
-import { say, sayFailure } from './parser-words.ts';
+import { cleanDocument, type DocumentParser } from './parsed-document.ts';
 
 /** Loaded one at a time: a start costs what its format needs. Pages that are drawn or printed are read elsewhere. */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
@@ -23,11 +22,11 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   xlsx: async () => (await import('./formats/workbook.ts')).parseExcel,
   xls: async () => (await import('./formats/workbook.ts')).parseExcel,
   ods: async () => (await import('./formats/workbook.ts')).parseOds,
-  odt: async () => (await import('./formats/odt.ts')).parseOdt,
-  odp: async () => (await import('./formats/odp.ts')).parseOdp,
+  odt: async () => (await import('./formats/opendocument.ts')).parseOdt,
+  odp: async () => (await import('./formats/opendocument.ts')).parseOdp,
   epub: async () => (await import('./formats/epub.ts')).parseEpub,
-  eml: async () => (await import('./formats/eml.ts')).parseEml,
-  msg: async () => (await import('./formats/msg.ts')).parseMsg,
+  eml: async () => (await import('./formats/mail.ts')).parseEml,
+  msg: async () => (await import('./formats/mail.ts')).parseMsg,
   rtf: async () => (await import('./formats/rtf.ts')).parseRtf,
   doc: async () => (await import('./formats/doc.ts')).parseDoc,
 } satisfies Record<Exclude<SourceFormat, 'pdf' | 'image' | 'ppt'>, unknown>;

@@ -1,13 +1,43 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setPriority } from 'node:os';
+import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { AppError, appError } from '#src/errors.ts';
-import { usualPath } from '../parser-sandbox.ts';
+import { type ParserSandbox, usualPath } from '../parser-sandbox.ts';
 import { type ConversionLimits, wallsAtMost } from './conversion-limits.ts';
+
+const projectFolder = join(import.meta.dirname, '../../..');
+/** All that a parser may read besides its file: itself and its packages. */
+const readableCode = ['src/adapters/converter', 'src/domain', 'src/errors.ts', 'node_modules', 'package.json'];
+
+/**
+ * The command of a parser that runs on Node. It may read its files, which are absolute and no links, and nothing else.
+ * Node enforces that for JavaScript everywhere, and the sandbox for native code, too, where the system has one.
+ */
+export function parserCommand(parser: {
+  sandbox: ParserSandbox;
+  script: string;
+  args: string[];
+  readable: string[];
+  hasNativeCode?: boolean;
+  limits: Pick<ConversionLimits, 'heapMiB'>;
+}): { command: string; args: string[] } {
+  const readable = [...parser.readable, ...readableCode.map((name) => join(projectFolder, name))];
+  const node = [
+    '--permission',
+    ...(parser.hasNativeCode ? ['--allow-addons'] : []),
+    ...readable.map((name) => `--allow-fs-read=${name}`),
+    `--max-old-space-size=${parser.limits.heapMiB}`,
+  ];
+  const [command, ...args] = parser.sandbox.confine([process.execPath, ...node, parser.script, ...parser.args], {
+    read: readable,
+  });
+  return { command, args };
+}
 
 /** How often the memory of a parser is looked at: a PDF bomb can take gigabytes within a second. */
 const watchEveryMs = 50;
@@ -31,7 +61,7 @@ const refusal = z.strictObject({
   detail: z.string(),
 });
 
-export type ParserProcess = {
+type ParserProcess = {
   command: string;
   args: string[];
   /** Any readable folder: parsers get all paths absolute. */

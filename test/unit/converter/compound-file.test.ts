@@ -2,8 +2,7 @@ import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { listCompoundRoot } from '#src/adapters/converter/compound-file.ts';
-import { kindOfCompoundFile } from '#src/adapters/converter/detect-format.ts';
+import { kindOfCompoundFile, listCompoundRoot } from '#src/adapters/converter/detect-format.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { compoundFile } from '#test/support/compound-file.ts';
 

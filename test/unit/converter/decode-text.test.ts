@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import iconv from 'iconv-lite';
-import { cleanMarkdown, cleanText } from '#src/adapters/converter/clean-document.ts';
 import { decodeText, htmlEncoding } from '#src/adapters/converter/decode-text.ts';
+import { cleanMarkdown, cleanText } from '#src/adapters/converter/parsed-document.ts';
 
 describe('decoding text', () => {
   const words = 'Grüße aus Köln, naïve Café-Gäste über allen Gipfeln';

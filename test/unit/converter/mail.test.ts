@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import iconv from 'iconv-lite';
-import { parseEml } from '#src/adapters/converter/formats/eml.ts';
-import { parseMsg } from '#src/adapters/converter/formats/msg.ts';
+import { parseEml, parseMsg } from '#src/adapters/converter/formats/mail.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { compoundFile } from '#test/support/compound-file.ts';
 

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { parseOdp } from '#src/adapters/converter/formats/odp.ts';
-import { parseOdt } from '#src/adapters/converter/formats/odt.ts';
+import { parseOdp, parseOdt } from '#src/adapters/converter/formats/opendocument.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { odfEncryptedManifest, odfFile } from '#test/support/office-fixtures.ts';
 

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { layOutPages } from '#src/adapters/converter/formats/pdf-layout.ts';
-import { type PdfPage, pdfPageMessage } from '#src/adapters/converter/formats/pdf-page.ts';
+import { layOutPages, type PdfPage, pdfPageMessage } from '#src/adapters/converter/formats/pdf-layout.ts';
 
 type Draft = { text: string; y: number; x?: number; width?: number; size?: number; bold?: boolean; gap?: number };
 

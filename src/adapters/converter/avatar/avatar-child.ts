@@ -5,7 +5,7 @@
 import { buffer } from 'node:stream/consumers';
 import sharp from 'sharp';
 import { appError } from '#src/errors.ts';
-import { say, sayFailure } from '../parser-words.ts';
+import { say, sayFailure } from '../child-messages.ts';
 
 const maxSide = 512;
 const loaders = ['Png', 'Jpeg', 'Webp', 'Nsgif'];

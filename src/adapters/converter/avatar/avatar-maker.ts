@@ -5,8 +5,7 @@ import { z } from 'zod';
 import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
 import { defaultConversionLimits } from '../conversion-limits.ts';
-import { parserCommand } from '../parser-command.ts';
-import { runParserProcess } from '../parser-process.ts';
+import { parserCommand, runParserProcess } from '../parser-process.ts';
 
 const childScript = join(import.meta.dirname, 'avatar-child.ts');
 

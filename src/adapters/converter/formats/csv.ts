@@ -1,6 +1,6 @@
 import { decodeText } from '../decode-text.ts';
+import { renderTable } from '../office/blocks.ts';
 import type { DocumentParser } from '../parsed-document.ts';
-import { renderTable } from '../render-table.ts';
 
 const delimiters = [',', ';', '\t', '|'];
 const sampleLength = 16_384;

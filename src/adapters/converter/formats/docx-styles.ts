@@ -1,6 +1,5 @@
-import { headingLevel } from '../office/heading-name.ts';
-import { type CountedList, type ListLevel, nextLabel } from '../office/list-numbers.ts';
-import { childAt, childrenNamed, type XmlElement } from '../office/xml.ts';
+import { type CountedList, headingLevel, type ListLevel, nextLabel } from '../office/numbering.ts';
+import { childAt, childrenNamed, type XmlElement } from '../office/xml-parts.ts';
 
 /** A chain of styles that is longer goes in a circle. */
 const longestChain = 20;

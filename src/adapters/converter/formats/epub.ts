@@ -3,8 +3,17 @@ import { DOMParser } from 'linkedom';
 import { appError } from '#src/errors.ts';
 import { decodeText, htmlEncoding } from '../decode-text.ts';
 import { checkNesting, htmlToMarkdown } from '../html-to-markdown.ts';
-import { openZipParts, readXmlPart, type ZipParts } from '../office/package-parts.ts';
-import { childAt, childrenNamed, descendants, elementsOf, textOf, type XmlElement } from '../office/xml.ts';
+import {
+  childAt,
+  childrenNamed,
+  descendants,
+  elementsOf,
+  openZipParts,
+  readXmlPart,
+  textOf,
+  type XmlElement,
+  type ZipParts,
+} from '../office/xml-parts.ts';
 import { type DocumentParser, statedTitle } from '../parsed-document.ts';
 
 /** Books may scramble their fonts, which protects no text. */

@@ -2,8 +2,8 @@ import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
 import { fileExtension } from '#src/domain/documents/formats.ts';
 import { decodeText } from '../decode-text.ts';
+import { renderTable } from '../office/blocks.ts';
 import type { DocumentParser } from '../parsed-document.ts';
-import { renderTable } from '../render-table.ts';
 import { fenced } from './plain-text.ts';
 
 const lines = z.union([z.string(), z.array(z.string()).transform((parts) => parts.join(''))]);

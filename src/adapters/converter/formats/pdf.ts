@@ -3,12 +3,10 @@ import { join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { appError } from '#src/errors.ts';
 import type { ParserSandbox } from '../../parser-sandbox.ts';
-import type { CleanDocument } from '../clean-document.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { statedTitle } from '../parsed-document.ts';
+import { type CleanDocument, statedTitle } from '../parsed-document.ts';
 import { runParserProcess } from '../parser-process.ts';
-import { layOutPages } from './pdf-layout.ts';
-import { type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-page.ts';
+import { layOutPages, type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-layout.ts';
 
 const childScript = join(import.meta.dirname, 'pdf_child.py');
 /** Of the memory that it may have; the rest is for the code of Python and PDFium, which is not counted with it. */

@@ -1,10 +1,16 @@
 import { appError } from '#src/errors.ts';
-import { distinct, renderBlocks } from '../office/blocks.ts';
-import { headingLevel } from '../office/heading-name.ts';
+import { addBlocks, distinct, footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { headingLevel } from '../office/numbering.ts';
 import { type DocumentParser, statedTitle } from '../parsed-document.ts';
-import { createGroups, levelOfOutline } from './rtf-groups.ts';
-import { decodeBytes, readTokens } from './rtf-tokens.ts';
-import { characters, createReadWord, type RtfDocument } from './rtf-words.ts';
+import {
+  codePageOfCharset,
+  createGroups,
+  decodeBytes,
+  levelOfOutline,
+  macCodePage,
+  type RtfGroups,
+  readTokens,
+} from './rtf-syntax.ts';
 
 /** Rich text: headers, the text with its notes and comments, footers; of pictures their alternative texts. */
 export const parseRtf: DocumentParser = ({ bytes }) => {
@@ -67,3 +73,218 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
   const blocks = [...distinct(document.headers), ...story.blocks, ...distinct(document.footers)];
   return { body: renderBlocks(blocks), title: statedTitle(groups.collected.title) };
 };
+
+/** What holds for the whole file. */
+type RtfDocument = {
+  codePage: number;
+  fontCodePages: Map<number, number>;
+  /** Of the style that is being defined. */
+  styleOutline: number | null;
+  /** How many characters are still to be left out, since the one before them was given by its number. */
+  fallbackLeft: number;
+  headers: TextBlock[];
+  footers: TextBlock[];
+};
+
+/** What control words and signs are as text. */
+export const characters: Record<string, string> = {
+  '-': '',
+  _: '-',
+  '~': ' ',
+  bullet: '•',
+  emdash: '—',
+  emspace: ' ',
+  endash: '–',
+  enspace: ' ',
+  ldblquote: '“',
+  line: '\n',
+  lquote: '‘',
+  page: '\n',
+  rdblquote: '”',
+  rquote: '’',
+  tab: ' ',
+};
+
+/** Groups of which nothing is shown, or what another group says again. */
+const unread = new Set(
+  'bkmkend bkmkstart colortbl datastore filetbl latentstyles listoverridetable listtable nonesttables nonshppict objdata rsidtbl rxe shprslt tc themedata txe xe xmlnstbl'.split(
+    ' ',
+  ),
+);
+/** Groups that begin with a star may be left out by who does not know them; these are known. */
+const knownWithStar = new Set([
+  'annotation',
+  'atnauthor',
+  'fldinst',
+  'picprop',
+  'shpinst',
+  'shppict',
+  'nesttableprops',
+]);
+
+/** What a control word does; `value` is the number after it. */
+type ReadWord = (name: string, value: number | null) => void;
+
+function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
+  const fields: { instruction: string; start: number }[] = [];
+  let defaultFont = 0;
+  let marks = 0;
+  let isStarred = false;
+  let isContinuedCell = false;
+
+  const words: Record<string, (value: number | null) => void> = {
+    ansicpg: (value) => {
+      document.codePage = value || document.codePage;
+    },
+    mac: () => {
+      document.codePage = macCodePage;
+    },
+    pc: () => {
+      document.codePage = 437;
+    },
+    pca: () => {
+      document.codePage = 850;
+    },
+    deff: (value) => {
+      defaultFont = value ?? 0;
+      groups.state().font = defaultFont;
+    },
+    uc: (value) => {
+      groups.state().fallbackLength = value ?? 1;
+    },
+    u: (value) => {
+      groups.append(String.fromCharCode((value ?? 0) & 0xffff));
+      document.fallbackLeft = groups.state().fallbackLength;
+    },
+    f: (value) => {
+      groups.state().font = value ?? 0;
+    },
+    fcharset: (value) => {
+      const page = codePageOfCharset(value ?? 0);
+      if (groups.state().target === 'fonts' && page !== undefined)
+        document.fontCodePages.set(groups.state().font, page);
+    },
+    cpg: (value) => {
+      if (groups.state().target === 'fonts' && value) document.fontCodePages.set(groups.state().font, value);
+    },
+    fonttbl: () => groups.collect('fonts'),
+    stylesheet: () => groups.collect('styles'),
+    info: () => {
+      groups.state().target = 'nowhere';
+    },
+    title: () => groups.collect('title'),
+    pict: () => {
+      groups.state().target = 'nowhere';
+    },
+    sp: () => {
+      groups.state().target = 'nowhere';
+    },
+    sn: () => groups.collect('name'),
+    sv: () => {
+      const { story } = groups.state();
+      groups.collect('value', (text) => {
+        if (groups.collected.name.trim() === 'wzDescription' && text.trim()) story.append(` ${text.trim()} `);
+      });
+    },
+    s: (value) => {
+      groups.state().style = value ?? 0;
+    },
+    outlinelevel: (value) => {
+      if (groups.state().target === 'styles') document.styleOutline = value;
+      else groups.state().outlineLevel = value;
+    },
+    pard: () => {
+      Object.assign(groups.state(), { style: 0, outlineLevel: null, listDepth: 0, isInTable: false });
+    },
+    plain: () => {
+      Object.assign(groups.state(), { font: defaultFont, isHidden: false });
+    },
+    v: (value) => {
+      groups.state().isHidden = value !== 0;
+    },
+    deleted: (value) => {
+      groups.state().isHidden = value !== 0;
+    },
+    ilvl: (value) => {
+      groups.state().listDepth = Math.min(8, Math.max(0, value ?? 0));
+    },
+    intbl: () => {
+      groups.state().isInTable = true;
+    },
+    par: () => groups.state().story.endParagraph(groups.paragraphState()),
+    sect: () => groups.state().story.endParagraph(groups.paragraphState()),
+    trowd: () => {
+      groups.state().story.beginRow();
+      isContinuedCell = false;
+    },
+    clvmrg: () => {
+      isContinuedCell = true;
+    },
+    cellx: (value) => {
+      groups.state().story.defineCell({ right: value ?? 0, isContinued: isContinuedCell });
+      isContinuedCell = false;
+    },
+    cell: () => groups.state().story.endCell(groups.paragraphState()),
+    row: () => groups.state().story.endRow(),
+    nestcell: () => groups.state().story.endInnerCell(),
+    nesttableprops: () => {
+      groups.state().story.endInnerRow();
+      groups.state().target = 'unread';
+    },
+    chpgn: () => groups.state().story.markPageNumber(),
+    listtext: () => labelParagraph(),
+    pntext: () => labelParagraph(),
+    field: () => {
+      const { story } = groups.state();
+      fields.push({ instruction: '', start: story.position() });
+      groups.onClose(() => {
+        const field = fields.pop();
+        if (!field) return;
+        if (/^\s*PAGE\b/i.test(field.instruction)) story.markPageNumber();
+        story.linkFrom(field.start, /^\s*HYPERLINK\s+"([^"]+)"/i.exec(field.instruction)?.[1]);
+      });
+    },
+    fldinst: () =>
+      groups.collect('instruction', (text) => {
+        const field = fields.at(-1);
+        if (field) field.instruction = text;
+      }),
+    footnote: () =>
+      groups.tell((blocks, outer) => {
+        marks += 1;
+        outer.append(`[^${marks}]`);
+        outer.addAfter([footnote(String(marks), renderBlocks(blocks))]);
+      }),
+    atnauthor: () => groups.collect('author'),
+    annotation: () =>
+      groups.tell((blocks, outer) => {
+        const author = groups.collected.author.trim();
+        const text = renderBlocks(blocks).replace(/\n{2,}/g, '\n');
+        outer.addAfter([remark(author ? `Comment by ${author}` : 'Comment', text)]);
+        groups.collected.author = '';
+      }),
+    shptxt: () => groups.tell((blocks, outer) => outer.addAfter(blocks)),
+  };
+  for (const side of ['', 'l', 'r', 'f']) {
+    words[`header${side}`] = () => groups.tell((blocks) => addBlocks(document.headers, blocks));
+    words[`footer${side}`] = () => groups.tell((blocks) => addBlocks(document.footers, blocks));
+  }
+
+  function labelParagraph(): void {
+    const { story } = groups.state();
+    groups.collect('label', (text) => story.setLabel(text));
+  }
+
+  return (name, value) => {
+    if (name === '*') {
+      isStarred = true;
+      return;
+    }
+    const isLeftOut = unread.has(name) || (isStarred && !knownWithStar.has(name));
+    isStarred = false;
+    if (isLeftOut) groups.state().target = 'unread';
+    else if (Object.hasOwn(words, name)) words[name]?.(value);
+    else if (Object.hasOwn(characters, name)) groups.append(characters[name] ?? '');
+    else if (name === '\n' || name === '\r') words.par?.(null);
+  };
+}

@@ -5,12 +5,10 @@
  */
 import { readFile, stat } from 'node:fs/promises';
 import { appError } from '#src/errors.ts';
+import { say, sayFailure } from '../child-messages.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { say, sayFailure } from '../parser-words.ts';
-import { openImage, readGreyMaps } from './image-pages.ts';
-import type { Pictures } from './pictures.ts';
-import { recognizePage } from './recognize-page.ts';
-import { startTesseract } from './tesseract.ts';
+import { openImage, type Pictures, readGreyMaps } from './image-pages.ts';
+import { recognizePage, startTesseract } from './tesseract.ts';
 
 const [languages = '', picturesText = '', limitsText = ''] = process.argv.slice(2);
 const pictures: Pictures = JSON.parse(picturesText);

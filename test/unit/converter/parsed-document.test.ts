@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { cleanDocument } from '#src/adapters/converter/clean-document.ts';
+import { cleanDocument } from '#src/adapters/converter/parsed-document.ts';
 
 describe('putting a document together', () => {
   it('gives each page the offset at which its cleaned text starts', () => {

@@ -1,7 +1,5 @@
-import { headingLevel } from './heading-name.ts';
-import { formatNumber, type NumberStyle } from './list-numbers.ts';
-import type { OdfPackage } from './odf-package.ts';
-import { descendants, elementsOf, type XmlElement } from './xml.ts';
+import { formatNumber, headingLevel, type NumberStyle } from '../office/numbering.ts';
+import { descendants, elementsOf, type XmlElement } from '../office/xml-parts.ts';
 
 export type OdfStyles = {
   /** Of paragraphs that are headings by nothing but their style, as the title of a document is. */
@@ -30,7 +28,10 @@ const numberStyles: Record<string, NumberStyle> = {
   i: 'lowerRoman',
 };
 
-export function readOdfStyles({ content, styles }: OdfPackage): OdfStyles {
+/** The parts `content.xml` and `styles.xml`. */
+type StyledParts = { content: XmlElement; styles: XmlElement | undefined };
+
+export function readOdfStyles({ content, styles }: StyledParts): OdfStyles {
   // Of two styles of one name the text's own counts.
   const roots = [styles, content];
   const named = (name: string) => roots.flatMap((root) => descendants(root, name));

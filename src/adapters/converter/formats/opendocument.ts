@@ -1,8 +1,138 @@
-import { addBlocks, flattenCell, footnote, link, paragraph, remark, renderBlocks, type TextBlock } from './blocks.ts';
-import type { OdfList, OdfStyles } from './odf-styles.ts';
-import { childAt, childrenNamed, descendants, elementsOf, textOf, type XmlElement, type XmlNode } from './xml.ts';
+import { posix } from 'node:path';
+import { appError } from '#src/errors.ts';
+import {
+  addBlocks,
+  distinct,
+  flattenCell,
+  footnote,
+  link,
+  paragraph,
+  remark,
+  renderBlocks,
+  type TextBlock,
+} from '../office/blocks.ts';
+import {
+  childAt,
+  childrenNamed,
+  descendants,
+  elementsOf,
+  openZipParts,
+  readXmlPart,
+  textOf,
+  type XmlElement,
+  type XmlNode,
+  type ZipParts,
+} from '../office/xml-parts.ts';
+import { type DocumentParser, statedTitle } from '../parsed-document.ts';
+import { type OdfList, type OdfStyles, readOdfStyles } from './opendocument-styles.ts';
 
-export type OdfReferences = {
+/** OpenDocument text: headers, the text with its notes and comments, footers; of pictures their alternative texts. */
+export const parseOdt: DocumentParser = async ({ bytes }) => {
+  const document = await readOdfPackage(bytes);
+  let marks = 0;
+  const references = {
+    styles: readOdfStyles(document),
+    objects: document.objects,
+    nextMark: () => String(++marks),
+  };
+  const pages = descendants(childAt(document.styles, 'office:master-styles'), 'style:master-page').flatMap(elementsOf);
+  const running = (kind: RegExp) => {
+    const lines = pages.filter(({ name }) => kind.test(name)).flatMap(linesWithoutPageNumber);
+    return distinct(readOdfBlocks({ name: '', attributes: {}, children: lines }, references));
+  };
+  const headers = running(/^style:header(?:-left|-first)?$/);
+  const body = readOdfBlocks(childAt(document.content, 'office:body', 'office:text'), references);
+  const footers = running(/^style:footer(?:-left|-first)?$/);
+  return { body: renderBlocks([...headers, ...body, ...footers]), title: document.title };
+};
+
+/** The number of a page is another one on each: its line says nothing about the document. */
+function linesWithoutPageNumber(part: XmlElement): XmlElement[] {
+  return elementsOf(part).filter((line) => descendants(line, 'text:page-number').length === 0);
+}
+
+/** What every slide says: its number, the date, the footer. */
+const runningClasses = /^(?:page-number|date-time|footer|header)$/;
+
+/** OpenDocument presentation: a page for each slide, with its notes and comments; hidden slides say so. */
+export const parseOdp: DocumentParser = async ({ bytes }) => {
+  const document = await readOdfPackage(bytes);
+  let marks = 0;
+  const references = {
+    styles: readOdfStyles(document),
+    objects: document.objects,
+    nextMark: () => String(++marks),
+  };
+  const slides = childrenNamed(childAt(document.content, 'office:body', 'office:presentation'), 'draw:page');
+  const read = slides.map((slide) => readSlide(slide, references));
+  const body = read.map(({ title, isHidden, blocks }, index) => {
+    const text = `${title || `Slide ${index + 1}`}${isHidden ? ' (hidden slide)' : ''}`;
+    return title || blocks.length > 0 ? renderBlocks([{ kind: 'heading', level: 2, text }, ...blocks]) : '';
+  });
+  return { body, title: document.title ?? (read[0]?.title || null) };
+};
+
+function readSlide(slide: XmlElement, references: OdfReferences) {
+  let title = '';
+  const blocks: TextBlock[] = [];
+  for (const shape of elementsOf(slide)) {
+    const { 'presentation:class': kind = '', 'presentation:placeholder': isPlaceholder } = shape.attributes;
+    if (isPlaceholder === 'true' || runningClasses.test(kind)) continue;
+    const content = readOdfBlocks({ name: '', attributes: {}, children: [shape] }, references);
+    if (kind === 'title' && !title) title = oneLine(content);
+    else addBlocks(blocks, content);
+  }
+  const isNotes = ({ attributes }: XmlElement) =>
+    attributes['presentation:class'] === 'notes' && attributes['presentation:placeholder'] !== 'true';
+  const frames = elementsOf(childAt(slide, 'presentation:notes')).filter(isNotes);
+  const notes = frames.map((frame) => renderBlocks(readOdfBlocks(frame, references))).join('\n');
+  if (notes.trim()) blocks.push(remark('Notes', notes.replace(/\n{2,}/g, '\n')));
+  return { title, isHidden: references.styles.isHiddenPage(slide.attributes['draw:style-name']), blocks };
+}
+
+function oneLine(blocks: TextBlock[]): string {
+  return renderBlocks(blocks.filter((block) => block.kind === 'paragraph')).replace(/\s+/g, ' ');
+}
+
+/** The parts of an OpenDocument file that its text is read from. */
+type OdfPackage = {
+  /** `office:document-content`. */
+  content: XmlElement;
+  /** `office:document-styles`: styles that have names, and the layout of pages. */
+  styles: XmlElement | undefined;
+  /** Equations and charts by the address that a frame gives: `office:document-content` or `math:math`. */
+  objects: ReadonlyMap<string, XmlElement>;
+  title: string | null;
+};
+
+/** @throws AppError encrypted_document, corrupt_document */
+async function readOdfPackage(bytes: Buffer): Promise<OdfPackage> {
+  const parts = await openZipParts(bytes);
+  await checkEncryption(parts);
+  const content = await readXmlPart(parts, 'content.xml');
+  if (!content) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
+  const objects = new Map<string, XmlElement>();
+  for (const { attributes } of descendants(content, 'draw:object')) {
+    const address = attributes['xlink:href'] ?? '';
+    const object = await readXmlPart(parts, posix.join(address, 'content.xml'));
+    if (object) objects.set(address, object);
+  }
+  const meta = await readXmlPart(parts, 'meta.xml');
+  const title = statedTitle(textOf(childAt(meta, 'office:meta', 'dc:title')));
+  return { content, styles: await readXmlPart(parts, 'styles.xml'), objects, title };
+}
+
+/** Either single parts are encrypted, as the manifest tells, or all of them inside of one. */
+async function checkEncryption(parts: ZipParts): Promise<void> {
+  const manifest = await readXmlPart(parts, 'META-INF/manifest.xml');
+  if (parts.names.includes('encrypted-package') || descendants(manifest, 'manifest:encryption-data').length > 0) {
+    throw appError('encrypted_document', {
+      detail: 'The file opens only with a password; upload it without the password.',
+    });
+  }
+}
+
+type OdfReferences = {
   styles: OdfStyles;
   objects: ReadonlyMap<string, XmlElement>;
   /** The mark of the next note that is referred to: notes are numbered as they come. */
@@ -25,7 +155,7 @@ const leftOut = new Set([
 ]);
 
 /** The blocks of a text, a section, a cell, a text box or a shape. */
-export function readOdfBlocks(container: XmlElement | undefined, references: OdfReferences): TextBlock[] {
+function readOdfBlocks(container: XmlElement | undefined, references: OdfReferences): TextBlock[] {
   return elementsOf(container).flatMap((element) => readBlock(element, references));
 }
 
@@ -154,7 +284,7 @@ function readObject(object: XmlElement, references: OdfReferences): TextBlock[] 
 const mostRepeated = 100;
 
 /** A cell over several columns is named once; one over several rows in each row, which may be read alone. */
-export function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[] {
+function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[] {
   const rows: string[][] = [];
   const asides: TextBlock[] = [];
   const written = rowsOf(table);
