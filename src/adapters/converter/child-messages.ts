@@ -1,13 +1,12 @@
 import { AppError } from '#src/errors.ts';
 
-/** Tells whoever has started this parser process, in a line of JSON. */
-export function say(message: unknown): void {
+export function sendMessage(message: unknown): void {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
-/** Why nothing came of the file; `otherwise` where that is not known. */
-export function sayFailure(error: unknown, otherwise: string): void {
+/** Reports an AppError by its code and any other error as `corrupt_document` with the detail `fallbackDetail`. */
+export function sendFailure(error: unknown, fallbackDetail: string): void {
   process.stderr.write(`${error}\n`);
-  if (error instanceof AppError) say({ error: error.code, detail: error.message });
-  else say({ error: 'corrupt_document', detail: otherwise });
+  if (error instanceof AppError) sendMessage({ error: error.code, detail: error.message });
+  else sendMessage({ error: 'corrupt_document', detail: fallbackDetail });
 }

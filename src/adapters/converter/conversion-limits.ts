@@ -1,45 +1,37 @@
 const MiB = 1024 ** 2;
 
-/** What one conversion may use. Sizes are in bytes unless the name says otherwise. */
 export type ConversionLimits = {
-  /**
-   * Wall time of one parser process, and of each page that is read by OCR, where the machine gives it its turn; up to
-   * `wallsAtMost` times as much where it does not.
-   */
+  /** Wall time of a parser process, or of one page in OCR; up to `maxWallPeriods` times as much on a busy machine. */
   wallMs: number;
-  /** Resident memory of one parser process; it is killed above. */
   processMemoryBytes: number;
-  /** JavaScript heap of a Node parser process, in MiB: it ends by itself with a readable reason before the kill. */
+  /** JavaScript heap of a parser: V8 then ends with a readable error, before the process is killed for its memory. */
   heapMiB: number;
-  /** What a parser process may send back. */
+  /** Bytes that a parser process may write to stdout. */
   outputBytes: number;
-  /** UTF-16 units of the Markdown body. */
   bodyLength: number;
-  /** Files that are read into memory whole: all but PDF. */
+  /** Size of files that are read into memory whole, which are all formats except PDF. */
   sourceBytes: number;
-  /** Plain text up to this size is read without a process: decoding it is all the work, and a process costs 0.1 s. */
+  /** Plain text up to this size is decoded without a child process, which costs 0.1 s to start. */
   inProcessBytes: number;
   pdfPages: number;
-  /** Pages of one document that are pictures. */
   ocrPages: number;
-  /** Of one image. */
   imagePixels: number;
   zipEntries: number;
   zipInflatedBytes: number;
-  /** Inflated to compressed size of an archive entry; looked at from `zipRatioFromBytes` inflated bytes on. */
+  /** Ratio of inflated to compressed size of a zip entry, checked once `zipRatioFromBytes` are inflated. */
   zipRatio: number;
   zipRatioFromBytes: number;
 };
 
-/** A process that got less than half of its wall time as CPU time had no turn on a busy machine: it gets as much again. */
-export const wallsAtMost = 5;
+/** With less than half of its wall time as CPU time, a parser waited for a busy machine and gets another period. */
+export const maxWallPeriods = 5;
 
 export const defaultConversionLimits: Readonly<ConversionLimits> = {
   wallMs: 60_000,
   processMemoryBytes: 700 * MiB,
   heapMiB: 400,
   outputBytes: 64 * MiB,
-  // About 6,000 dense pages; the largest body that the worker can hold a few of at once.
+  // 20 million UTF-16 units are about 6,000 dense pages; a worker can hold a few such bodies at once.
   bodyLength: 20_000_000,
   sourceBytes: 64 * MiB,
   inProcessBytes: MiB,

@@ -4,11 +4,11 @@ import type jschardet from 'jschardet';
 
 const require = createRequire(import.meta.url);
 
-/** The statistics of a language settle early, and the detector is slow. */
+/** Encoding detection uses a sample: jschardet is slow, and language statistics settle early. */
 const detectionSampleBytes = 64 * 1024;
 
-/** Of a few sentences it is surer than this, of a few words never. */
-const unsureBelow = 0.15;
+/** jschardet's confidence is always below this for a few words, and above it for a few sentences. */
+const minConfidence = 0.15;
 
 const byteOrderMarks: { mark: number[]; encoding: string }[] = [
   { mark: [0xef, 0xbb, 0xbf], encoding: 'utf-8' },
@@ -19,9 +19,8 @@ const byteOrderMarks: { mark: number[]; encoding: string }[] = [
 ];
 
 /**
- * Decodes text of an unknown encoding: byte order mark, UTF-16 without one, the escapes of Japanese mail, strict UTF-8,
- * the encoding that its server or the document itself names, the detector's guess, and at last windows-1252, which
- * reads anything.
+ * Decodes text of unknown encoding. Tries in this order: byte order mark, UTF-16 without one, ISO-2022-JP escapes,
+ * strict UTF-8, the declared encoding, jschardet's guess, and windows-1252, which accepts any byte.
  */
 export function decodeText(bytes: Buffer, namedEncoding?: string): string {
   const unicode = unicodeEncoding(bytes);
@@ -30,23 +29,23 @@ export function decodeText(bytes: Buffer, namedEncoding?: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    const encoding = [namedEncoding && meant(namedEncoding), guessedEncoding(bytes.subarray(0, detectionSampleBytes))];
+    const encoding = [
+      namedEncoding && canonicalEncoding(namedEncoding),
+      guessedEncoding(bytes.subarray(0, detectionSampleBytes)),
+    ];
     return iconv.decode(bytes, encoding.find((name) => name && iconv.encodingExists(name)) ?? 'windows-1252');
   }
 }
 
 function guessedEncoding(sample: Buffer): string | null {
-  // Loaded by the first text that is not UTF-8: its tables take 0.1 s of the processor in every process that reads files.
+  // jschardet is loaded lazily: its tables cost 0.1 s of CPU time in every process that reads files.
   const { detect } = require('jschardet') as typeof jschardet;
   const { encoding, confidence } = detect(sample);
-  return confidence < unsureBelow && isWestern(iconv.decode(sample, 'windows-1252')) ? 'windows-1252' : encoding;
+  return confidence < minConfidence && looksWestern(iconv.decode(sample, 'windows-1252')) ? 'windows-1252' : encoding;
 }
 
-/**
- * Whether text that was read as windows-1252 has only the letters and signs of Western Europe, no sign amid a word
- * and no word of accented letters alone: text of another encoding gives one of these soon.
- */
-function isWestern(text: string): boolean {
+/** Text of other encodings, decoded as windows-1252, soon has other letters, signs inside words or words of accents. */
+function looksWestern(text: string): boolean {
   const isAllKnown =
     /^[\0-\x7f\u00a0ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüœŒ€…‚„‘’“”‹›«»–—•™©®°§±·×¡¿£½²³ªº´]*$/;
   const signAmidWord = /\p{L}[€…‚„‘“”‹›«»•™©®°§±×¡¿£½²³ªº]+\p{L}/u;
@@ -54,13 +53,13 @@ function isWestern(text: string): boolean {
   return isAllKnown.test(text) && !signAmidWord.test(text) && !wordOfAccents.test(text);
 }
 
-/** ISO 2022 switches to Japanese by an escape, within seven bits, so that all of it is valid UTF-8. */
+/** ISO-2022-JP switches to Japanese by 7-bit escape sequences, so all of it is also valid UTF-8. */
 function isEscapedJapanese(bytes: Buffer): boolean {
   return (bytes.includes('\x1b$B') || bytes.includes('\x1b$@')) && bytes.every((byte) => byte < 0x80);
 }
 
-/** Pages say Latin-1 and mean windows-1252: names are read as browsers read them. */
-function meant(name: string): string {
+/** Normalizes encoding labels as browsers do (WHATWG): pages that declare Latin-1 are read as windows-1252. */
+function canonicalEncoding(name: string): string {
   try {
     return new TextDecoder(name).encoding;
   } catch {
@@ -68,7 +67,6 @@ function meant(name: string): string {
   }
 }
 
-/** The encoding that the first bytes prove, if any; a NUL byte is no sign of a binary file then. */
 export function unicodeEncoding(bytes: Buffer): string | null {
   const marked = byteOrderMarks.find(({ mark }) => mark.every((byte, index) => bytes[index] === byte));
   return marked?.encoding ?? unmarkedUtf16(bytes.subarray(0, 1024));
@@ -88,7 +86,6 @@ function unmarkedUtf16(sample: Buffer): string | null {
   return even > pairs * 0.7 && odd === 0 ? 'utf-16be' : null;
 }
 
-/** The encoding that a page names in its head, or an XML file in its first line. */
 export function htmlEncoding(bytes: Buffer): string | undefined {
   const head = bytes.toString('latin1', 0, 2_048);
   const named =

@@ -6,25 +6,23 @@ import type { ConversionLimits } from './conversion-limits.ts';
 import { decodeText, unicodeEncoding } from './decode-text.ts';
 import { listZipEntries, zipSignature } from './zip-guard.ts';
 
-/** A format that is read, or what people call a file that is none, with its article. */
 type FileKind = SourceFormat | { name: string };
 
-/** What only one kind of archive has among its entries, all of it; the first that is there counts. */
+/** Zip entries by which archives of a format are recognized: the first format with all of its patterns matched wins. */
 const archiveParts: [RegExp[], FileKind][] = [
   [[/^word\/document\d*\.xml$/], 'docx'],
   [[/^xl\/workbook\d*\.(?:xml|bin)$/], 'xlsx'],
   [[/^ppt\/presentation\d*\.xml$/], 'pptx'],
-  // Scores have a container, too. Its media type comes first only where its writer kept to the rule.
+  // MusicXML archives have a container.xml too; the media type entry is not reliable. An .opf file marks an e-book.
   [[/^META-INF\/container\.xml$/, /\.opf$/i], 'epub'],
   [[/^visio\//], { name: 'a Visio drawing (.vsdx)' }],
   [[/^Index\/.*\.iwa$/], { name: 'a document of Pages, Numbers or Keynote' }],
 ];
 
-/** What lies at the root of a compound file; protections come first, since the document is inside of them. */
+/** Protection comes first: protected compound files also have the usual streams. */
 const compoundStreams: [RegExp, FileKind | 'protected'][] = [
   [/^EncryptedPackage$/i, 'protected'],
   [/^\tDRMContent$/i, 'protected'],
-  // Of a presentation with a password, which has its usual streams too.
   [/^EncryptedSummary$/i, 'protected'],
   [/^__properties_version1\.0$/i, 'msg'],
   [/^PowerPoint Document$/i, 'ppt'],
@@ -33,7 +31,6 @@ const compoundStreams: [RegExp, FileKind | 'protected'][] = [
   [/^VisioDocument$/i, { name: 'an old Visio drawing (.vsd)' }],
 ];
 
-/** By media type, which the first bytes show; templates are read as the documents that they make. */
 const signatures: Record<string, FileKind> = {
   'application/epub+zip': 'epub',
   'application/postscript': { name: 'a PostScript file' },
@@ -52,10 +49,9 @@ const signatures: Record<string, FileKind> = {
   'image/webp': 'image',
 };
 
-/** What a TIFF holds is told further on, at its end for most programs; cameras have it tell of formats of their own. */
+/** file-type needs a TIFF's directory, which is mostly at the end of the file: the first bytes are enough here. */
 const tiffMarks = ['II*\0', 'MM\0*'];
 
-/** Undefined for an archive that none of our formats has made. */
 export function kindOfArchive(entryNames: readonly string[]): FileKind | undefined {
   const hasEntry = (part: RegExp) => entryNames.some((name) => part.test(name));
   return archiveParts.find(([parts]) => parts.every(hasEntry))?.[1];
@@ -66,9 +62,8 @@ export function kindOfCompoundFile(rootNames: readonly string[]): FileKind | 'pr
   return found?.[1] ?? { name: 'an old Office file of an unknown kind' };
 }
 
-/** Undefined when the first bytes say nothing. */
 async function kindOfSignature(head: Buffer): Promise<FileKind | undefined> {
-  // The head alone can end in the middle of what the detector expects: then it says nothing, which is no failure.
+  // file-type throws when the head ends inside a structure; then the format stays undetermined.
   const type = await fileTypeFromBuffer(head).catch(() => undefined);
   if (type === undefined) return tiffMarks.includes(head.toString('latin1', 0, 4)) ? 'image' : undefined;
   const [family] = type.mime.split('/');
@@ -81,30 +76,26 @@ async function kindOfSignature(head: Buffer): Promise<FileKind | undefined> {
 }
 
 const headBytes = 64 * 1024;
-/** Readers look for the mark of a PDF in the first kilobyte: some writers put a banner before it. */
+/** PDF readers accept `%PDF-` anywhere in the first kilobyte, because some writers put a banner before it. */
 const pdfMarkWithinBytes = 1024;
 
 type Source = { path: string; fileName: string; declaredMediaType?: string };
 type ArchiveLimits = Pick<ConversionLimits, 'zipEntries'>;
 
-/**
- * Tells what a file is by its content. Nothing is unpacked or parsed.
- * @throws AppError empty_document, unsupported_format, encrypted_document, corrupt_document, too_large
- */
 export async function detectFormat(source: Source, limits: ArchiveLimits): Promise<SourceFormat> {
   const file = await open(source.path);
   try {
     const head = await readHead(file);
     if (head.length === 0) throw appError('empty_document', { detail: 'The file has no content.' });
-    const kind = await kindOf(source, file, head, limits);
+    const kind = await detectKind(source, file, head, limits);
     if (typeof kind === 'string') return kind;
-    throw refuse(kind?.name);
+    throw unsupportedFormat(kind?.name);
   } finally {
     await file.close();
   }
 }
 
-async function kindOf(
+async function detectKind(
   source: Source,
   file: FileHandle,
   head: Buffer,
@@ -121,7 +112,7 @@ async function kindOf(
   const isText = looksLikeText(head);
   const pdfMark = head.subarray(0, pdfMarkWithinBytes).indexOf('%PDF-');
   if (pdfMark === 0 || (pdfMark > 0 && !isText)) return 'pdf';
-  const format = isText ? textFormat({ ...source, head: decodeText(wholeCharacters(head)) }) : null;
+  const format = isText ? textFormat({ ...source, head: decodeText(trimCutCharacter(head)) }) : null;
   return format ?? kindOfSignature(head);
 }
 
@@ -134,87 +125,81 @@ async function readHead(file: FileHandle): Promise<Buffer> {
   return buffer.subarray(0, bytesRead);
 }
 
-/** Text of any encoding has no NUL and next to no control characters; UTF-16 proves itself another way. */
 function looksLikeText(head: Buffer): boolean {
   if (unicodeEncoding(head)) return true;
   let controls = 0;
   for (const byte of head) {
     if (byte === 0) return false;
-    // Tab, newlines, form feed and the escape of the Japanese and terminal encodings belong to text.
     if (byte < 0x20 && (byte < 0x09 || byte > 0x0d) && byte !== 0x1b) controls += 1;
   }
   return controls <= head.length / 100;
 }
 
-/** The head may end inside a character; without its last bytes it is valid UTF-8 up to the end. */
-function wholeCharacters(head: Buffer): Buffer {
+function trimCutCharacter(head: Buffer): Buffer {
   if (head.length < headBytes) return head;
   let end = head.length;
   while (end > head.length - 4 && ((head[end - 1] ?? 0) & 0xc0) === 0x80) end -= 1;
   return head.subarray(0, end - 1);
 }
 
-function refuse(kind: string | undefined): AppError {
+function unsupportedFormat(kind: string | undefined): AppError {
   return appError('unsupported_format', {
     detail: `The file is ${kind ?? 'of an unknown kind'}, which cannot be read. What can be read: ${readableFormats}.`,
   });
 }
 
-/** The first bytes of a compound file: old Office documents, Outlook mail, and encrypted new Office documents. */
+/** Compound files (MS-CFB) are old Office documents, Outlook messages and encrypted new Office documents. */
 const compoundFileSignature = Buffer.from('d0cf11e0a1b11ae1', 'hex');
 
 const headerBytes = 512;
-/** Sector numbers above this one end a chain. */
+/** Sector readUint32s from this one on end a chain (MS-CFB). */
 const lastSector = 0xfffffffa;
 const entryBytes = 128;
-/** A message with thousands of attachments has one of a few megabytes. */
-const mostDirectoryBytes = 16 * 1024 ** 2;
+/** The directory of a message with thousands of attachments takes a few megabytes. */
+const maxDirectoryBytes = 16 * 1024 ** 2;
 
 /**
- * The names of what lies at the root of a compound file (MS-CFB), which tell what wrote it. Only its directory is read;
- * what lies in storages below, such as a workbook inside a Word document, is not looked at.
- * @throws AppError corrupt_document when the directory is not whole
+ * Names of the root entries of a compound file (MS-CFB). Nested files, such as a workbook in a Word file, do not count.
  */
 export async function listCompoundRoot(file: FileHandle): Promise<string[]> {
   const { size } = await file.stat();
   const header = await readAt(file, 0, headerBytes);
   const sectorBytes = 2 ** header.readUInt16LE(30);
-  if (sectorBytes !== 512 && sectorBytes !== 4096) throw damaged();
+  if (sectorBytes !== 512 && sectorBytes !== 4096) throw damagedDirectory();
   const readSector = (sector: number) => readAt(file, (sector + 1) * sectorBytes, sectorBytes);
   const tables = await listAllocationTables(header, size / sectorBytes, readSector);
 
   const sectors: Buffer[] = [];
   let sector = header.readUInt32LE(48);
   while (sector < lastSector) {
-    if (sectors.length * sectorBytes >= Math.min(size, mostDirectoryBytes)) throw damaged();
+    if (sectors.length * sectorBytes >= Math.min(size, maxDirectoryBytes)) throw damagedDirectory();
     sectors.push(await readSector(sector));
     const perTable = sectorBytes / 4;
     const table = tables[Math.floor(sector / perTable)];
-    if (table === undefined) throw damaged();
+    if (table === undefined) throw damagedDirectory();
     const next = await readAt(file, (table + 1) * sectorBytes + (sector % perTable) * 4, 4);
     sector = next.readUInt32LE();
   }
-  return namesOfRoot(Buffer.concat(sectors));
+  return readRootNames(Buffer.concat(sectors));
 }
 
-/** Where the parts of the allocation table are: the first 109 in the header, the others in a chain of lists. */
+/** Sectors of the allocation table: the first 109 are in the header, the others in a chain of lists (MS-CFB, DIFAT). */
 async function listAllocationTables(
   header: Buffer,
   sectorCount: number,
   readSector: (sector: number) => Promise<Buffer>,
 ): Promise<number[]> {
-  const tables = numbers(header.subarray(76));
+  const tables = readUint32s(header.subarray(76));
   for (let sector = header.readUInt32LE(68); sector < lastSector; ) {
-    if (tables.length > sectorCount) throw damaged();
-    const list = numbers(await readSector(sector));
+    if (tables.length > sectorCount) throw damagedDirectory();
+    const list = readUint32s(await readSector(sector));
     sector = list.pop() ?? lastSector;
     tables.push(...list);
   }
   return tables;
 }
 
-/** The entries of a storage are a tree of siblings below its first child. */
-function namesOfRoot(directory: Buffer): string[] {
+function readRootNames(directory: Buffer): string[] {
   const names: string[] = [];
   const seen = new Set<number>();
   const pending = [directory.length < entryBytes ? lastSector : directory.readUInt32LE(76)];
@@ -222,7 +207,6 @@ function namesOfRoot(directory: Buffer): string[] {
     const entry = directory.subarray(index * entryBytes, (index + 1) * entryBytes);
     if (entry.length < entryBytes || seen.has(index)) continue;
     seen.add(index);
-    // With the NUL at its end.
     const nameBytes = Math.min(64, entry.readUInt16LE(64));
     names.push(entry.toString('utf16le', 0, Math.max(0, nameBytes - 2)));
     pending.push(entry.readUInt32LE(68), entry.readUInt32LE(72));
@@ -230,16 +214,18 @@ function namesOfRoot(directory: Buffer): string[] {
   return names;
 }
 
-function numbers(bytes: Buffer): number[] {
+function readUint32s(bytes: Buffer): number[] {
   return Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readUInt32LE(index * 4));
 }
 
 async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
-  if (bytesRead < length) throw damaged();
+  if (bytesRead < length) throw damagedDirectory();
   return buffer;
 }
 
-function damaged(): AppError {
-  return appError('corrupt_document', { detail: 'The file is damaged or cut off: its directory cannot be read.' });
+function damagedDirectory(): AppError {
+  return appError('corrupt_document', {
+    detail: 'The file is damagedDirectory or cut off: its directory cannot be read.',
+  });
 }

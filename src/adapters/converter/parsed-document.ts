@@ -1,20 +1,19 @@
-/** Result of the parser of a format. The converter cleans and checks it. */
+import { type AppError, appError } from '#src/errors.ts';
+import type { ConversionLimits } from './conversion-limits.ts';
+
 export type ParsedDocument = {
-  /** Markdown: of the whole document, or of each slide, sheet or page in order, some of which may be empty. */
+  /** Markdown of the whole document, or of each slide, sheet or page in order; pages may be empty. */
   body: string | string[];
-  /** The title in the document's properties or text, or null. */
   title: string | null;
 };
 
-/** Parser of one format. Runs in a child process unless the converter says why not, and throws AppErrors. */
+/** Parser of one format. Runs in a child process, except for plain text, and throws AppErrors. */
 export type DocumentParser = (source: {
   bytes: Buffer;
   fileName: string;
-  /** Encoding of text as declared by the client. */
   encoding?: string | undefined;
 }) => Promise<ParsedDocument> | ParsedDocument;
 
-/** Default titles that programs write. */
 const emptyTitle =
   /^(?:\(?anonymous\)?|untitled.*|(?:microsoft word|powerpoint presentation)\b.*|.*\.\w{2,5}|[^\p{L}\p{N}]*)$/iu;
 
@@ -25,9 +24,8 @@ export function statedTitle(title: string): string | null {
 }
 
 /**
- * Makes text safe to store, to cut and to compare: Unix newlines, composed characters (NFC), no lone surrogates and
- * none of the characters that a reader cannot see: controls, zero-width spaces, text-direction overrides and tag
- * characters, which hide words from a person but not from a model. Joiners stay: scripts and emoji need them.
+ * Normalizes newlines and Unicode (NFC), and removes invisible characters (controls, zero-width spaces, direction
+ * overrides, tags), which hide words from readers but not from models. Joiners stay: scripts and emoji need them.
  */
 export function cleanText(text: string): string {
   return text
@@ -41,7 +39,6 @@ const hiddenCharacters =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: taking control characters out is the purpose
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff]|\udb40[\udc00-\udc7f]/g;
 
-/** Cleaned Markdown: no blanks at the ends of lines, at most one empty line in a row, none at the ends. */
 export function cleanMarkdown(markdown: string): string {
   return cleanText(markdown)
     .replace(/[^\S\n]+$/gm, '')
@@ -49,10 +46,10 @@ export function cleanMarkdown(markdown: string): string {
     .replace(/^\n+|\n+$/g, '');
 }
 
-/** `body` is cleaned; page n starts at `pageMap[n - 1]`, which is null where the parser gave no pages. */
+/** Page n starts at `pageMap[n - 1]` of the body; null when the format has no pages. */
 export type CleanDocument = { body: string; pageMap: number[] | null; title: string | null };
 
-/** Cleaning moves every offset, so pages are cleaned before they are put together. An empty page starts where it would. */
+/** Pages are cleaned before they are joined, because cleaning moves offsets. */
 export function cleanDocument({ body, title }: ParsedDocument): CleanDocument {
   if (typeof body === 'string') return { body: cleanMarkdown(body), pageMap: null, title };
   const pageMap: number[] = [];
@@ -65,4 +62,8 @@ export function cleanDocument({ body, title }: ParsedDocument): CleanDocument {
     length += separator.length + page.length;
   }
   return { body: parts.join(''), pageMap, title };
+}
+
+export function tooMuchText({ bodyLength }: Pick<ConversionLimits, 'bodyLength'>): AppError {
+  return appError('too_large', { detail: `The text of the file is longer than ${bodyLength} characters.` });
 }

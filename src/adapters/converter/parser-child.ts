@@ -1,15 +1,12 @@
-/**
- * The process in which formats are parsed: `node parser-child.ts FORMAT FILE FILE_NAME LIMITS_AS_JSON [ENCODING]`.
- * Writes a line `{"ready":true}` when everything is loaded, then one with the result or with an error code.
- */
+/** Child process `node parser-child.ts FORMAT FILE FILE_NAME LIMITS_AS_JSON [ENCODING]`; prints one JSON line. */
 import { readFile, stat } from 'node:fs/promises';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
-import { say, sayFailure } from './child-messages.ts';
+import { sendFailure, sendMessage } from './child-messages.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
-import { cleanDocument, type DocumentParser } from './parsed-document.ts';
+import { cleanDocument, type DocumentParser, tooMuchText } from './parsed-document.ts';
 
-/** Loaded one at a time: a start costs what its format needs. Pages that are drawn or printed are read elsewhere. */
+/** Parsers are loaded on demand, so that a process starts fast. PDFs, images and .ppt files are read elsewhere. */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
   text: async () => (await import('./formats/plain-text.ts')).parsePlainText,
   markdown: async () => (await import('./formats/plain-text.ts')).parsePlainText,
@@ -34,22 +31,23 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);
 const limits: ConversionLimits = JSON.parse(limitsText);
 const parse = await parsers[format]?.();
-if (!parse) throw new Error(`No parser for ${format}`);
-say({ ready: true });
+if (!parse) throw new Error(`The format ${format} has no parser in this process.`);
+sendMessage({ ready: true });
 try {
   const { size } = await stat(path);
-  if (size > limits.sourceBytes) throw appError('too_large', { detail: 'The file is larger than this format may be.' });
+  if (size > limits.sourceBytes)
+    throw appError('too_large', {
+      detail: `The file has ${size} bytes; at most ${limits.sourceBytes} are read in this format.`,
+    });
   const bytes = await readFile(path);
-  // Most files are no archives: the guard is loaded for those that are.
   if (bytes.subarray(0, 4).toString('latin1') === 'PK\x03\x04') {
     const { checkZip } = await import('./zip-guard.ts');
     await checkZip(path, limits);
   }
   const document = cleanDocument(await parse({ bytes, fileName, encoding }));
-  // Whoever is told of it would have to hold it several times over, only to refuse it.
-  if (document.body.length > limits.bodyLength)
-    throw appError('too_large', { detail: 'The file holds too much text.' });
-  say(document);
+  // The size is checked here, because the parent would have to hold an oversized body several times.
+  if (document.body.length > limits.bodyLength) throw tooMuchText(limits);
+  sendMessage(document);
 } catch (error) {
-  sayFailure(error, 'The file is damaged: reading it failed.');
+  sendFailure(error, 'The file is damaged: reading it failed.');
 }

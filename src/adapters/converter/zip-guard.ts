@@ -4,15 +4,12 @@ import yauzl from 'yauzl';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 
-/** The first bytes of an archive with something in it. */
+/** Signature of a zip archive with at least one entry. */
 export const zipSignature = Buffer.from('504b0304', 'hex');
 
 type ZipLimits = Pick<ConversionLimits, 'zipEntries' | 'zipInflatedBytes' | 'zipRatio' | 'zipRatioFromBytes'>;
 
-/**
- * The entry names of an archive, read from its directory; nothing is inflated.
- * @throws AppError corrupt_document when it is no whole archive, too_large above `zipEntries`
- */
+/** @throws AppError corrupt_document for an incomplete archive, too_large above `zipEntries` */
 export async function listZipEntries(path: string, limits: Pick<ZipLimits, 'zipEntries'>): Promise<string[]> {
   const names: string[] = [];
   await eachEntry(path, limits, (entry) => void names.push(entry.fileName));
@@ -20,10 +17,8 @@ export async function listZipEntries(path: string, limits: Pick<ZipLimits, 'zipE
 }
 
 /**
- * Inflates every entry once, counting and keeping nothing, so that a parser may then trust the archive's size.
- * Sizes that the archive states about itself are not believed.
- * @throws AppError too_large for a bomb; corrupt_document for damage and for XML that defines entities, which no
- * document needs but an entity bomb; older books and OpenDocument files only name their document type
+ * Inflates every entry once and counts the bytes: sizes stated in the archive are not trusted.
+ * @throws AppError too_large for a zip bomb; corrupt_document for damage and for XML entity definitions
  */
 export async function checkZip(path: string, limits: ZipLimits): Promise<void> {
   let total = 0;
@@ -37,7 +32,9 @@ export async function checkZip(path: string, limits: ZipLimits): Promise<void> {
         total += chunk.length;
         const ratio = inflated / Math.max(1, entry.compressedSize);
         if (total > limits.zipInflatedBytes || (inflated > limits.zipRatioFromBytes && ratio > limits.zipRatio)) {
-          return done(appError('too_large', { detail: 'The file unpacks to far more than its size: it is not read.' }));
+          return done(
+            appError('too_large', { detail: 'The file unpacks to far more data than is allowed for its size.' }),
+          );
         }
         if (isXml) {
           const text = tail + chunk.toString('latin1');

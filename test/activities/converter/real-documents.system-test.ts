@@ -87,7 +87,11 @@ const refused: [file: string, code: string, advice: RegExp][] = [
   ['fake-encrypted.msg', 'encrypted_document', /upload its text/],
   ['password_protected.xlsx', 'encrypted_document', /without the protection/],
   ['random.bin', 'unsupported_format', /What can be read/],
-  ['fake-power-point.ppt', 'converter_unavailable', /LibreOffice or set GOTENBERG_URL; you can save the file as .pptx/],
+  [
+    'fake-power-point.ppt',
+    'converter_unavailable',
+    /Save the file as .pptx, or ask an operator to install LibreOffice or set GOTENBERG_URL/,
+  ],
 ];
 
 describe('a real document', () => {

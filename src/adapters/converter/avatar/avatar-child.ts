@@ -1,30 +1,29 @@
 /**
- * The process in which an avatar is made: `node avatar-child.ts MAX_PIXELS`, with the image on its input.
- * Writes a line `{"ready":true}` when everything is loaded, then one with the avatar in base64 or with an error code.
+ * Child process `node avatar-child.ts MAX_PIXELS`: image on stdin, avatar in base64 or an error code as JSON on stdout.
  */
 import { buffer } from 'node:stream/consumers';
 import sharp from 'sharp';
 import { appError } from '#src/errors.ts';
-import { say, sayFailure } from '../child-messages.ts';
+import { sendFailure, sendMessage } from '../child-messages.ts';
 
 const maxSide = 512;
 const loaders = ['Png', 'Jpeg', 'Webp', 'Nsgif'];
 
-// What decodes other formats is not to be tried on them.
+// Allow only the image decoders for avatar formats: the others are native code that no avatar needs.
 sharp.block({ operation: ['VipsForeignLoad'] });
 sharp.unblock({ operation: loaders.map((name) => `VipsForeignLoad${name}Buffer`) });
 sharp.concurrency(1);
 
 const maxPixels = Number(process.argv[2]);
-say({ ready: true });
+sendMessage({ ready: true });
 try {
   const avatar = await avatarOf(await buffer(process.stdin));
-  say({ avatar: avatar.toString('base64') });
+  sendMessage({ avatar: avatar.toString('base64') });
 } catch (error) {
-  sayFailure(error, 'The image is damaged: reading it failed.');
+  sendFailure(error, 'The image is damaged: reading it failed.');
 }
 
-/** Without `keepMetadata`, sharp writes the pixels alone, in sRGB. */
+/** The avatar has no metadata (EXIF, location): sharp drops it unless `keepMetadata` is called. */
 async function avatarOf(image: Buffer): Promise<Buffer> {
   const { width, height } = await sizeOf(image);
   if (width * height > maxPixels) {
@@ -39,12 +38,11 @@ async function avatarOf(image: Buffer): Promise<Buffer> {
     .toBuffer();
 }
 
-/** Reads the header and no more. */
 async function sizeOf(image: Buffer): Promise<{ width: number; height: number }> {
   try {
     return await sharp(image, { limitInputPixels: false }).metadata();
   } catch (cause) {
     if (!String(cause).includes('unsupported image format')) throw cause;
-    throw appError('unsupported_format', { detail: 'An avatar is made of a PNG, JPEG, WebP or GIF.', cause });
+    throw appError('unsupported_format', { detail: 'The avatar must be a PNG, JPEG, WebP or GIF image.', cause });
   }
 }

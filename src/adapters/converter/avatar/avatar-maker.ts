@@ -10,13 +10,13 @@ import { parserCommand, runParserProcess } from '../parser-process.ts';
 const childScript = join(import.meta.dirname, 'avatar-child.ts');
 
 const MiB = 1024 ** 2;
-/** Memory for all pixels of the largest image, with 16 bits a channel; the avatar itself has some ten kilobytes. */
+/** Avatar memory limit: all pixels of the largest allowed image at 16 bits per channel. */
 const limits = { wallMs: 10_000, processMemoryBytes: 600 * MiB, heapMiB: 64, outputBytes: 2 * MiB };
 const maxAtOnce = 2;
 
 const made = z.strictObject({ avatar: z.base64() });
 
-/** In a process of its own for each image: decoders of images are native code, and the image is a stranger's. */
+/** Each avatar is made in its own process, because image decoders are native code and the image is untrusted. */
 export function createAvatarMaker({ sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string }): AvatarMaker {
   const limit = pLimit(maxAtOnce);
 
@@ -40,7 +40,7 @@ export function createAvatarMaker({ sandbox, tempDir }: { sandbox: ParserSandbox
           avatar = Buffer.from(made.parse(message).avatar, 'base64');
         },
       });
-      if (avatar === undefined) throw new Error('The process made no avatar, and did not say why.');
+      if (avatar === undefined) throw new Error('The avatar process ended without an avatar or an error.');
       return avatar;
     });
 }

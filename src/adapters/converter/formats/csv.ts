@@ -6,10 +6,9 @@ const delimiters = [',', ';', '\t', '|'];
 const sampleLength = 16_384;
 const sampleLines = 5;
 
-/** How Excel is told the delimiter of a file, in a line before the header. */
+/** Excel reads the delimiter of a CSV file from a line `sep=;` before the header. */
 const delimiterLine = /^sep=(.)\n/i;
 
-/** Comma, semicolon, tab or bar separated values; the first row names the columns. */
 export const parseCsv: DocumentParser = ({ bytes, encoding }) => {
   const text = decodeText(bytes, encoding).replace(/\r\n?/g, '\n');
   const [line = '', delimiter = likeliestDelimiter(text)] = delimiterLine.exec(text) ?? [];
@@ -17,7 +16,6 @@ export const parseCsv: DocumentParser = ({ bytes, encoding }) => {
   return { body: renderTable(header, rows), title: null };
 };
 
-/** The one that cuts every one of the first lines into the most fields. */
 function likeliestDelimiter(text: string): string {
   const bare = text.slice(0, sampleLength).replace(/"[^"]*"/g, '');
   const lines = bare.split('\n', sampleLines).filter((line) => line.trim());

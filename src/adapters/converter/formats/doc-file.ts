@@ -2,15 +2,13 @@ import { CFB } from '@e965/xlsx';
 import { appError } from '#src/errors.ts';
 import { decodeText } from '../decode-text.ts';
 
-/** The first version (Word 97) with this layout; the field holds the version of the format. */
+/** nFib of Word 97, the oldest version with this file layout (MS-DOC). */
 const oldestVersion = 193;
 const encryptedFlag = 0x100;
 const secondTableFlag = 0x200;
-/** Where lengths of texts, then places of tables, begin in the header. */
 const lengthsAt = 64;
 const tablesAt = 154;
 
-/** Where the tables that are read stand in the list of all tables (MS-DOC, FibRgFcLcb97). */
 const docTables = {
   styles: 1,
   footnoteReferences: 2,
@@ -29,10 +27,9 @@ const docTables = {
 } as const;
 export type DocTable = keyof typeof docTables;
 
-/** A stretch of the text and where its characters are in the main stream. */
 type DocPiece = { start: number; end: number; offset: number; bytesPerCharacter: 1 | 2 };
 
-/** Texts follow one another; the lengths are counted in UTF-16 units. */
+/** Texts of a .doc file follow one another in this order; lengths are in UTF-16 units. */
 type DocLengths = {
   text: number;
   footnotes: number;
@@ -45,22 +42,17 @@ type DocLengths = {
 
 export type DocFile = {
   main: Buffer;
-  /** From where a table begins to the end of all tables: some are longer than their length says. */
+  /** From the beginning of this table to the end of all tables, because list levels lie behind the stated length. */
   tableFrom(name: DocTable): Buffer;
   table(name: DocTable): Buffer;
-  /** All texts one after the other. */
   text: string;
   pieces: DocPiece[];
   lengths: DocLengths;
-  /** Null when it has none. */
   summary: Buffer | null;
 };
 
-/**
- * A binary Word file (MS-DOC), from Word 97 on.
- * @throws AppError encrypted_document; unsupported_format for older versions; corrupt_document
- */
-export function openDoc(bytes: Buffer): DocFile {
+/** @throws AppError encrypted_document; unsupported_format for Word 95 and older; corrupt_document */
+export function openDocFile(bytes: Buffer): DocFile {
   const container = CFB.read(bytes, { type: 'buffer' });
   const stream = (name: string) => {
     const content = CFB.find(container, `/${name}`)?.content;
@@ -80,10 +72,10 @@ export function openDoc(bytes: Buffer): DocFile {
     });
   }
   const tables = stream(flags & secondTableFlag ? '1Table' : '0Table');
-  if (!tables) throw appError('corrupt_document', { detail: 'The file lacks the part that orders its text.' });
-  const place = (name: DocTable) => tablesAt + docTables[name] * 8;
-  const tableFrom = (name: DocTable) => tables.subarray(main.readUInt32LE(place(name)));
-  const table = (name: DocTable) => tableFrom(name).subarray(0, main.readUInt32LE(place(name) + 4));
+  if (!tables) throw appError('corrupt_document', { detail: 'The Word file lacks its table stream.' });
+  const entryOffset = (name: DocTable) => tablesAt + docTables[name] * 8;
+  const tableFrom = (name: DocTable) => tables.subarray(main.readUInt32LE(entryOffset(name)));
+  const table = (name: DocTable) => tableFrom(name).subarray(0, main.readUInt32LE(entryOffset(name) + 4));
   const pieces = readPieces(table('pieces'));
   const length = (index: number) => main.readUInt32LE(lengthsAt + index * 4);
   return {
@@ -105,16 +97,16 @@ export function openDoc(bytes: Buffer): DocFile {
   };
 }
 
-/** Texts are put together from pieces, as quick saving has left them. Before them stand changes of properties. */
+/** The piece table (MS-DOC, Clx): a quick save splits the text into pieces. Property changes (Prc) come before it. */
 function readPieces(table: Buffer): DocPiece[] {
   let at = 0;
   while (table[at] === 1) at += 3 + table.readUInt16LE(at + 1);
   const plc = table.subarray(at + 5, at + 5 + table.readUInt32LE(at + 1));
   const count = (plc.length - 4) / 12;
   return Array.from({ length: count }, (_, index) => {
-    const place = plc.readUInt32LE((count + 1) * 4 + index * 8 + 2);
-    const isCompressed = (place & 0x40000000) !== 0;
-    const offset = place & 0x3fffffff;
+    const position = plc.readUInt32LE((count + 1) * 4 + index * 8 + 2);
+    const isCompressed = (position & 0x40000000) !== 0;
+    const offset = position & 0x3fffffff;
     return {
       start: plc.readUInt32LE(index * 4),
       end: plc.readUInt32LE(index * 4 + 4),
@@ -130,13 +122,12 @@ function pieceText(main: Buffer, { start, end, offset, bytesPerCharacter }: DocP
   }
   const bytes = main.subarray(offset, offset + (end - start) * bytesPerCharacter);
   const text = bytesPerCharacter === 1 ? windows1252.decode(bytes) : bytes.toString('utf16le');
-  // A file that was cut off must not move what follows.
+  // A truncated piece is padded, so that positions of the following text stay right.
   return text.padEnd(end - start, '\0');
 }
 
 const windows1252 = new TextDecoder('windows-1252');
 
-/** The title among the properties (MS-OLEPS); empty when there is none. */
 export function summaryTitle(summary: Buffer): string {
   const section = summary.subarray(summary.readUInt32LE(44));
   const count = Math.min(100, section.readUInt32LE(4));
@@ -152,17 +143,16 @@ export function summaryTitle(summary: Buffer): string {
   return '';
 }
 
-/** Changes of properties by their codes; each has its operand, without a length before it. */
-export type Properties = ReadonlyMap<number, Buffer>;
+/** Property changes (sprm) by their code, with the operand without its length prefix. */
+export type DocProperties = ReadonlyMap<number, Buffer>;
 
-/** What Word writes for a stretch of the main stream. */
-type Run = { start: number; end: number; styleId: number; properties: Properties };
+type Run = { start: number; end: number; styleId: number; properties: DocProperties };
 
 const pageBytes = 512;
-/** Sizes of operands by the three highest bits of a code; 6 has its length before it. */
+/** Operand sizes by the three highest bits of a property code (MS-DOC, spra); operands of kind 6 state their length. */
 const operandBytes = [1, 1, 2, 4, 2, 2, 0, 3];
 
-export const codes = {
+export const propertyCodes = {
   isDeleted: 0x0800,
   isHidden: 0x083c,
   characterStyle: 0x4a30,
@@ -177,14 +167,13 @@ export const codes = {
   row: 0xd608,
 } as const;
 
-/** A list of changes (grpprl). */
-export function readProperties(bytes: Buffer): Map<number, Buffer> {
+export function readDocProperties(bytes: Buffer): Map<number, Buffer> {
   const properties = new Map<number, Buffer>();
   for (let at = 0; at + 2 < bytes.length; ) {
     const code = bytes.readUInt16LE(at);
     at += 2;
     let length = operandBytes[code >> 13] ?? 0;
-    if (code === codes.row) {
+    if (code === propertyCodes.row) {
       length = bytes.readUInt16LE(at) - 1;
       at += 2;
     } else if (code >> 13 === 6) {
@@ -197,13 +186,12 @@ export function readProperties(bytes: Buffer): Map<number, Buffer> {
   return properties;
 }
 
-export function numberOf(properties: Properties, code: number): number | undefined {
+export function propertyNumber(properties: DocProperties, code: number): number | undefined {
   const operand = properties.get(code);
   return operand === undefined || operand.length === 0 ? undefined : operand.readUIntLE(0, Math.min(4, operand.length));
 }
 
-/** Of paragraphs or of characters, in the order of the main stream: pages that a table lists hold some runs each. */
-export function readRuns({ main, table }: DocFile, kind: 'paragraphPages' | 'characterPages'): Run[] {
+export function readDocRuns({ main, table }: DocFile, kind: 'paragraphPages' | 'characterPages'): Run[] {
   const list = table(kind satisfies DocTable);
   const pageCount = Math.floor((list.length - 4) / 8);
   const runs: Run[] = [];
@@ -221,29 +209,28 @@ export function readRuns({ main, table }: DocFile, kind: 'paragraphPages' | 'cha
   return runs.sort((a, b) => a.start - b.start);
 }
 
-function paragraphProperties(page: Buffer, placesAt: number, index: number) {
-  const at = page.readUInt8(placesAt + index * 13) * 2;
+function paragraphProperties(page: Buffer, offsetsAt: number, index: number) {
+  const at = page.readUInt8(offsetsAt + index * 13) * 2;
   if (at === 0) return { styleId: 0, properties: new Map() };
   const words = page.readUInt8(at);
   const bytes =
     words === 0 ? page.subarray(at + 2, at + 2 + page.readUInt8(at + 1) * 2) : page.subarray(at + 1, at + words * 2);
-  return { styleId: bytes.readUInt16LE(0), properties: readProperties(bytes.subarray(2)) };
+  return { styleId: bytes.readUInt16LE(0), properties: readDocProperties(bytes.subarray(2)) };
 }
 
-function characterProperties(page: Buffer, placesAt: number, index: number) {
-  const at = page.readUInt8(placesAt + index) * 2;
+function characterProperties(page: Buffer, offsetsAt: number, index: number) {
+  const at = page.readUInt8(offsetsAt + index) * 2;
   const bytes = at === 0 ? page.subarray(0, 0) : page.subarray(at + 1, at + 1 + page.readUInt8(at));
-  return { styleId: 0, properties: readProperties(bytes) };
+  return { styleId: 0, properties: readDocProperties(bytes) };
 }
 
-/** The run that holds a place of the main stream. */
-export function runAt(runs: Run[], place: number): Run | undefined {
+export function findRun(runs: Run[], offset: number): Run | undefined {
   let [low, high] = [0, runs.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((runs[middle]?.end ?? 0) <= place) low = middle + 1;
+    if ((runs[middle]?.end ?? 0) <= offset) low = middle + 1;
     else high = middle;
   }
   const run = runs[low];
-  return run && run.start <= place ? run : undefined;
+  return run && run.start <= offset ? run : undefined;
 }

@@ -1,23 +1,30 @@
-import { addBlocks, distinct, footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
-import { type CountedList, type ListLevel, nextLabel } from '../office/numbering.ts';
-import { createStory, type StoryParagraph } from '../office/text-builder.ts';
+import {
+  addBlocks,
+  distinctBlocks,
+  footnoteBlock,
+  remarkBlock,
+  renderBlocks,
+  type TextBlock,
+} from '../office/blocks.ts';
+import { type CountedList, type ListLevel, nextListLabel } from '../office/numbering.ts';
+import { createTextBuilder, type ParagraphState } from '../office/text-builder.ts';
 import { type DocumentParser, statedTitle } from '../parsed-document.ts';
 import {
-  codes,
   type DocFile,
+  type DocProperties,
   type DocTable,
-  numberOf,
-  openDoc,
-  type Properties,
-  readProperties,
-  readRuns,
-  runAt,
+  findRun,
+  openDocFile,
+  propertyCodes,
+  propertyNumber,
+  readDocProperties,
+  readDocRuns,
   summaryTitle,
 } from './doc-file.ts';
 
-/** Word until 2003: headers, the text with its notes and comments, text boxes, footers. */
+/** Reads Word files of Word 97 to 2003: headers, the text with notes and comments, text boxes, footers. */
 export const parseDoc: DocumentParser = ({ bytes }) => {
-  const file = openDoc(bytes);
+  const file = openDocFile(bytes);
   const { lengths } = file;
   const noteStarts = {
     footnotes: lengths.text,
@@ -28,14 +35,14 @@ export const parseDoc: DocumentParser = ({ bytes }) => {
   const boxes = noteStarts.endnotes + lengths.endnotes;
   const readText = createTextReader(file);
   const asides = new Map<number, () => { mark: string; block: TextBlock }>();
-  let marks = 0;
+  let noteCount = 0;
   for (const kind of ['footnotes', 'endnotes'] as const) {
     const references = kind === 'footnotes' ? 'footnoteReferences' : 'endnoteReferences';
     for (const { at, start, end } of readNotes(file, references, kind, noteStarts[kind])) {
       asides.set(at, () => {
-        marks += 1;
+        noteCount += 1;
         const text = renderBlocks(readText(start, end));
-        return { mark: `[^${marks}]`, block: footnote(String(marks), text) };
+        return { mark: `[^${noteCount}]`, block: footnoteBlock(String(noteCount), text) };
       });
     }
   }
@@ -43,7 +50,7 @@ export const parseDoc: DocumentParser = ({ bytes }) => {
   for (const { at, start, end, data } of readNotes(file, 'commentReferences', 'comments', noteStarts.comments)) {
     const author = data.length >= 22 ? authors[data.readUInt16LE(20)] : undefined;
     const name = author ? `Comment by ${author}` : 'Comment';
-    asides.set(at, () => ({ mark: '', block: remark(name, renderBlocks(readText(start, end))) }));
+    asides.set(at, () => ({ mark: '', block: remarkBlock(name, renderBlocks(readText(start, end))) }));
   }
   const { headers, footers } = readRunningTexts(file, noteStarts.headers, readText);
   const body = readText(0, lengths.text, asides);
@@ -54,88 +61,90 @@ export const parseDoc: DocumentParser = ({ bytes }) => {
 type Asides = ReadonlyMap<number, () => { mark: string; block: TextBlock }>;
 type TextReader = (start: number, end: number, asides?: Asides) => TextBlock[];
 
-/** What stands for signs that are no characters. */
 const characters: Record<string, string> = { '\t': ' ', '\v': '\n', '\u001e': '-', '\u00a0': ' ' };
 
 function createTextReader(file: DocFile): TextReader {
   const { text } = file;
-  const paragraphs = readRuns(file, 'paragraphPages');
+  const paragraphs = readDocRuns(file, 'paragraphPages');
   const styleOf = readDocStyles(file);
   const listOf = readDocLists(file);
   const isHidden = findHidden(file, { paragraphs, styleOf });
 
-  function propertiesAt(position: number): { properties: Properties; headingLevel: number | null } {
-    const run = runAt(paragraphs, placeOf(file, position));
+  function propertiesAt(position: number): { properties: DocProperties; headingLevel: number | null } {
+    const run = findRun(paragraphs, streamOffsetOf(file, position));
     const style = styleOf(run?.styleId ?? 0);
     const properties = new Map([...style.properties, ...(run?.properties ?? [])]);
-    const outline = run && numberOf(run.properties, codes.outlineLevel);
+    const outline = run && propertyNumber(run.properties, propertyCodes.outlineLevel);
     return { properties, headingLevel: outline !== undefined && outline < 9 ? outline + 1 : style.headingLevel };
   }
 
   return (start, end, asides = new Map()) => {
-    const story = createStory();
+    const builder = createTextBuilder();
     const fields: { instruction: string; start: number; isShown: boolean }[] = [];
 
-    const stateAt = (position: number): StoryParagraph & { properties: Properties } => {
+    const stateAt = (position: number): ParagraphState & { properties: DocProperties } => {
       const { properties, headingLevel } = propertiesAt(position);
-      const isInTable = numberOf(properties, codes.isInTable) === 1;
-      return { headingLevel, isInTable, properties, listDepth: numberOf(properties, codes.listLevel) ?? 0 };
+      const isInTable = propertyNumber(properties, propertyCodes.isInTable) === 1;
+      return {
+        headingLevel,
+        isInTable,
+        properties,
+        listDepth: propertyNumber(properties, propertyCodes.listLevel) ?? 0,
+      };
     };
 
     function labelParagraph({ properties, listDepth }: ReturnType<typeof stateAt>): void {
-      const list = listOf(numberOf(properties, codes.list) ?? 0);
-      if (list && !story.isEmpty()) story.setLabel(nextLabel(list, listDepth) ?? '');
+      const list = listOf(propertyNumber(properties, propertyCodes.list) ?? 0);
+      if (list && !builder.isEmpty()) builder.setLabel(nextListLabel(list, listDepth) ?? '');
     }
 
     function endField(): void {
       const field = fields.pop();
       if (!field) return;
-      if (/^\s*PAGE\b/i.test(field.instruction)) story.markPageNumber();
-      story.linkFrom(field.start, /^\s*HYPERLINK\s+"([^"]+)"/i.exec(field.instruction)?.[1]);
+      if (/^\s*PAGE\b/i.test(field.instruction)) builder.markPageNumber();
+      builder.linkFrom(field.start, /^\s*HYPERLINK\s+"([^"]+)"/i.exec(field.instruction)?.[1]);
     }
 
     for (let position = start; position < Math.min(end, text.length); position += 1) {
       const character = text.charAt(position);
       const aside = asides.get(position)?.();
       if (aside) {
-        story.append(aside.mark);
-        story.addAfter([aside.block]);
+        builder.append(aside.mark);
+        builder.addAfter([aside.block]);
       } else if (character === '\r' || character === '\f') {
         const state = stateAt(position);
-        // The mark of a row in a table inside of another one.
-        if (numberOf(state.properties, codes.isInnerRowEnd) === 1) story.endInnerRow();
-        else if (numberOf(state.properties, codes.isInnerCell) === 1) story.endInnerCell();
+        if (propertyNumber(state.properties, propertyCodes.isInnerRowEnd) === 1) builder.endInnerRow();
+        else if (propertyNumber(state.properties, propertyCodes.isInnerCell) === 1) builder.endInnerCell();
         else {
           labelParagraph(state);
-          story.endParagraph(state);
+          builder.endParagraph(state);
         }
       } else if (character === '\u0007') {
         const state = stateAt(position);
-        if (numberOf(state.properties, codes.isRowEnd) === 1) {
-          story.beginRow();
-          for (const cell of readCells(state.properties.get(codes.row))) story.defineCell(cell);
-          story.endRow();
+        if (propertyNumber(state.properties, propertyCodes.isRowEnd) === 1) {
+          builder.beginRow();
+          for (const cell of readCells(state.properties.get(propertyCodes.row))) builder.defineCell(cell);
+          builder.endRow();
         } else {
           labelParagraph(state);
-          story.endCell(state);
+          builder.endCell(state);
         }
-      } else if (character === '\u0013') fields.push({ instruction: '', start: story.position(), isShown: false });
+      } else if (character === '\u0013') fields.push({ instruction: '', start: builder.position(), isShown: false });
       else if (character === '\u0014') Object.assign(fields.at(-1) ?? {}, { isShown: true });
       else if (character === '\u0015') endField();
       else if (!isHidden(position)) {
         const shown = characters[character] ?? (character < ' ' ? '' : character);
         const field = fields.find(({ isShown }) => !isShown);
         if (field) field.instruction += shown;
-        else story.append(shown);
+        else builder.append(shown);
       }
     }
-    story.end({ headingLevel: null, listDepth: 0, isInTable: false });
-    return story.blocks;
+    builder.end({ headingLevel: null, listDepth: 0, isInTable: false });
+    return builder.blocks;
   };
 }
 
-/** Where a character is in the main stream. */
-function placeOf({ pieces }: DocFile, position: number): number {
+function streamOffsetOf({ pieces }: DocFile, position: number): number {
   let [low, high] = [0, pieces.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -146,36 +155,35 @@ function placeOf({ pieces }: DocFile, position: number): number {
   return piece ? piece.offset + (position - piece.start) * piece.bytesPerCharacter : -1;
 }
 
-type Formats = { paragraphs: ReturnType<typeof readRuns>; styleOf: ReturnType<typeof readDocStyles> };
+type Formats = { paragraphs: ReturnType<typeof readDocRuns>; styleOf: ReturnType<typeof readDocStyles> };
 
-/** What a run says that goes with its styles (MS-DOC, 2.4.6.6): as they do, or turned round. */
-const asStyles = 0x80;
-const turnedRound = 0x81;
+/** Values of toggle properties (MS-DOC, 2.4.6.6): as the styles say, or the opposite. */
+const sameAsStyles = 0x80;
+const oppositeOfStyles = 0x81;
 
-/** Characters that are hidden, by themselves or by a style, or deleted in a revision. */
+/** Finds hidden characters: by direct formatting, by a style, or deleted in a tracked revision. */
 function findHidden(file: DocFile, { paragraphs, styleOf }: Formats): (position: number) => boolean {
-  const telling = [codes.isHidden, codes.isDeleted, codes.characterStyle];
-  const runs = readRuns(file, 'characterPages').filter(({ properties }) =>
-    telling.some((code) => properties.has(code)),
+  const visibilityCodes = [propertyCodes.isHidden, propertyCodes.isDeleted, propertyCodes.characterStyle];
+  const runs = readDocRuns(file, 'characterPages').filter(({ properties }) =>
+    visibilityCodes.some((code) => properties.has(code)),
   );
   const hiddenParagraphs = paragraphs.filter(({ styleId }) => styleOf(styleId).isHidden);
   if (runs.length === 0 && hiddenParagraphs.length === 0) return () => false;
 
   return (position) => {
-    const place = placeOf(file, position);
-    const properties: Properties = runAt(runs, place)?.properties ?? new Map();
-    if (numberOf(properties, codes.isDeleted) === 1) return true;
-    const hidden = numberOf(properties, codes.isHidden) ?? asStyles;
-    if (hidden !== asStyles && hidden !== turnedRound) return hidden === 1;
-    const styleId = numberOf(properties, codes.characterStyle);
-    // A style of words turns round what that of their paragraph says.
-    const isOfParagraph = runAt(hiddenParagraphs, place) !== undefined;
+    const offset = streamOffsetOf(file, position);
+    const properties: DocProperties = findRun(runs, offset)?.properties ?? new Map();
+    if (propertyNumber(properties, propertyCodes.isDeleted) === 1) return true;
+    const hidden = propertyNumber(properties, propertyCodes.isHidden) ?? sameAsStyles;
+    if (hidden !== sameAsStyles && hidden !== oppositeOfStyles) return hidden === 1;
+    const styleId = propertyNumber(properties, propertyCodes.characterStyle);
+    // A character style toggles what the paragraph's style says.
+    const isOfParagraph = findRun(hiddenParagraphs, offset) !== undefined;
     const byStyles = isOfParagraph !== (styleId !== undefined && styleOf(styleId).isHidden);
-    return hidden === turnedRound ? !byStyles : byStyles;
+    return hidden === oppositeOfStyles ? !byStyles : byStyles;
   };
 }
 
-/** The right edges of a row's cells, and which of them go on with the one above. */
 function readCells(row: Buffer | undefined): { right: number; isContinued: boolean }[] {
   if (!row || row.length === 0) return [];
   const count = row.readUInt8(0);
@@ -186,19 +194,18 @@ function readCells(row: Buffer | undefined): { right: number; isContinued: boole
   });
 }
 
-/** References in the text and the stretches that they refer to, which begin at `base`. */
 function readNotes(file: DocFile, references: DocTable, notes: DocTable, base: number) {
-  const places = file.table(references);
+  const positions = file.table(references);
   const texts = file.table(notes);
   const count = Math.max(0, texts.length / 4 - 2);
-  const dataBytes = count === 0 ? 0 : (places.length - 4) / count - 4;
+  const dataBytes = count === 0 ? 0 : (positions.length - 4) / count - 4;
   return Array.from({ length: count }, (_, index) => {
     const dataAt = (count + 1) * 4 + index * dataBytes;
     return {
-      at: places.readUInt32LE(index * 4),
+      at: positions.readUInt32LE(index * 4),
       start: base + texts.readUInt32LE(index * 4),
       end: base + texts.readUInt32LE(index * 4 + 4),
-      data: places.subarray(dataAt, dataAt + dataBytes),
+      data: positions.subarray(dataAt, dataAt + dataBytes),
     };
   });
 }
@@ -213,7 +220,7 @@ function readAuthors(table: Buffer): string[] {
   return authors;
 }
 
-/** Six lines between text and notes come first; then each section has three headers and three footers. */
+/** The header table (PlcfHdd) starts with six note separators; each section then has three headers and footers. */
 function readRunningTexts(file: DocFile, base: number, readText: TextReader) {
   const table = file.table('headers');
   const headers: TextBlock[] = [];
@@ -223,30 +230,27 @@ function readRunningTexts(file: DocFile, base: number, readText: TextReader) {
     const isFooter = [2, 3, 5].includes((index - 6) % 6);
     addBlocks(isFooter ? footers : headers, readText(base + start, base + end));
   }
-  return { headers: distinct(headers), footers: distinct(footers) };
+  return { headers: distinctBlocks(headers), footers: distinctBlocks(footers) };
 }
 
-type DocStyle = { headingLevel: number | null; properties: Properties; isHidden: boolean };
+type DocStyle = { headingLevel: number | null; properties: DocProperties; isHidden: boolean };
 
-/** Numbers that built-in styles have in every language; 1 to 9 are the headings. */
+/** Built-in style numbers (sti) are the same in every language; 1 to 9 are headings. */
 const titleStyle = 62;
 const subtitleStyle = 74;
 const paragraphKind = 1;
 const characterKind = 2;
 const noStyle = 0xfff;
-/** A chain of styles that is longer goes in a circle. */
-const longestChain = 20;
+/** Maximum style inheritance depth; anything deeper is a cycle. */
+const maxStyleDepth = 20;
 
 type WrittenStyle = {
   number: number;
   base: number;
-  /** Of paragraphs. */
-  properties: Properties;
-  /** Undefined when the style says nothing about it. */
+  properties: DocProperties;
   isHidden: boolean | undefined;
 };
 
-/** The styles of paragraphs and words by their ids, with what they have from the styles that they are based on. */
 function readDocStyles({ table }: DocFile): (styleId: number) => DocStyle {
   const bytes = table('styles');
   const headerLength = bytes.readUInt16LE(0);
@@ -265,7 +269,7 @@ function readDocStyles({ table }: DocFile): (styleId: number) => DocStyle {
     if (before) return before;
     const chain: WrittenStyle[] = [];
     let style = styles[styleId];
-    while (style && chain.length < longestChain) {
+    while (style && chain.length < maxStyleDepth) {
       chain.unshift(style);
       style = style.base === noStyle ? null : styles[style.base];
     }
@@ -287,17 +291,17 @@ function readStyle(bytes: Buffer, baseLength: number): WrittenStyle {
   const parts = propertiesOfStyle(bytes, baseLength);
   const ofParagraphs = kind === paragraphKind ? parts.shift() : undefined;
   const ofWords = kind === paragraphKind || kind === characterKind ? parts.shift() : undefined;
-  const hidden = ofWords && numberOf(readProperties(ofWords), codes.isHidden);
+  const hidden = ofWords && propertyNumber(readDocProperties(ofWords), propertyCodes.isHidden);
   return {
     number,
     base,
-    // The first two bytes are the id of the style itself.
-    properties: ofParagraphs ? readProperties(ofParagraphs.subarray(2)) : new Map(),
+    // A paragraph style's properties begin with its own id, which takes two bytes.
+    properties: ofParagraphs ? readDocProperties(ofParagraphs.subarray(2)) : new Map(),
     isHidden: hidden === undefined ? undefined : hidden === 1,
   };
 }
 
-/** Behind its name: those of paragraphs and of their words, or only of words. Each has its length before it, and is even. */
+/** Property lists of a style follow its name. Each has a length prefix and is padded to an even length. */
 function propertiesOfStyle(bytes: Buffer, baseLength: number): Buffer[] {
   const parts: Buffer[] = [];
   for (let at = baseLength + 4 + bytes.readUInt16LE(baseLength) * 2; at + 2 <= bytes.length; ) {
@@ -325,7 +329,7 @@ const numberStyles: Record<number, ListLevel['style']> = {
 const listBytes = 28;
 const overrideBytes = 16;
 
-/** The lists by the numbers that paragraphs name them by. Those of one kind go on counting together. */
+/** Paragraphs refer to lists by number; numbers of one list definition share a count, so numbering continues. */
 function readDocLists({ table, tableFrom }: DocFile): (number: number) => CountedList | undefined {
   const lists = new Map<number, CountedList>();
   const declared = table('lists');
@@ -354,7 +358,7 @@ function readDocLists({ table, tableFrom }: DocFile): (number: number) => Counte
   }
   const overrides = table('listOverrides');
   return (number) => {
-    const place = 4 + (number - 1) * overrideBytes;
-    return number > 0 && place + 4 <= overrides.length ? lists.get(overrides.readUInt32LE(place)) : undefined;
+    const offset = 4 + (number - 1) * overrideBytes;
+    return number > 0 && offset + 4 <= overrides.length ? lists.get(overrides.readUInt32LE(offset)) : undefined;
   };
 }

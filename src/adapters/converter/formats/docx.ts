@@ -1,71 +1,70 @@
 import { appError } from '#src/errors.ts';
 import {
   addBlocks,
-  distinct,
+  distinctBlocks,
   flattenCell,
-  footnote,
-  link,
-  paragraph,
-  remark,
+  footnoteBlock,
+  markdownLink,
+  paragraphBlocks,
+  remarkBlock,
   renderBlocks,
   type TextBlock,
 } from '../office/blocks.ts';
-import { type DrawingParts, equation, readDrawingParts } from '../office/drawings.ts';
+import { type DrawingParts, latexEquation, readDrawingParts } from '../office/drawings.ts';
 import {
-  childAt,
+  childAtPath,
+  childElements,
   childrenNamed,
-  descendants,
-  elementsOf,
+  descendantsNamed,
   mainPartName,
   openZipParts,
   packageTitle,
   readRelationships,
   readXmlPart,
-  textOf,
+  textContent,
   type XmlElement,
   type ZipParts,
 } from '../office/xml-parts.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 import {
-  createNumbering,
+  createDocxNumbering,
   type DocxStyle,
   type DocxStyles,
-  listPlace,
-  type NextNumber,
-  outlineLevel,
-  readStyles,
-  saysHidden,
+  listPositionOf,
+  type NextListLabel,
+  outlineHeadingLevel,
+  readDocxStyles,
+  statedHidden,
 } from './docx-styles.ts';
 
-/** Parts that hold notes, by the kind of the relationship, with the name of one note. */
 const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'endnote', comments: 'comment' };
 
-/** Word: headers, the text with its notes and comments, footers; of pictures their alternative texts. */
+/** Reads Word files: headers, the text with notes and comments, footers; pictures give their alternative texts. */
 export const parseDocx: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
   const name = await mainPartName(parts, 'word/document.xml');
   const related = await readRelationships(parts, name);
   const partOf = (kind: string) => related.find(({ type }) => type === kind)?.target ?? '';
-  let marks = 0;
+  let noteCount = 0;
   const shared = {
-    styles: readStyles(await readXmlPart(parts, partOf('styles'))),
-    nextNumber: createNumbering(await readXmlPart(parts, partOf('numbering'))),
+    styles: readDocxStyles(await readXmlPart(parts, partOf('styles'))),
+    nextListLabelOf: createDocxNumbering(await readXmlPart(parts, partOf('numbering'))),
     notes: await readNotes(parts, related),
-    nextMark: () => String(++marks),
+    nextMark: () => String(++noteCount),
   };
   const running = async (kind: string) => {
     const found: TextBlock[] = [];
     for (const { target } of related.filter(({ type }) => type === kind)) {
       const part = await readXmlPart(parts, target);
       const references = await referencesOf(parts, target, shared);
-      const lines = elementsOf(part).filter((element) => !countsPages(element));
+      const lines = childElements(part).filter((element) => !hasPageNumber(element));
       addBlocks(found, readBlocks({ name: kind, attributes: {}, children: lines }, references));
     }
-    return distinct(found);
+    return distinctBlocks(found);
   };
   const references = await referencesOf(parts, name, shared);
   const body: TextBlock[] = [];
-  // A long text would not be in memory whole beside all that its XML says about it.
+  // Paragraphs are read one at a time, because the XML tree of a long text would need too much memory.
   const take = (element: XmlElement) => addBlocks(body, readBlock(element, references));
   const root = await readXmlPart(parts, name, { childrenOf: 'w:body', take });
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
@@ -98,33 +97,28 @@ async function readNotes(
   return notes;
 }
 
-/** What the text of a part refers to. */
 type DocxReferences = {
   styles: DocxStyles;
-  nextNumber: NextNumber;
+  nextListLabelOf: NextListLabel;
   drawings: DrawingParts;
-  /** Addresses by the ids of links. */
   links: ReadonlyMap<string, string>;
-  /** By kind and id, such as `footnote 2`; of a comment also its author. */
+  /** Note elements by kind and id, such as `footnote 2`. */
   notes: ReadonlyMap<string, XmlElement>;
-  /** The mark of the next note that is referred to: notes are numbered as they come. */
   nextMark: () => string;
 };
 
-/** The blocks of a cell, a note or a text box. */
 function readBlocks(container: XmlElement | undefined, references: DocxReferences): TextBlock[] {
-  return elementsOf(container).flatMap((element) => readBlock(element, references));
+  return childElements(container).flatMap((element) => readBlock(element, references));
 }
 
-/** A paragraph, a table, or what is in another element among them. */
 function readBlock(element: XmlElement, references: DocxReferences): TextBlock[] {
   if (element.name === 'w:p') return readParagraph(element, references);
   if (element.name === 'w:tbl') return readTable(element, references);
-  return leftOut.has(element.name) ? [] : readBlocks(element, references);
+  return skippedElements.has(element.name) ? [] : readBlocks(element, references);
 }
 
-/** Deleted text, and what is no text: properties, instructions of fields, the second drawing of the same. */
-const leftOut = new Set([
+/** Elements that hold deleted text, properties or field codes, or repeat a drawing for old programs. */
+const skippedElements = new Set([
   'w:del',
   'w:moveFrom',
   'w:instrText',
@@ -135,28 +129,29 @@ const leftOut = new Set([
   'mc:Fallback',
 ]);
 
-/** A style of words turns round what that of their paragraph says (ECMA-376, 17.7.3); they themselves have the last word. */
+/**
+ * A character style toggles what the paragraph's style says (ECMA-376, 17.7.3); a run's own formatting overrides both.
+ */
 function isHidden(run: XmlElement, paragraph: DocxStyle, { styles }: DocxReferences): boolean {
-  const styleId = childAt(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
+  const styleId = childAtPath(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
   const byStyles = paragraph.isHidden !== (styleId !== undefined && styles.of(styleId).isHidden);
-  return saysHidden(run) ?? (styles.areHidden || byStyles);
+  return statedHidden(run) ?? (styles.isHiddenByDefault || byStyles);
 }
 
 function readParagraph(element: XmlElement, references: DocxReferences): TextBlock[] {
-  const properties = childAt(element, 'w:pPr');
-  const style = references.styles.of(childAt(properties, 'w:pStyle')?.attributes['w:val'] ?? '');
-  const level = outlineLevel(properties) ?? style.headingLevel;
-  const place = listPlace(properties) ?? (listPlace(properties) === null ? null : style.list);
+  const properties = childAtPath(element, 'w:pPr');
+  const style = references.styles.of(childAtPath(properties, 'w:pStyle')?.attributes['w:val'] ?? '');
+  const level = outlineHeadingLevel(properties) ?? style.headingLevel;
+  const position = listPositionOf(properties) ?? (listPositionOf(properties) === null ? null : style.list);
   const { text, after } = readInline(element, style, references);
   if (text.trim() === '') return after;
-  const label = place && references.nextNumber(place);
+  const label = position && references.nextListLabelOf(position);
   if (level !== null) return [{ kind: 'heading', level, text: label ? `${label} ${text}` : text }, ...after];
-  if (place) return [{ kind: 'item', depth: place.level, label: label ?? null, text }, ...after];
-  return [...paragraph(text), ...after];
+  if (position) return [{ kind: 'item', depth: position.level, label: label ?? null, text }, ...after];
+  return [...paragraphBlocks(text), ...after];
 }
 
 type Inline = { text: string; after: TextBlock[] };
-/** A field between its beginning and its end; `start` is where the text that it shows begins. */
 type OpenField = { instruction: string; start: number };
 
 const plainText: Record<string, string> = {
@@ -167,18 +162,17 @@ const plainText: Record<string, string> = {
   'w:tab': ' ',
 };
 
-/** The text of a paragraph, and what is anchored in it and has to stand behind. */
 function readInline(element: XmlElement, style: DocxStyle, references: DocxReferences): Inline {
   let text = '';
   const after: TextBlock[] = [];
   const fields: OpenField[] = [];
 
   const linkFrom = (start: number, address: string | undefined) => {
-    text = text.slice(0, start) + link(text.slice(start), address);
+    text = text.slice(0, start) + markdownLink(text.slice(start), address);
   };
   const readers: Record<string, (element: XmlElement) => void> = {
     'w:t': (each) => {
-      text += textOf(each);
+      text += textContent(each);
     },
     'w:hyperlink': (each) => {
       const start = text.length;
@@ -195,7 +189,7 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
     },
     'w:instrText': (each) => {
       const field = fields.at(-1);
-      if (field) field.instruction += textOf(each);
+      if (field) field.instruction += textContent(each);
     },
     'w:fldSimple': (each) => {
       const start = text.length;
@@ -207,10 +201,10 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
     'w:commentReference': ({ attributes }) => {
       const comment = references.notes.get(`comment ${attributes['w:id']}`);
       const author = comment?.attributes['w:author']?.trim();
-      if (comment) after.push(remark(author ? `Comment by ${author}` : 'Comment', noteText(comment)));
+      if (comment) after.push(remarkBlock(author ? `Comment by ${author}` : 'Comment', noteText(comment)));
     },
     'm:oMath': (each) => {
-      const written = equation(each);
+      const written = latexEquation(each);
       if (written) text += `$${written}$`;
     },
     'wp:docPr': (each) => {
@@ -225,12 +219,12 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
   };
 
   function readAll(parent: XmlElement): void {
-    for (const child of elementsOf(parent)) {
+    for (const child of childElements(parent)) {
       const read = readers[child.name];
       if (child.name === 'w:r' && isHidden(child, style, references)) continue;
       if (read) read(child);
       else if (plainText[child.name] !== undefined) text += plainText[child.name];
-      else if (!leftOut.has(child.name)) readAll(child);
+      else if (!skippedElements.has(child.name)) readAll(child);
     }
   }
 
@@ -239,10 +233,10 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
     if (!note) return;
     const mark = references.nextMark();
     text += `[^${mark}]`;
-    after.push(footnote(mark, noteText(note)));
+    after.push(footnoteBlock(mark, noteText(note)));
   }
 
-  /** A note inside a note is not looked for: a file could have them in a circle. */
+  /** Notes inside notes are not read, because they could refer to each other in a cycle. */
   function noteText(note: XmlElement): string {
     return renderBlocks(readBlocks(note, { ...references, notes: new Map() })).replace(/\n{2,}/g, '\n');
   }
@@ -263,31 +257,30 @@ function linkOfField(instruction: string): string | undefined {
   return /^\s*HYPERLINK\s+"([^"]+)"/i.exec(instruction)?.[1];
 }
 
-/** The number of the page, which is another one on each: its line says nothing about the document. */
-function countsPages(element: XmlElement): boolean {
-  const simple = descendants(element, 'w:fldSimple').map((field) => field.attributes['w:instr']);
-  const written = descendants(element, 'w:instrText').map(textOf);
+/** Whether a header or footer line holds a page number, which differs on each page and is left out. */
+function hasPageNumber(element: XmlElement): boolean {
+  const simple = descendantsNamed(element, 'w:fldSimple').map((field) => field.attributes['w:instr']);
+  const written = descendantsNamed(element, 'w:instrText').map(textContent);
   return /\bPAGE\b/i.test([...simple, ...written].join(' '));
 }
 
-/** A cell over several columns is named once; one over several rows in each row, which may be read alone. */
+/** A cell's text appears once for all columns that it spans, but in each row, because a row may be read alone. */
 function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
   const rows: string[][] = [];
   const asides: TextBlock[] = [];
   const written = rowsOf(table);
   const [only, ...others] = written.flatMap((row) => rowCells(row));
-  // One cell is a frame around text.
   if (only && others.length === 0) return readBlocks(only, references);
   for (const row of written) {
-    const cells: string[] = Array(span(childAt(row, 'w:trPr', 'w:gridBefore'))).fill('');
+    const cells: string[] = Array(span(childAtPath(row, 'w:trPr', 'w:gridBefore'))).fill('');
     for (const cell of rowCells(row)) {
-      const properties = childAt(cell, 'w:tcPr');
-      const merge = childAt(properties, 'w:vMerge');
+      const properties = childAtPath(cell, 'w:tcPr');
+      const merge = childAtPath(properties, 'w:vMerge');
       const isContinued = merge !== undefined && merge.attributes['w:val'] !== 'restart';
       const content = flattenCell(readBlocks(cell, references));
       addBlocks(asides, content.asides);
       cells.push(isContinued ? (rows.at(-1)?.[cells.length] ?? '') : content.text);
-      cells.push(...Array<string>(Math.max(0, span(childAt(properties, 'w:gridSpan')) - 1)).fill(''));
+      cells.push(...Array<string>(Math.max(0, span(childAtPath(properties, 'w:gridSpan')) - 1)).fill(''));
     }
     rows.push(cells);
   }
@@ -295,21 +288,21 @@ function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
 }
 
 function rowsOf(container: XmlElement): XmlElement[] {
-  return elementsOf(container).flatMap((element) => {
+  return childElements(container).flatMap((element) => {
     if (element.name !== 'w:tr')
       return /^w:(?:sdt|sdtContent|ins|customXml)$/.test(element.name) ? rowsOf(element) : [];
-    return childAt(element, 'w:trPr', 'w:del') ? [] : [element];
+    return childAtPath(element, 'w:trPr', 'w:del') ? [] : [element];
   });
 }
 
 function rowCells(row: XmlElement): XmlElement[] {
-  return elementsOf(row).flatMap((element) => {
+  return childElements(row).flatMap((element) => {
     if (element.name === 'w:tc') return [element];
     return /^w:(?:sdt|sdtContent|ins|customXml)$/.test(element.name) ? rowCells(element) : [];
   });
 }
 
-/** Word tables have 63 columns at most; whatever a file says, a row stays small. */
+/** Word tables have at most 63 columns; larger spans are cut. */
 function span(element: XmlElement | undefined): number {
   return Math.min(63, Math.max(0, Math.floor(Number(element?.attributes['w:val'] ?? 0)) || 0));
 }

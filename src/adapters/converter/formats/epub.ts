@@ -2,55 +2,54 @@ import { posix } from 'node:path';
 import { DOMParser } from 'linkedom';
 import { appError } from '#src/errors.ts';
 import { decodeText, htmlEncoding } from '../decode-text.ts';
-import { checkNesting, htmlToMarkdown } from '../html-to-markdown.ts';
+import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
 import {
-  childAt,
+  childAtPath,
+  childElements,
   childrenNamed,
-  descendants,
-  elementsOf,
+  descendantsNamed,
   openZipParts,
   readXmlPart,
-  textOf,
+  textContent,
   type XmlElement,
   type ZipParts,
 } from '../office/xml-parts.ts';
 import { type DocumentParser, statedTitle } from '../parsed-document.ts';
 
-/** Books may scramble their fonts, which protects no text. */
+/** Font obfuscation is no encryption of the text (EPUB 3, IDPF and Adobe methods). */
 const fontAlgorithms = new Set(['http://www.idpf.org/2008/embedding', 'http://ns.adobe.com/pdf/enc#RC']);
 
-/** E-books: the chapters in the order of reading, under the names that the table of contents gives them. */
+/** Reads e-books: chapters in reading order, headed by their names in the table of contents. */
 export const parseEpub: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
   await checkProtection(parts);
   const container = await readXmlPart(parts, 'META-INF/container.xml');
-  const path = descendants(container, 'rootfile')[0]?.attributes['full-path'] ?? '';
+  const path = descendantsNamed(container, 'rootfile')[0]?.attributes['full-path'] ?? '';
   const book = await readXmlPart(parts, path);
   if (!book) throw appError('corrupt_document', { detail: 'The file lacks the part that lists its chapters.' });
-  const inBook = (address: string) => addressed(posix.dirname(path), address);
+  const inBook = (address: string) => resolveHref(posix.dirname(path), address);
 
   const items = new Map(
-    childrenNamed(childAt(book, 'opf:manifest'), 'opf:item').map((item) => [item.attributes.id, item]),
+    childrenNamed(childAtPath(book, 'opf:manifest'), 'opf:item').map((item) => [item.attributes.id, item]),
   );
-  const spine = childrenNamed(childAt(book, 'opf:spine'), 'opf:itemref').map(({ attributes }) =>
+  const spine = childrenNamed(childAtPath(book, 'opf:spine'), 'opf:itemref').map(({ attributes }) =>
     items.get(attributes.idref),
   );
   const chapters = spine.filter((item) => item !== undefined).filter((item) => !isNavigation(item));
   const names = await readNames(parts, [...items.values()], inBook);
   const texts: string[] = [];
-  // No chapter is in a book twice: a file that says so would keep its reader busy for hours.
+  // Each chapter is read once: a book that lists one chapter many times would take hours.
   for (const { attributes } of new Set(chapters)) {
     const part = inBook(attributes.href ?? '');
     const chapter = await parts.read(part);
-    if (chapter) texts.push(withName(chapterText(chapter), names.get(part)));
+    if (chapter) texts.push(withHeading(chapterToMarkdown(chapter), names.get(part)));
   }
-  const title = textOf(childAt(book, 'opf:metadata', 'dc:title'));
+  const title = textContent(childAtPath(book, 'opf:metadata', 'dc:title'));
   return { body: texts.filter(Boolean).join('\n\n'), title: statedTitle(title) };
 };
 
-/** @throws AppError encrypted_document */
 async function checkProtection(parts: ZipParts): Promise<void> {
-  const methods = descendants(await readXmlPart(parts, 'META-INF/encryption.xml'), 'enc:EncryptionMethod');
+  const methods = descendantsNamed(await readXmlPart(parts, 'META-INF/encryption.xml'), 'enc:EncryptionMethod');
   if (methods.some(({ attributes }) => !fontAlgorithms.has(attributes.Algorithm ?? ''))) {
     throw appError('encrypted_document', {
       detail: 'The book is protected against copying; upload one without the protection.',
@@ -62,7 +61,7 @@ function isNavigation({ attributes }: XmlElement): boolean {
   return attributes.properties?.split(/\s+/).includes('nav') ?? false;
 }
 
-/** What the table of contents, newer or older, calls the parts; the first name of a part counts. */
+/** Chapter names from the EPUB 3 navigation or the EPUB 2 NCX; the first name of a chapter counts. */
 async function readNames(
   parts: ZipParts,
   items: XmlElement[],
@@ -76,25 +75,26 @@ async function readNames(
     const part = inBook(item.attributes.href ?? '');
     if (isNavigation(item)) {
       for (const link of parsePage(await parts.read(part)).querySelectorAll('nav a[href]')) {
-        add(addressed(posix.dirname(part), link.getAttribute('href') ?? ''), oneLine(link.textContent));
+        add(resolveHref(posix.dirname(part), link.getAttribute('href') ?? ''), oneLine(link.textContent));
       }
     }
     if (item.attributes['media-type'] === 'application/x-dtbncx+xml') {
-      for (const point of pointsOf(childAt(await readXmlPart(parts, part), 'ncx:navMap'))) {
-        const address = childAt(point, 'ncx:content')?.attributes.src ?? '';
-        add(addressed(posix.dirname(part), address), oneLine(textOf(childAt(point, 'ncx:navLabel'))));
+      for (const point of navPointsOf(childAtPath(await readXmlPart(parts, part), 'ncx:navMap'))) {
+        const address = childAtPath(point, 'ncx:content')?.attributes.src ?? '';
+        add(resolveHref(posix.dirname(part), address), oneLine(textContent(childAtPath(point, 'ncx:navLabel'))));
       }
     }
   }
   return names;
 }
 
-function pointsOf(element: XmlElement | undefined): XmlElement[] {
-  return elementsOf(element).flatMap((child) => (child.name === 'ncx:navPoint' ? [child, ...pointsOf(child)] : []));
+function navPointsOf(element: XmlElement | undefined): XmlElement[] {
+  return childElements(element).flatMap((child) =>
+    child.name === 'ncx:navPoint' ? [child, ...navPointsOf(child)] : [],
+  );
 }
 
-/** The part that a link means, without the place in it. */
-function addressed(folder: string, address: string): string {
+function resolveHref(folder: string, address: string): string {
   const path = address.replace(/#.*$/, '');
   try {
     return posix.join(folder, decodeURIComponent(path));
@@ -103,16 +103,16 @@ function addressed(folder: string, address: string): string {
   }
 }
 
-function chapterText(bytes: Buffer): string {
+function chapterToMarkdown(bytes: Buffer): string {
   const { body } = parsePage(bytes);
   for (const element of body.querySelectorAll('script, style, template, svg, nav')) element.remove();
   return htmlToMarkdown(body.innerHTML).trim();
 }
 
-/** Chapters are XML, where any element may close itself; HTML would read on to the end of the page. */
+/** Parses a chapter. Self-closing XHTML elements are expanded first, because an HTML parser would leave them open. */
 function parsePage(bytes: Buffer | null) {
   const page = bytes === null ? '' : decodeText(bytes, htmlEncoding(bytes));
-  checkNesting(page);
+  checkHtmlNesting(page);
   const html = page.replace(
     /<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)([a-z][\w:-]*)([^<>]*)\/>/gi,
     '<$1$2></$1>',
@@ -120,7 +120,7 @@ function parsePage(bytes: Buffer | null) {
   return new DOMParser().parseFromString(html || '<html><body></body></html>', 'text/html');
 }
 
-function withName(text: string, name: string | undefined): string {
+function withHeading(text: string, name: string | undefined): string {
   if (name === undefined || text === '' || /^#+ /.test(text)) return text;
   const [first = ''] = text.split('\n', 1);
   return oneLine(first) === name ? `# ${text}` : `# ${name}\n\n${text}`;

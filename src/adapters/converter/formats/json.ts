@@ -4,7 +4,7 @@ import { fileExtension } from '#src/domain/documents/formats.ts';
 import { decodeText } from '../decode-text.ts';
 import { renderTable } from '../office/blocks.ts';
 import type { DocumentParser } from '../parsed-document.ts';
-import { fenced } from './plain-text.ts';
+import { fencedCode } from './plain-text.ts';
 
 const lines = z.union([z.string(), z.array(z.string()).transform((parts) => parts.join(''))]);
 const output = z.object({
@@ -15,26 +15,24 @@ const output = z.object({
 });
 const cell = z.object({ cell_type: z.string(), source: lines, outputs: z.array(output).optional() });
 
-/** A Jupyter notebook (nbformat 4). */
-export const notebook = z.object({
+const notebook = z.object({
   cells: z.array(cell),
   metadata: z
     .object({ language_info: z.object({ name: z.string() }).optional(), title: z.string().optional() })
     .optional(),
 });
 
-/** Texts as they are, code in blocks, and below it what it has printed. */
 function renderNotebook({ cells, metadata }: z.infer<typeof notebook>): string {
   const language = metadata?.language_info?.name ?? '';
   return cells
     .flatMap(({ cell_type: type, source, outputs = [] }) =>
-      type === 'code' ? [fenced(source, language), ...outputs.map(renderOutput)] : [source],
+      type === 'code' ? [fencedCode(source, language), ...outputs.map(renderOutput)] : [source],
     )
     .filter(Boolean)
     .join('\n\n');
 }
 
-/** Of a picture there is no text but the name of its class. */
+/** Pictures in notebook outputs are left out: their text form is only a class name. */
 function renderOutput({ text, data = {}, ename, evalue }: z.infer<typeof output>): string {
   const markdown = lines.safeParse(data['text/markdown']);
   if (markdown.success) return markdown.data;
@@ -42,14 +40,14 @@ function renderOutput({ text, data = {}, ename, evalue }: z.infer<typeof output>
   const plain = lines.safeParse(isPicture ? undefined : data['text/plain']);
   const error = ename === undefined ? '' : `${ename}: ${evalue ?? ''}`;
   const printed = stripVTControlCharacters(text ?? plain.data ?? error);
-  return printed.trim() && fenced(printed, '');
+  return printed.trim() && fencedCode(printed, '');
 }
 
-/** Notebooks as their text, code and output, lists of flat records as a table, everything else as a nested list. */
+/** Reads notebooks as text, code and output, lists of flat records as a table, and other JSON as a nested list. */
 export const parseJson: DocumentParser = ({ bytes, fileName, encoding }) => {
   const text = decodeText(bytes, encoding);
   const value = tryParse(text) ?? tryParseLines(text);
-  // What only claims to be JSON still has words to find.
+  // Invalid JSON is kept as text, so that its words can be found.
   if (value === undefined) return { body: text, title: null };
   if (fileExtension(fileName) === 'ipynb') {
     const parsed = notebook.safeParse(value);
@@ -66,7 +64,6 @@ function tryParse(text: string): unknown {
   }
 }
 
-/** A value on each line, as logs and exports are written. */
 function tryParseLines(text: string): unknown {
   const values = text.split('\n').filter((line) => line.trim());
   const parsed = values.map(tryParse);

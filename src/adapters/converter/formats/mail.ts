@@ -5,12 +5,12 @@ import { parse, serialize } from 'parse5';
 import PostalMime, { type Address } from 'postal-mime';
 import { appError } from '#src/errors.ts';
 import { decodeText, htmlEncoding, unicodeEncoding } from '../decode-text.ts';
-import { checkNesting, htmlToMarkdown } from '../html-to-markdown.ts';
+import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 
-/** Internet mail (RFC 5322): its HTML, else its text. Attachments are named and never opened. */
+/** Reads Internet mail (RFC 5322): its HTML, or its text if it has none. Attachments are listed but never opened. */
 export const parseEml: DocumentParser = async ({ bytes }) => {
-  // Only a text editor writes a mail in UTF-16; its headers are ASCII otherwise.
+  // Text editors may save a mail as UTF-16, which the parser does not read.
   const mail = await PostalMime.parse(unicodeEncoding(bytes) ? Buffer.from(decodeText(bytes)) : bytes);
   refuseEncrypted(mail.headers.find(({ key }) => key === 'content-type')?.value);
   return renderMail({
@@ -22,7 +22,6 @@ export const parseEml: DocumentParser = async ({ bytes }) => {
     html: mail.html ?? '',
     text: mail.text ?? '',
     attachments: mail.attachments
-      // Pictures in the text are part of it.
       .filter(({ related, mimeType }) => !(related && mimeType.startsWith('image/')))
       .map(({ filename, mimeType, content }) => ({ name: filename || mimeType, bytes: Buffer.byteLength(content) })),
   });
@@ -34,7 +33,7 @@ function namesOf(addresses: Address[]): string {
     .join(', ');
 }
 
-/** Outlook messages, and appointments, contacts and tasks by their subject and text. Attachments are only named. */
+/** Outlook appointments, contacts and tasks are read too, by subject and text. Attachments are only listed. */
 export const parseMsg: DocumentParser = ({ bytes }) => {
   const message = readMessage(bytes);
   if (message.error) throw appError('corrupt_document', { detail: `The message is damaged: ${message.error}.` });
@@ -64,7 +63,7 @@ export const parseMsg: DocumentParser = ({ bytes }) => {
   });
 };
 
-/** Messages of old programs are in the code page that they name. */
+/** Messages that are not in Unicode state their code page, so they are parsed again with it. */
 function readMessage(bytes: Buffer): FieldsData {
   const reader = new msgReader.default(new Uint8Array(bytes).buffer);
   const message = reader.getFileData();
@@ -78,21 +77,21 @@ function decodeHtml(bytes: Buffer): string {
   return decodeText(bytes, htmlEncoding(bytes));
 }
 
-const unseen = 'script, style, noscript, template, svg, iframe, title, [hidden]';
-const hiding = /display\s*:\s*none|visibility\s*:\s*hidden/i;
+const invisibleElements = 'script, style, noscript, template, svg, iframe, title, [hidden]';
+const hidingStyle = /display\s*:\s*none|visibility\s*:\s*hidden/i;
 
-/** The text that a reader of the mail sees: mails hide lines for previews, and lay themselves out in tables. */
+/** Converts the HTML of a mail without hidden elements (such as preview lines) and without layout tables. */
 function mailHtmlToMarkdown(html: string): string {
-  checkNesting(html);
+  checkHtmlNesting(html);
   const { body } = new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
-  for (const element of body.querySelectorAll(unseen)) element.remove();
+  for (const element of body.querySelectorAll(invisibleElements)) element.remove();
   for (const element of body.querySelectorAll('[style]'))
-    if (hiding.test(element.getAttribute('style') ?? '')) element.remove();
+    if (hidingStyle.test(element.getAttribute('style') ?? '')) element.remove();
   for (const table of body.querySelectorAll('table')) if (isLayout(table)) unwrapTable(table);
   return htmlToMarkdown(body.innerHTML).trim();
 }
 
-/** A table of data has several columns and no tables in its cells. */
+/** A layout table is marked so, holds other tables, or has at most one cell in a row. */
 function isLayout(table: HTMLElement): boolean {
   if (table.getAttribute('role') === 'presentation' || table.querySelector('table')) return true;
   return [...table.querySelectorAll('tr')].every((row) => row.querySelectorAll('td, th').length <= 1);
@@ -108,24 +107,22 @@ function unwrapTable(table: HTMLElement): void {
   table.replaceWith(...blocks);
 }
 
-/** A message, whichever program has stored it. */
 type Mail = {
   subject: string;
   from: string;
   to: string;
   cc: string;
-  /** ISO 8601, or null when it says none. */
   date: string | null;
   html: string;
   text: string;
-  /** Null where the size is not told, as of a message in a message. */
+  /** Null when the size is unknown, as for an attached message. */
   attachments: { name: string; bytes: number | null }[];
 };
 
 const encryptedTypes = /^(?:multipart\/encrypted|application\/(?:x-)?pkcs7-mime)\b/i;
 const encryptedText = /^\s*-----BEGIN PGP MESSAGE-----/;
 
-/** The subject as the title, who wrote to whom and when, the text with what it quotes, and the names of attachments. */
+/** Renders a mail: the subject as title, sender, recipients and date, the text, and the names of attachments. */
 function renderMail(mail: Mail): ParsedDocument {
   if (encryptedText.test(mail.text)) throw encryptedMail();
   const content = mailHtmlToMarkdown(mail.html) || mail.text.trim();
@@ -147,12 +144,11 @@ function renderMail(mail: Mail): ParsedDocument {
   return { body: parts.filter(Boolean).join('\n\n'), title: subject || null };
 }
 
-/** @throws AppError encrypted_document when the text is in an envelope that only its receiver can open */
+/** @throws AppError encrypted_document for S/MIME and PGP/MIME content types */
 function refuseEncrypted(contentType: string | undefined): void {
   if (contentType && encryptedTypes.test(contentType)) throw encryptedMail();
 }
 
-/** `Ann Lee <ann@example.org>`, or what there is of it. */
 function addressText({ name, address }: { name?: string | undefined; address?: string | undefined }): string {
   return name && address && name !== address ? `${name} <${address}>` : name || address || '';
 }

@@ -1,9 +1,9 @@
-import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { z } from 'zod';
 import type { RecognizedLine } from '#src/ports/documents.ts';
 import { cleanText } from '../parsed-document.ts';
 
-/** A line of a page as drawn. Places and sizes are in points; `gap` is the widest empty space inside the line. */
+/** A line on a PDF page. Coordinates and sizes are in points; `gap` is the widest empty space inside the line. */
 type PdfLine = {
   text: string;
   left: number;
@@ -12,24 +12,22 @@ type PdfLine = {
   size: number;
   isBold: boolean;
   gap: number;
-  /** The last word was cut by a hyphen, which is not in `text`. */
+  /** The last word is split by a hyphen, which `text` leaves out. */
   isHyphenated: boolean;
 };
 
-/** `isPicture`: it shows something, but next to no text can be taken from it. */
+/** `isPicture`: the page shows something, but almost no text can be extracted from it. */
 export type PdfPage = { lines: PdfLine[]; isPicture: boolean };
 
 const rawLine = z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()]);
 
-/** What pdf_child.py says first about an open document. */
 export const pdfDocumentMessage = z.object({ pageCount: z.int().positive(), title: z.string() });
 
-/** What pdf_child.py says about each page. */
 export const pdfPageMessage = z
   .object({ lines: z.array(rawLine), isPicture: z.boolean() })
   .transform(({ lines, isPicture }): PdfPage => ({ lines: readLines(lines), isPicture }));
 
-/** A page whose lines were read on its picture. */
+/** Turns lines that OCR recognized into a PDF page. */
 export function recognizedPage(lines: readonly RecognizedLine[]): PdfPage {
   return { lines: readLines(lines), isPicture: true };
 }
@@ -39,7 +37,7 @@ function readLines(lines: readonly z.infer<typeof rawLine>[]): PdfLine[] {
 }
 
 function readLine([raw, left, right, baseline, size, isBold, gap]: z.infer<typeof rawLine>): PdfLine {
-  // PDFium gives a hyphen that it takes for a cut word as a character that is none.
+  // PDFium replaces a hyphen at a line end by one of these marks.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: one of the marks is a control character
   const isMarked = /[\u0002\u00ad\ufffe]\s*$/.test(raw);
   const text = cleanText(plainLetters(raw)).replace(/\s+/g, ' ').trim();
@@ -48,25 +46,25 @@ function readLine([raw, left, right, baseline, size, isBold, gap]: z.infer<typeo
   return { text: kept, left, right, baseline, size, isBold, gap, isHyphenated: isCut };
 }
 
-/** Letters that are drawn as one sign; TeX fonts without a table of meanings show ff as a return arrow. */
+/** Ligatures become letters. TeX fonts without a Unicode table map the ligature ff to a return arrow. */
 function plainLetters(text: string): string {
   return text.replace(/[\ufb00-\ufb06]/g, (ligature) => ligature.normalize('NFKC')).replace(/\u21b5(?=\p{L})/gu, 'ff');
 }
 
-/** Upright lines in their order; what runs up the margin (stamps, labels of axes) goes first and cuts no sentence. */
+/** Vertical text in the margin (stamps, axis labels) comes first, so that it splits no sentence. */
 function arrange(lines: PdfLine[]): PdfLine[] {
   const filled = lines.filter((line) => line.text);
   const upright = filled.filter((line) => line.size > 0);
   return [...filled.filter((line) => line.size <= 0), ...joinPieces(upright)];
 }
 
-/** Raised numbers and changes of the font make PDFium begin a line within the line. */
+/** PDFium starts a new line at superscripts and font changes; such pieces are joined again. */
 function joinPieces(lines: PdfLine[]): PdfLine[] {
   const joined: PdfLine[] = [];
   for (const line of lines) {
     const previous = joined.at(-1);
     if (!previous || !isSameLine(previous, line)) joined.push(line);
-    else joined[joined.length - 1] = joinTwo(previous, line);
+    else joined[joined.length - 1] = joinPair(previous, line);
   }
   return joined;
 }
@@ -77,7 +75,7 @@ function isSameLine(previous: PdfLine, line: PdfLine): boolean {
   return isBeside && !previous.isHyphenated && Math.abs(previous.baseline - line.baseline) < size / 2;
 }
 
-function joinTwo(previous: PdfLine, line: PdfLine): PdfLine {
+function joinPair(previous: PdfLine, line: PdfLine): PdfLine {
   const main = line.text.length > previous.text.length ? line : previous;
   const between = line.left - previous.right;
   const isApart = between > main.size / 8 && !/^[.,;:)\]]/.test(line.text);
@@ -93,23 +91,21 @@ function joinTwo(previous: PdfLine, line: PdfLine): PdfLine {
   };
 }
 
-/** Lines that belong together: a paragraph, a heading, a list, or rows of a table. */
 type PdfBlock = { lines: PdfLine[]; isTable: boolean };
 
-/** Empty space inside a line, in font sizes, from which on the line is a row of a table. */
+/** A gap inside a line of at least this many font sizes makes the line a table row. */
 const columnGap = 1.8;
-/** The distance of two lines, in usual distances, from which on a new paragraph starts. */
+/** A line distance above this multiple of the usual one starts a new paragraph. */
 const paragraphSpacing = 1.3;
-/** Rows may be this many font sizes apart. */
+/** Table rows are at most this many font sizes apart. */
 const rowSpacing = 3;
-/** Sizes that differ by less are the same to the eye. */
+/** Font sizes that differ by less than this share count as equal. */
 const sizeTolerance = 0.08;
 
 function isSameSize(a: PdfLine, b: PdfLine): boolean {
   return Math.abs(a.size - b.size) <= sizeTolerance * Math.max(a.size, b.size);
 }
 
-/** In the order of the document; a step upwards (the next column) starts a new block. */
 function splitIntoBlocks(lines: PdfLine[]): PdfBlock[] {
   const pitch = usualPitch(lines);
   const blocks: PdfBlock[] = [];
@@ -131,7 +127,6 @@ function isNext(previous: PdfLine, line: PdfLine, isTable: boolean, pitch: numbe
   return isSameStyle && step > 0 && step <= paragraphSpacing * Math.max(pitch, line.size);
 }
 
-/** The most common distance between lines of the page's text. */
 function usualPitch(lines: PdfLine[]): number {
   const steps: number[] = [];
   lines.forEach((line, index) => {
@@ -141,18 +136,18 @@ function usualPitch(lines: PdfLine[]): number {
     if (step > 0.5 * line.size && step < 2.5 * line.size) steps.push(step);
   });
   steps.sort((a, b) => a - b);
-  // Paragraph spacing only widens steps, so the usual one is in the lower half.
+  // The lower third is used, because paragraph spacing only widens the distances.
   return steps[Math.floor(steps.length / 3)] ?? 1.2 * (lines[0]?.size ?? 0);
 }
 
-/** The words that a document writes without a cut, in lower case; compounds with their hyphens. */
+/** Unsplit words of a document in lower case; compounds with their hyphens. */
 type Vocabulary = ReadonlySet<string>;
 
 const word = /\p{L}+(?:-\p{L}+)*/gu;
-/** Short words are part of many longer ones ("with-out"): as halves they say nothing. */
-const tellingHalf = 4;
+/** Shorter word halves occur in many words ("with-out"), so they prove no compound. */
+const minHalfLength = 4;
 
-/** The document's own words decide about its cut words, so that no dictionary of any language is needed. */
+/** Split words are resolved by the document's own words, which needs no dictionary of any language. */
 function collectVocabulary(pages: PdfPage[]): Vocabulary {
   const words = new Set<string>();
   const lines = pages.flatMap((page) => page.lines);
@@ -165,25 +160,22 @@ function collectVocabulary(pages: PdfPage[]): Vocabulary {
   return words;
 }
 
-/** What stands between the halves of a word cut at a line's end: nothing, or the hyphen of a compound. */
 function hyphenBetween(before: string, after: string, vocabulary: Vocabulary): '' | '-' {
   const first = /[\p{L}-]+$/u.exec(before)?.[0].toLowerCase() ?? '';
   const second = /^\p{L}+/u.exec(after)?.[0].toLowerCase() ?? '';
-  // "COVID-" + "19", "A-" + "B": a cut goes through lower case.
+  // "COVID-" + "19" and "A-" + "B" keep the hyphen: hyphenation splits a word before a lower-case letter.
   if (!/^\p{Ll}/u.test(after)) return '-';
   if (vocabulary.has(first + second)) return '';
   if (vocabulary.has(`${first}-${second}`)) return '-';
   const halves = [first, second];
-  return halves.every((half) => half.length >= tellingHalf && vocabulary.has(half)) ? '-' : '';
+  return halves.every((half) => half.length >= minHalfLength && vocabulary.has(half)) ? '-' : '';
 }
 
-/** How much larger than the body text a heading is. */
 const headingRatio = 1.15;
 const headingLength = 150;
 const headingLines = 3;
 const deepestLevel = 4;
 
-/** Tells the level (1 to 5) of a block that is a heading by its size or weight; null for any other block. */
 type HeadingLevel = (block: PdfBlock) => number | null;
 
 function createHeadingLevel(pages: PdfPage[]): HeadingLevel {
@@ -203,7 +195,7 @@ function createHeadingLevel(pages: PdfPage[]): HeadingLevel {
   };
 }
 
-/** Half points: the same font comes out a little different on different pages. */
+/** Font sizes are rounded to half points, because the same font varies slightly between pages. */
 function roundedSize(size: number): number {
   return Math.round(size * 2) / 2;
 }
@@ -218,23 +210,22 @@ function sizeOfMostText(pages: PdfPage[]): number {
   return [...lengths].reduce((most, each) => (each[1] > most[1] ? each : most), [0, 0])[0];
 }
 
-/** Fewer pages prove no habit. */
-const leastPages = 4;
+/** Shorter documents have too few pages to detect running headers. */
+const minPagesForRunningLines = 4;
 const runningShare = 0.6;
-/** How many lines at the top and at the bottom of a page may be running ones. */
+/** Running headers and footers are within this many lines of a page's top or bottom. */
 const edgeLines = 3;
 
-/** "Page 3", "p. 3 / 12", "Seite 3 von 12": how a line names its page. */
+/** Page labels such as "Page 3", "p. 3 / 12" and "Seite 3 von 12". */
 const pageName = /(?<!\p{L})(?:pages?|pg|p|seite|página|pagina|strona)\.?\s*\d+(?:\s*(?:of|von|de|di|z|\/)\s*\d+)?/giu;
 const bareNumber = /^[^\p{L}\d]*(\d{1,4})[^\p{L}\d]*$/u;
 
 /**
- * Takes out headers, footers and page numbers: lines that stand at the same height on most pages with the same text
- * but for the page's number. Between two pages they would cut sentences apart. The first appearance stays. Lines that
- * differ in any other number are data, such as the balance at the end of each page.
+ * Removes running headers, footers and page numbers after their first appearance, because they split sentences. Lines
+ * that differ in other numbers are data, such as the balance at the end of each page.
  */
 function dropRunningLines(pages: PdfPage[]): PdfPage[] {
-  if (pages.length < leastPages) return pages;
+  if (pages.length < minPagesForRunningLines) return pages;
   const counts = new Map<string, number>();
   for (const [index, page] of pages.entries()) {
     for (const key of new Set(edges(page).map((line) => lineKey(line, index))))
@@ -258,27 +249,24 @@ function edges({ lines }: PdfPage): PdfLine[] {
   return [...new Set([...byHeight.slice(0, edgeLines), ...byHeight.slice(-edgeLines)])];
 }
 
-/** The same for lines that are the same header or footer on their pages. A number alone has to count the pages. */
+/** Key that is equal for the same running line on each page. A bare number must increase with the page. */
 function lineKey({ baseline, text }: PdfLine, pageIndex: number): string {
   const number = bareNumber.exec(text)?.[1];
   const words = number === undefined ? text.replace(pageName, '#') : `# ${Number(number) - pageIndex}`;
   return `${Math.round(baseline / 4)} ${words}`;
 }
 
-/** Thousands of pages take long enough to hold up everything else in this process. */
+/** Layout yields to the event loop after this many pages: thousands of pages would block the process. */
 const pagesPerTurn = 20;
-/** A shorter line at the end of a page is a number or a note, not a sentence that goes on. */
+/** A shorter line at a page's end is a number or a note, not an unfinished sentence. */
 const sentenceLength = 20;
-/** Lines whose left ends differ by about this many font sizes are in the same column. */
+/** Lines whose left edges differ by about this many font sizes are in one column. */
 const indentation = 2;
 
 const bullet = /^[•◦▪‣●○■□](?=\s)/;
 const listItem = /^(?:[•◦▪‣●○■□–-]|\(?(?:\d{1,3}|\p{L})[.)])\s/u;
 
-/**
- * Puts a document together again from its lines: paragraphs with whole phrases, headings by size or weight, one line
- * for each row of a table. The order is the document's own. Page n starts at `pageMap[n - 1]` of the body.
- */
+/** Assembles a document from its lines, in the document's own order. Page n starts at `pageMap[n - 1]` of the body. */
 export async function layOutPages(allPages: PdfPage[]): Promise<{ body: string; pageMap: number[] }> {
   const pages = dropRunningLines(allPages);
   const headingLevel = createHeadingLevel(pages);
@@ -288,7 +276,7 @@ export async function layOutPages(allPages: PdfPage[]): Promise<{ body: string; 
   let previous: { line: PdfLine; isHeading: boolean } | undefined;
 
   for (const [index, page] of pages.entries()) {
-    if (index % pagesPerTurn === pagesPerTurn - 1) await yieldToOthers();
+    if (index % pagesPerTurn === pagesPerTurn - 1) await yieldToEventLoop();
     const blocks = splitIntoBlocks(page.lines);
     const rightMargin = findRightMargins(page.lines);
     if (blocks.length === 0) pageMap.push(body.length);
@@ -298,7 +286,7 @@ export async function layOutPages(allPages: PdfPage[]): Promise<{ body: string; 
       if (!first || !last) continue;
       const level = headingLevel(block);
       if (previous) {
-        const isOneSentence = !level && !previous.isHeading && goesOn(previous.line, first);
+        const isOneSentence = !level && !previous.isHeading && continuesSentence(previous.line, first);
         body += isOneSentence ? softBreak(previous.line, first, vocabulary) : `${ending(previous.line)}\n\n`;
       }
       if (position === 0) pageMap.push(body.length);
@@ -321,7 +309,7 @@ function blockText(block: PdfBlock, rightMargin: RightMargin, vocabulary: Vocabu
 
 type IsWrapped = (line: PdfLine, next: PdfLine) => boolean;
 
-/** The last line's ending is left open: what follows decides about its hyphen. */
+/** Joins lines without the hyphen of the last one, which depends on the following block. */
 function joinLines(lines: PdfLine[], isWrapped: IsWrapped, vocabulary: Vocabulary): string {
   let text = '';
   lines.forEach((line, index) => {
@@ -341,7 +329,6 @@ function ending(line: PdfLine): string {
   return line.isHyphenated ? '-' : '';
 }
 
-/** Whether the line ended only because the first word of the next one had no room. */
 function reachesMargin(line: PdfLine, next: PdfLine, rightMargin: RightMargin): boolean {
   const [firstWord = ''] = next.text.split(' ', 1);
   const widthOfWord = ((next.right - next.left) / next.text.length) * (firstWord.length + 1);
@@ -350,24 +337,23 @@ function reachesMargin(line: PdfLine, next: PdfLine, rightMargin: RightMargin): 
 
 type RightMargin = (line: PdfLine) => number;
 
-/** How far lines of the same size in the same column reach. One pass: a hostile page may have very many lines. */
+/** Right margins are collected in one pass, because a hostile page may have very many lines. */
 function findRightMargins(lines: PdfLine[]): RightMargin {
   const margins = new Map<string, number>();
-  const key = (size: number, place: number) => `${Math.round(size)} ${place}`;
-  const placeOf = (line: PdfLine) => Math.round(line.left / (indentation * (line.size || 1)));
+  const key = (size: number, column: number) => `${Math.round(size)} ${column}`;
+  const columnOf = (line: PdfLine) => Math.round(line.left / (indentation * (line.size || 1)));
   for (const line of lines) {
-    const own = key(line.size, placeOf(line));
+    const own = key(line.size, columnOf(line));
     margins.set(own, Math.max(margins.get(own) ?? 0, line.right));
   }
   return (line) => {
-    const place = placeOf(line);
-    const near = [place - 1, place, place + 1].map((each) => margins.get(key(line.size, each)) ?? 0);
+    const column = columnOf(line);
+    const near = [column - 1, column, column + 1].map((each) => margins.get(key(line.size, each)) ?? 0);
     return Math.max(...near);
   };
 }
 
-/** Whether a sentence runs on over the end of a page, a column or a paragraph that only looked like one. */
-function goesOn(line: PdfLine, next: PdfLine): boolean {
+function continuesSentence(line: PdfLine, next: PdfLine): boolean {
   const isLong = line.isHyphenated || line.text.length >= sentenceLength;
   return isLong && isSameSize(line, next) && line.isBold === next.isBold && isInSentence(line, next);
 }

@@ -9,10 +9,10 @@ import { runParserProcess } from '../parser-process.ts';
 import { layOutPages, type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-layout.ts';
 
 const childScript = join(import.meta.dirname, 'pdf_child.py');
-/** Of the memory that it may have; the rest is for the code of Python and PDFium, which is not counted with it. */
+/** Share of the memory limit for PDFium's data (RLIMIT_DATA); the rest is for code, which that limit does not count. */
 const shareOfData = 0.95;
 const endMarkWithinBytes = 4_096;
-/** Mail programs and scanners fill files up, mostly to whole blocks. */
+/** Mail programs and scanners pad PDF files, mostly to whole blocks. */
 const paddingBytes = 1024 * 1024;
 const notedEveryPages = 25;
 
@@ -27,12 +27,11 @@ export type PdfSource = {
   onProgress: (note: string) => void;
 };
 
-/** A PDF that was read, put together. Page n starts at `pageMap[n - 1]` of the body. */
 export async function layOutPdf({ pages, title }: { pages: PdfPage[]; title: string }): Promise<CleanDocument> {
   return { ...(await layOutPages(pages)), title: statedTitle(title) };
 }
 
-/** What is drawn on each page, and the title that the file states; empty when it states none. */
+/** Reads the text lines of each page and the title in the PDF's metadata ('' when it has none). */
 export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; title: string }> {
   await checkEnd(source.path);
   const { limits } = source;
@@ -50,7 +49,7 @@ export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; ti
   return { pages, title: opened?.title.trim() ?? '' };
 }
 
-/** Draws pages, counted from 0, as PGM images one after the other; one without pixels where that is not possible. */
+/** Draws pages (counted from 0) as consecutive PGM images; a page that cannot be drawn gives an empty image. */
 export async function drawPdfPages(source: PdfSource, pages: number[], output: Writable): Promise<void> {
   await runParserProcess({ ...source, ...childCommand(source, 'images', pages.join(',')), output });
 }
@@ -63,7 +62,7 @@ function childCommand(source: PdfSource, ...what: ['text' | 'images', string]): 
   return { command, args };
 }
 
-/** PDFium repairs a file that was cut off and would give the first half of a document as if it were the whole. */
+/** Refuses a PDF without an end mark: PDFium would repair a truncated file and return half of the document as whole. */
 async function checkEnd(path: string): Promise<void> {
   const file = await open(path);
   try {
@@ -72,7 +71,7 @@ async function checkEnd(path: string): Promise<void> {
     const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
     const end = buffer.findLastIndex((byte) => byte !== 0 && byte !== 0x20 && byte !== 0x0a && byte !== 0x0d) + 1;
     if (!buffer.subarray(Math.max(0, end - endMarkWithinBytes), end).includes('%%EOF')) {
-      throw appError('corrupt_document', { detail: 'The PDF has no end: it was cut off.' });
+      throw appError('corrupt_document', { detail: 'The PDF has no end mark (%%EOF): it was cut off.' });
     }
   } finally {
     await file.close();

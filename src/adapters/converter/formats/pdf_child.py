@@ -1,17 +1,19 @@
-"""Reads one PDF with PDFium: its text lines with their places, or pictures of its pages.
+"""Reads one PDF with PDFium: its text lines with their positions, or images of its pages.
 
 Usage: python3 -I pdf_child.py TOOLS_DIR FILE MAX_DATA_BYTES text MAX_PAGES
        python3 -I pdf_child.py TOOLS_DIR FILE MAX_DATA_BYTES images PAGE,PAGE,...
 
-It has a process of its own because PDFium is native code and files are hostile: the parent may kill it at any time.
-Of text it prints one JSON object a line, in this order:
-  {"ready": true}                           everything is loaded: what fails from here on is the file's fault
+PDFium is native code and files are untrusted, so the parent may kill this process at any time.
+The mode `text` prints one JSON object per line, in this order:
+  {"ready": true}                           the modules are loaded: later failures are the file's fault
   {"pageCount": n, "title": text}
   {"lines": [[text, left, right, baseline, size, bold, gap], ...], "isPicture": bool}   for each page
 or {"error": code, "detail": text} and nothing more.
-Places are in points, up is more; size 0 is text that runs across the page's direction. `gap` is the widest empty space inside the line: a table row has a wide one.
-`isPicture`: the page shows something, but next to no text can be taken from it.
-Of images it prints those of the pages named, counted from 0, as binary PGM one after the other; one without pixels for a page that cannot be drawn.
+Positions are in points, upwards; size 0 marks text perpendicular to the page. `gap` is the widest
+empty space inside the line.
+`isPicture`: the page shows something, but almost no text can be extracted.
+The mode `images` prints pages (counted from 0) as consecutive binary PGM images; a page that cannot
+be drawn has no pixels.
 """
 
 import ctypes
@@ -20,42 +22,41 @@ import math
 import resource
 import sys
 
-# The densest real page has hundreds; the parent handles a page in one go.
+# The densest real pages have hundreds of lines; the parent processes a page at once.
 MOST_LINES_OF_A_PAGE = 20_000
-# A scan may have a stamp of its program, a page number, or the number of a file.
+# A scanned page may have this much text: a stamp, a page number or a file number.
 LETTERS_OF_A_STAMP = 60
-# Fewer strokes are a frame or a rule; letters that were turned into outlines are many.
+# Fewer strokes are a frame or a rule; text converted to outlines has many.
 STROKES_OF_A_DRAWING = 50
 
 MOST_GROWTH_BYTES = 24 * 1024**2
 
-# The parent lays a line out in one go.
 LONGEST_NOTE = 100_000
-# Subtypes of annotations as PDFium counts them: text, and marks on words.
+# PDFium's subtypes of text notes, highlights, underlines, squiggles and strikeouts.
 NOTES = (1, 9, 10, 11, 12)
 
 DOTS_PER_POINT = 300 / 72
-# A3 at nearly this resolution; what is larger, such as a poster, is drawn coarser.
+# About A3 at 300 dpi; larger pages, such as posters, are drawn at a lower resolution.
 MOST_PIXELS = 16_000_000
 
 
-def say(message):
+def send_message(message):
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
 def limit_process(data_bytes):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Nothing may be written but to the pipe.
+    # No files may be written.
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    # Of Linux alone, elsewhere it does not count what is mapped: there the parent's watch over the memory is the only
-    # one. PDFium can take a gigabyte within a second, and aborts without a word when it gets no more.
+    # RLIMIT_DATA counts mapped memory only on Linux; elsewhere the parent's memory check is the only limit.
+    # PDFium can take a gigabyte within a second, and aborts without a message when it gets no more.
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_DATA, (data_bytes, data_bytes))
 
 
 def resident_bytes():
-    """0 where nobody tells: on macOS the parent's watch over the memory is the only one."""
+    """Returns 0 without /proc (macOS), where only the parent checks the memory."""
     try:
         with open("/proc/self/statm") as memory:
             return int(memory.read().split()[1]) * resource.getpagesize()
@@ -64,7 +65,7 @@ def resident_bytes():
 
 
 class Document:
-    """A PDF that is opened anew once PDFium has kept too much of it: what it came across it keeps until the end."""
+    """A PDF that is reopened when its memory has grown: PDFium caches every object until the file is closed."""
 
     def __init__(self, pypdfium2, path):
         self.open_file = lambda: pypdfium2.PdfDocument(path)
@@ -83,7 +84,7 @@ class Document:
 
 
 def font_size(raw, textpage, index, rotation):
-    """The size as seen (many writers set size 1 and scale it with the text matrix); 0 for text that runs upwards."""
+    """The displayed size (many writers set size 1 and scale by the text matrix); 0 for vertical text."""
     matrix = raw.FS_MATRIX()
     if not raw.FPDFText_GetMatrix(textpage, index, matrix):
         return raw.FPDFText_GetFontSize(textpage, index)
@@ -93,7 +94,7 @@ def font_size(raw, textpage, index, rotation):
 
 
 def as_seen(x, y, rotation):
-    """A place on the page as it is shown; the origin is left where it falls, only distances matter."""
+    """A point on the rotated page. The origin moves, because only distances matter."""
     return {90: (y, -x), 180: (-x, -y), 270: (-y, x)}.get(rotation, (x, y))
 
 
@@ -104,7 +105,7 @@ def is_bold(raw, textpage, index):
 
 
 def runs(raw, textpage, start, count, rotation):
-    """The left and right ends of the pieces that the line is drawn in."""
+    """The left and right ends of the rectangles that a line is drawn in."""
     left, top, right, bottom = (ctypes.c_double() for _ in range(4))
     for index in range(raw.FPDFText_CountRects(textpage, start, count)):
         if raw.FPDFText_GetRect(textpage, index, left, top, right, bottom):
@@ -124,7 +125,7 @@ def describe_line(raw, textpage, text, start, rotation):
     raw.FPDFText_GetCharOrigin(textpage, first, x, y)
     baseline = as_seen(x.value, y.value, rotation)[1]
     gap = max((after[0] - before[1] for before, after in zip(ends, ends[1:])), default=0)
-    # The first character may be a raised number or a drop cap; one in the middle is like most.
+    # The size of a middle character is typical: the first may be a superscript or a drop cap.
     middle = start + next(at for at in range(len(stripped) // 2, len(stripped)) if not stripped[at].isspace())
     size = font_size(raw, textpage, raw.FPDFText_GetCharIndexFromTextIndex(textpage, middle), rotation)
     bold = is_bold(raw, textpage, first) and is_bold(raw, textpage, last)
@@ -132,8 +133,8 @@ def describe_line(raw, textpage, text, start, rotation):
 
 
 def wide_text(read):
-    """What a function of PDFium says that fills a buffer with UTF-16."""
-    # Into a buffer that is too short it writes nothing.
+    """Calls a PDFium function that fills a buffer with UTF-16 text."""
+    # With a buffer that is too short, PDFium only returns the length.
     length = read(None, 0)
     buffer = ctypes.create_string_buffer(length)
     read(ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), length)
@@ -142,7 +143,7 @@ def wide_text(read):
 
 
 def filled_in(raw, form, annotation):
-    """What a field of a form shows as text; a password is not for others to read."""
+    """The text of a form field, except passwords."""
     if raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & raw.FPDF_FORMFLAG_TEXT_PASSWORD:
         return ""
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
@@ -154,7 +155,7 @@ def filled_in(raw, form, annotation):
 
 
 def add_annotations(raw, document, page, lines):
-    """Puts fields behind what stands to the left of them, and notes at the end of the page."""
+    """Inserts form fields after the line to their left, and notes at the end of the page."""
     size = lines[-1][4] if lines else 10
     for index in range(raw.FPDFPage_GetAnnotCount(page)):
         annotation = raw.FPDFPage_GetAnnot(page, index)
@@ -162,11 +163,11 @@ def add_annotations(raw, document, page, lines):
         if raw.FPDFAnnot_GetFlags(annotation) & raw.FPDF_ANNOT_FLAG_HIDDEN:
             pass
         elif kind == raw.FPDF_ANNOT_WIDGET and document.file.formenv:
-            place = raw.FS_RECTF()
-            raw.FPDFAnnot_GetRect(annotation, place)
+            rect = raw.FS_RECTF()
+            raw.FPDFAnnot_GetRect(annotation, rect)
             text = filled_in(raw, document.file.formenv, annotation)
             if text:
-                place_field(lines, text, place, size)
+                insert_field(lines, text, rect, size)
         elif kind == raw.FPDF_ANNOT_FREETEXT or kind in NOTES:
             text = wide_text(lambda buffer, size: raw.FPDFAnnot_GetStringValue(annotation, b"Contents", buffer, size))
             if text:
@@ -174,12 +175,12 @@ def add_annotations(raw, document, page, lines):
         raw.FPDFPage_CloseAnnot(annotation)
 
 
-def place_field(lines, text, place, size):
-    beside = [at for at, line in enumerate(lines) if place.bottom <= line[3] <= place.top and line[1] < place.left]
-    above = [at for at, line in enumerate(lines) if line[3] > place.top]
+def insert_field(lines, text, rect, size):
+    beside = [at for at, line in enumerate(lines) if rect.bottom <= line[3] <= rect.top and line[1] < rect.left]
+    above = [at for at, line in enumerate(lines) if line[3] > rect.top]
     at = max(beside or above, default=-1) + 1
-    baseline = lines[at - 1][3] if beside else (place.bottom + place.top) / 2
-    lines.insert(at, [text, place.left, place.right, baseline, size, False, 0])
+    baseline = lines[at - 1][3] if beside else (rect.bottom + rect.top) / 2
+    lines.insert(at, [text, rect.left, rect.right, baseline, size, False, 0])
 
 
 def read_page(raw, page):
@@ -204,7 +205,7 @@ def is_picture(raw, page, letters):
             continue
         if letters == 0:
             return True
-        # Scanners cut a page into stripes.
+        # Areas are added up, because scanners split a page into stripes.
         left, bottom, right, top = shown.get_bounds()
         covered += (right - left) * (top - bottom)
     width, height = page.get_size()
@@ -240,13 +241,15 @@ def read_document(pypdfium2, raw, path, max_pages):
         page_count = len(document.file)
     except pypdfium2.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            return say({"error": "encrypted_document", "detail": "The PDF opens only with a password."})
-        return say({"error": "corrupt_document", "detail": "The PDF cannot be opened: it is damaged or cut off."})
+            return send_message({"error": "encrypted_document", "detail": "The PDF opens only with a password."})
+        detail = "The PDF cannot be opened: it is damaged or cut off."
+        return send_message({"error": "corrupt_document", "detail": detail})
     if page_count == 0:
-        return say({"error": "corrupt_document", "detail": "The PDF has no readable page."})
+        return send_message({"error": "corrupt_document", "detail": "The PDF has no readable page."})
     if page_count > max_pages:
-        return say({"error": "too_large", "detail": f"The PDF has {page_count} pages; at most {max_pages} are read."})
-    say({"pageCount": page_count, "title": document.file.get_metadata_value("Title")})
+        detail = f"The PDF has {page_count} pages; at most {max_pages} are read."
+        return send_message({"error": "too_large", "detail": detail})
+    send_message({"pageCount": page_count, "title": document.file.get_metadata_value("Title")})
     for index in range(page_count):
         try:
             page = document.page(index)
@@ -254,10 +257,10 @@ def read_document(pypdfium2, raw, path, max_pages):
             add_annotations(raw, document, page, message["lines"])
             page.close()
         except pypdfium2.PdfiumError:
-            return say({"error": "corrupt_document", "detail": f"Page {index + 1} of the PDF cannot be read."})
+            return send_message({"error": "corrupt_document", "detail": f"Page {index + 1} of the PDF cannot be read."})
         if len(message["lines"]) > MOST_LINES_OF_A_PAGE:
-            return say({"error": "too_large", "detail": f"Page {index + 1} of the PDF holds too many lines."})
-        say(message)
+            return send_message({"error": "too_large", "detail": f"Page {index + 1} of the PDF holds too many lines."})
+        send_message(message)
 
 
 def main(tools_dir, path, data_bytes, what, which):
@@ -268,7 +271,7 @@ def main(tools_dir, path, data_bytes, what, which):
     limit_process(int(data_bytes))
     if what == "images":
         return draw_pages(pypdfium2, path, [int(index) for index in which.split(",")])
-    say({"ready": True})
+    send_message({"ready": True})
     read_document(pypdfium2, raw, path, int(which))
 
 

@@ -2,20 +2,18 @@ import { codeLanguage } from '#src/domain/documents/formats.ts';
 import { decodeText } from '../decode-text.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 
-/** Text and Markdown are their own body. */
 export const parsePlainText: DocumentParser = ({ bytes, encoding }) => ({
   body: decodeText(bytes, encoding),
   title: null,
 });
 
-/** Code goes into a fence, so that its comments are not read as headings. */
+/** Source code becomes a fenced block, so that its comments are not read as headings. */
 export const parseCode: DocumentParser = ({ bytes, fileName, encoding }) => {
   const code = decodeText(bytes, encoding);
-  return { body: fenced(code, codeLanguage(fileName)), title: null };
+  return { body: fencedCode(code, codeLanguage(fileName)), title: null };
 };
 
-/** A fence is longer than any run of backticks inside. */
-export function fenced(code: string, language: string): string {
+export function fencedCode(code: string, language: string): string {
   const longest = (code.match(/`{3,}/g) ?? []).reduce((length, run) => Math.max(length, run.length), 2);
   const fence = '`'.repeat(longest + 1);
   return `${fence}${language}\n${code.replace(/\s+$/, '')}\n${fence}`;

@@ -1,9 +1,9 @@
 import iconv from 'iconv-lite';
 import { appError } from '#src/errors.ts';
 import type { TextBlock } from '../office/blocks.ts';
-import { createStory, type Story, type StoryParagraph } from '../office/text-builder.ts';
+import { createTextBuilder, type ParagraphState, type TextBuilder } from '../office/text-builder.ts';
 
-/** `word` is a control word or sign with its number, `bytes` are characters of the code page of the font. */
+/** `word` is a control word or symbol with its number; `bytes` are characters in the font's code page. */
 type RtfToken =
   | { kind: 'open' }
   | { kind: 'close' }
@@ -12,8 +12,8 @@ type RtfToken =
 
 const token = /\\([a-z]+)(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|[^\\{}]+/gis;
 
-/** The parts of a file in which each character stands for a byte. */
-export function* readTokens(file: string): Generator<RtfToken> {
+/** Tokenizes an RTF file decoded as Latin-1, so that each character stands for one byte. */
+export function* readRtfTokens(file: string): Generator<RtfToken> {
   token.lastIndex = 0;
   for (let match = token.exec(file); match; match = token.exec(file)) {
     const [whole, word, value, hex, sign, brace] = match;
@@ -27,7 +27,6 @@ export function* readTokens(file: string): Generator<RtfToken> {
   }
 }
 
-/** Code pages by the number of a font's character set. */
 const codePages: Record<number, number> = {
   128: 932,
   129: 949,
@@ -47,30 +46,28 @@ const codePages: Record<number, number> = {
 };
 export const macCodePage = 10_000;
 
-/** Undefined for the character set of the document. */
+/** The code page of a font's character set; undefined means that of the document. */
 export function codePageOfCharset(charset: number): number | undefined {
   return charset === 77 ? macCodePage : codePages[charset];
 }
 
-export function decodeBytes(bytes: string, codePage: number): string {
+export function decodeRtfBytes(bytes: string, codePage: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII is the same in every code page
   if (/^[\u0000-\u007f]*$/.test(bytes)) return bytes;
   const name = codePage === macCodePage ? 'macintosh' : codePage === 65_001 ? 'utf8' : `cp${codePage}`;
   return iconv.decode(Buffer.from(bytes, 'latin1'), iconv.encodingExists(name) ? name : 'cp1252');
 }
 
-/** Deeper documents are no documents; notes in notes would be copied from each into the next. */
-const deepestNesting = 1_000;
+/** Deeper nesting is refused: notes nested in notes would be copied from each level into the next. */
+const maxNesting = 1_000;
 
-/** Groups whose characters are kept apart from the text. */
 type Collected = 'label' | 'instruction' | 'fonts' | 'styles' | 'title' | 'author' | 'name' | 'value';
 
-/** What holds until the end of a group. */
 type RtfState = {
-  /** Where characters go: `nowhere` while other groups inside are looked at, `unread` with all that is inside. */
+  /** Destination of characters: `nowhere` drops them but reads inner groups, `unread` skips inner groups too. */
   target: 'text' | Collected | 'nowhere' | 'unread';
-  story: Story;
-  /** How many characters for older readers follow one that is given by its number in Unicode. */
+  builder: TextBuilder;
+  /** How many fallback characters follow a Unicode character (`\uc`). */
   fallbackLength: number;
   font: number;
   isHidden: boolean;
@@ -80,17 +77,14 @@ type RtfState = {
   isInTable: boolean;
 };
 
-export type RtfGroups = ReturnType<typeof createGroups>;
+export type RtfGroups = ReturnType<typeof createRtfGroups>;
 
-/**
- * The groups of a file that are open, with what holds inside of them.
- * @param headingLevels of styles by their numbers, as far as they are known when a paragraph ends
- */
-export function createGroups(headingLevels: ReadonlyMap<number, number>) {
+/** @param headingLevels heading levels by style number, filled while the style sheet is read */
+export function createRtfGroups(headingLevels: ReadonlyMap<number, number>) {
   const open: { outer: RtfState; close: (() => void) | null }[] = [];
   let state: RtfState = {
     target: 'text',
-    story: createStory(),
+    builder: createTextBuilder(),
     fallbackLength: 1,
     font: 0,
     isHidden: false,
@@ -115,9 +109,9 @@ export function createGroups(headingLevels: ReadonlyMap<number, number>) {
     if (group) group.close = close;
   }
 
-  function paragraphState(): StoryParagraph {
+  function paragraphState(): ParagraphState {
     const { outlineLevel, style, listDepth, isInTable } = state;
-    const level = outlineLevel === null ? headingLevels.get(style) : levelOfOutline(outlineLevel);
+    const level = outlineLevel === null ? headingLevels.get(style) : headingLevelOfOutline(outlineLevel);
     return { headingLevel: level ?? null, listDepth, isInTable };
   }
 
@@ -127,8 +121,8 @@ export function createGroups(headingLevels: ReadonlyMap<number, number>) {
     depth: () => open.length,
     paragraphState,
     open() {
-      if (open.length >= deepestNesting) {
-        throw appError('corrupt_document', { detail: `The file nests more than ${deepestNesting} groups.` });
+      if (open.length >= maxNesting) {
+        throw appError('corrupt_document', { detail: `The file nests more than ${maxNesting} groups.` });
       }
       open.push({ outer: { ...state }, close: null });
     },
@@ -139,31 +133,31 @@ export function createGroups(headingLevels: ReadonlyMap<number, number>) {
     },
     onClose,
     append(text: string) {
-      const { target, story, isHidden } = state;
+      const { target, builder, isHidden } = state;
       if (target === 'text') {
-        if (!isHidden) story.append(text);
+        if (!isHidden) builder.append(text);
       } else if (target !== 'nowhere' && target !== 'unread') collected[target] += text;
     },
-    /** The characters of the group are kept apart, and handed over when it ends. */
+    /** Collects the group's characters and passes them to `use` when the group closes. */
     collect(target: Collected, use?: (text: string) => void) {
       collected[target] = '';
       state.target = target;
       if (use) onClose(() => use(collected[target]));
     },
-    /** The group is a text of its own. */
-    tell(use: (blocks: TextBlock[], outer: Story) => void) {
-      const outer = state.story;
-      const story = createStory();
-      Object.assign(state, { target: 'text', story, isInTable: false, style: 0, outlineLevel: null });
+    /** Reads the group as a separate text, such as a note or a header, and passes its blocks to `use`. */
+    collectBlocks(use: (blocks: TextBlock[], outer: TextBuilder) => void) {
+      const outer = state.builder;
+      const builder = createTextBuilder();
+      Object.assign(state, { target: 'text', builder, isInTable: false, style: 0, outlineLevel: null });
       onClose(() => {
-        story.end(paragraphState());
-        use(story.blocks, outer);
+        builder.end(paragraphState());
+        use(builder.blocks, outer);
       });
     },
   };
 }
 
-/** Outlines count from 0, and the last level is text. */
-export function levelOfOutline(outline: number | null): number | null {
+/** RTF outline levels count from 0; level 9 is body text. */
+export function headingLevelOfOutline(outline: number | null): number | null {
   return outline !== null && outline >= 0 && outline < 9 ? outline + 1 : null;
 }

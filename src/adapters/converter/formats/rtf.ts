@@ -1,21 +1,28 @@
 import { appError } from '#src/errors.ts';
-import { addBlocks, distinct, footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
-import { headingLevel } from '../office/numbering.ts';
+import {
+  addBlocks,
+  distinctBlocks,
+  footnoteBlock,
+  remarkBlock,
+  renderBlocks,
+  type TextBlock,
+} from '../office/blocks.ts';
+import { headingLevelByName } from '../office/numbering.ts';
 import { type DocumentParser, statedTitle } from '../parsed-document.ts';
 import {
   codePageOfCharset,
-  createGroups,
-  decodeBytes,
-  levelOfOutline,
+  createRtfGroups,
+  decodeRtfBytes,
+  headingLevelOfOutline,
   macCodePage,
   type RtfGroups,
-  readTokens,
+  readRtfTokens,
 } from './rtf-syntax.ts';
 
-/** Rich text: headers, the text with its notes and comments, footers; of pictures their alternative texts. */
+/** Reads RTF files: headers, the text with notes and comments, footers; pictures give their alternative texts. */
 export const parseRtf: DocumentParser = ({ bytes }) => {
   const headingLevels = new Map<number, number>();
-  const groups = createGroups(headingLevels);
+  const groups = createRtfGroups(headingLevels);
   const document: RtfDocument = {
     codePage: 1252,
     fontCodePages: new Map(),
@@ -27,22 +34,22 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
   const readWord = createReadWord(groups, document);
   let pending = '';
 
-  /** Characters of several bytes are told by several tokens. */
+  /** Bytes are decoded together, because a multi-byte character spans several tokens. */
   function flush(): void {
     if (pending)
-      groups.append(decodeBytes(pending, document.fontCodePages.get(groups.state().font) ?? document.codePage));
+      groups.append(decodeRtfBytes(pending, document.fontCodePages.get(groups.state().font) ?? document.codePage));
     pending = '';
   }
 
   function defineStyle(): void {
     const name = groups.collected.styles.replace(/;\s*$/, '').trim();
-    const level = headingLevel(name) ?? levelOfOutline(document.styleOutline);
+    const level = headingLevelByName(name) ?? headingLevelOfOutline(document.styleOutline);
     if (level) headingLevels.set(groups.state().style, level);
     groups.collected.styles = '';
     document.styleOutline = null;
   }
 
-  for (const token of readTokens(bytes.toString('latin1'))) {
+  for (const token of readRtfTokens(bytes.toString('latin1'))) {
     if (token.kind === 'bytes') {
       const skipped = Math.min(document.fallbackLeft, token.bytes.length);
       document.fallbackLeft -= skipped;
@@ -67,27 +74,25 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
       if (groups.depth() === 0) break;
     }
   }
-  if (groups.depth() > 0) throw appError('corrupt_document', { detail: 'The file has no end: it was cut off.' });
-  const { story } = groups.state();
-  story.end(groups.paragraphState());
-  const blocks = [...distinct(document.headers), ...story.blocks, ...distinct(document.footers)];
+  if (groups.depth() > 0)
+    throw appError('corrupt_document', { detail: 'The RTF file ends inside a group: it was cut off.' });
+  const { builder } = groups.state();
+  builder.end(groups.paragraphState());
+  const blocks = [...distinctBlocks(document.headers), ...builder.blocks, ...distinctBlocks(document.footers)];
   return { body: renderBlocks(blocks), title: statedTitle(groups.collected.title) };
 };
 
-/** What holds for the whole file. */
 type RtfDocument = {
   codePage: number;
   fontCodePages: Map<number, number>;
-  /** Of the style that is being defined. */
   styleOutline: number | null;
-  /** How many characters are still to be left out, since the one before them was given by its number. */
+  /** How many fallback characters after a Unicode character are still to be skipped. */
   fallbackLeft: number;
   headers: TextBlock[];
   footers: TextBlock[];
 };
 
-/** What control words and signs are as text. */
-export const characters: Record<string, string> = {
+const characters: Record<string, string> = {
   '-': '',
   _: '-',
   '~': ' ',
@@ -105,13 +110,12 @@ export const characters: Record<string, string> = {
   tab: ' ',
 };
 
-/** Groups of which nothing is shown, or what another group says again. */
 const unread = new Set(
   'bkmkend bkmkstart colortbl datastore filetbl latentstyles listoverridetable listtable nonesttables nonshppict objdata rsidtbl rxe shprslt tc themedata txe xe xmlnstbl'.split(
     ' ',
   ),
 );
-/** Groups that begin with a star may be left out by who does not know them; these are known. */
+/** Readers may skip a group that starts with `\*` if they do not know it; these are read. */
 const knownWithStar = new Set([
   'annotation',
   'atnauthor',
@@ -122,13 +126,12 @@ const knownWithStar = new Set([
   'nesttableprops',
 ]);
 
-/** What a control word does; `value` is the number after it. */
 type ReadWord = (name: string, value: number | null) => void;
 
 function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
   const fields: { instruction: string; start: number }[] = [];
   let defaultFont = 0;
-  let marks = 0;
+  let noteCount = 0;
   let isStarred = false;
   let isContinuedCell = false;
 
@@ -181,9 +184,9 @@ function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
     },
     sn: () => groups.collect('name'),
     sv: () => {
-      const { story } = groups.state();
+      const { builder } = groups.state();
       groups.collect('value', (text) => {
-        if (groups.collected.name.trim() === 'wzDescription' && text.trim()) story.append(` ${text.trim()} `);
+        if (groups.collected.name.trim() === 'wzDescription' && text.trim()) builder.append(` ${text.trim()} `);
       });
     },
     s: (value) => {
@@ -211,37 +214,37 @@ function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
     intbl: () => {
       groups.state().isInTable = true;
     },
-    par: () => groups.state().story.endParagraph(groups.paragraphState()),
-    sect: () => groups.state().story.endParagraph(groups.paragraphState()),
+    par: () => groups.state().builder.endParagraph(groups.paragraphState()),
+    sect: () => groups.state().builder.endParagraph(groups.paragraphState()),
     trowd: () => {
-      groups.state().story.beginRow();
+      groups.state().builder.beginRow();
       isContinuedCell = false;
     },
     clvmrg: () => {
       isContinuedCell = true;
     },
     cellx: (value) => {
-      groups.state().story.defineCell({ right: value ?? 0, isContinued: isContinuedCell });
+      groups.state().builder.defineCell({ right: value ?? 0, isContinued: isContinuedCell });
       isContinuedCell = false;
     },
-    cell: () => groups.state().story.endCell(groups.paragraphState()),
-    row: () => groups.state().story.endRow(),
-    nestcell: () => groups.state().story.endInnerCell(),
+    cell: () => groups.state().builder.endCell(groups.paragraphState()),
+    row: () => groups.state().builder.endRow(),
+    nestcell: () => groups.state().builder.endInnerCell(),
     nesttableprops: () => {
-      groups.state().story.endInnerRow();
+      groups.state().builder.endInnerRow();
       groups.state().target = 'unread';
     },
-    chpgn: () => groups.state().story.markPageNumber(),
+    chpgn: () => groups.state().builder.markPageNumber(),
     listtext: () => labelParagraph(),
     pntext: () => labelParagraph(),
     field: () => {
-      const { story } = groups.state();
-      fields.push({ instruction: '', start: story.position() });
+      const { builder } = groups.state();
+      fields.push({ instruction: '', start: builder.position() });
       groups.onClose(() => {
         const field = fields.pop();
         if (!field) return;
-        if (/^\s*PAGE\b/i.test(field.instruction)) story.markPageNumber();
-        story.linkFrom(field.start, /^\s*HYPERLINK\s+"([^"]+)"/i.exec(field.instruction)?.[1]);
+        if (/^\s*PAGE\b/i.test(field.instruction)) builder.markPageNumber();
+        builder.linkFrom(field.start, /^\s*HYPERLINK\s+"([^"]+)"/i.exec(field.instruction)?.[1]);
       });
     },
     fldinst: () =>
@@ -250,29 +253,29 @@ function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
         if (field) field.instruction = text;
       }),
     footnote: () =>
-      groups.tell((blocks, outer) => {
-        marks += 1;
-        outer.append(`[^${marks}]`);
-        outer.addAfter([footnote(String(marks), renderBlocks(blocks))]);
+      groups.collectBlocks((blocks, outer) => {
+        noteCount += 1;
+        outer.append(`[^${noteCount}]`);
+        outer.addAfter([footnoteBlock(String(noteCount), renderBlocks(blocks))]);
       }),
     atnauthor: () => groups.collect('author'),
     annotation: () =>
-      groups.tell((blocks, outer) => {
+      groups.collectBlocks((blocks, outer) => {
         const author = groups.collected.author.trim();
         const text = renderBlocks(blocks).replace(/\n{2,}/g, '\n');
-        outer.addAfter([remark(author ? `Comment by ${author}` : 'Comment', text)]);
+        outer.addAfter([remarkBlock(author ? `Comment by ${author}` : 'Comment', text)]);
         groups.collected.author = '';
       }),
-    shptxt: () => groups.tell((blocks, outer) => outer.addAfter(blocks)),
+    shptxt: () => groups.collectBlocks((blocks, outer) => outer.addAfter(blocks)),
   };
   for (const side of ['', 'l', 'r', 'f']) {
-    words[`header${side}`] = () => groups.tell((blocks) => addBlocks(document.headers, blocks));
-    words[`footer${side}`] = () => groups.tell((blocks) => addBlocks(document.footers, blocks));
+    words[`header${side}`] = () => groups.collectBlocks((blocks) => addBlocks(document.headers, blocks));
+    words[`footer${side}`] = () => groups.collectBlocks((blocks) => addBlocks(document.footers, blocks));
   }
 
   function labelParagraph(): void {
-    const { story } = groups.state();
-    groups.collect('label', (text) => story.setLabel(text));
+    const { builder } = groups.state();
+    groups.collect('label', (text) => builder.setLabel(text));
   }
 
   return (name, value) => {

@@ -12,32 +12,29 @@ import { appError } from '#src/errors.ts';
 import { renderTable } from '../office/blocks.ts';
 import { type DocumentParser, type ParsedDocument, statedTitle } from '../parsed-document.ts';
 
-/** Longer sheets are cut there, with a note. */
+/** Rows of a sheet beyond this limit are left out, and a note says so. */
 const maxRowsPerSheet = 50_000;
-/** The first bytes of a compound file (MS-CFB), which workbooks until Excel 2003 are. */
+/** Signature of a compound file (MS-CFB), the file type of workbooks up to Excel 2003. */
 const compoundFileSignature = 'd0cf11e0a1b11ae1';
 
-const options: ParsingOptions = {
-  /** Lists with gaps, so that a cell in the last corner costs no grid. */
+const commonOptions: ParsingOptions = {
+  /** Sparse rows, so that a cell in the last corner costs no memory. */
   dense: true,
   sheetRows: maxRowsPerSheet,
-  /** For dates that every computer shows in the way of its country. */
+  /** Locale-dependent date formats are displayed as ISO 8601 dates. */
   dateNF: 'yyyy-mm-dd',
   cellHTML: false,
 };
 
-/** Excel of any age. Formulas that no program has worked out yet are among the cells that pass for empty. */
-export const parseExcel: DocumentParser = ({ bytes }) => parse(bytes, { ...options, sheetStubs: true });
+/** Stubs are included, because Excel formulas without a cached value count as empty cells. */
+export const parseExcel: DocumentParser = ({ bytes }) => parseWorkbook(bytes, { ...commonOptions, sheetStubs: true });
 
-/** OpenDocument, where empty cells fill the sheet to its last corner. */
-export const parseOds: DocumentParser = ({ bytes }) => parse(bytes, options);
+/** Reads OpenDocument spreadsheets without stubs, because their empty cells fill the sheet to its last corner. */
+export const parseOds: DocumentParser = ({ bytes }) => parseWorkbook(bytes, commonOptions);
 
-/**
- * Each sheet is a page, with its values as they are shown. Hidden sheets are read and marked, since tables that others
- * look into are often hidden.
- */
-async function parse(bytes: Buffer, how: ParsingOptions): Promise<ParsedDocument> {
-  const book = await open(bytes, how);
+/** Hidden sheets are marked but read, because other sheets often look up data there. */
+async function parseWorkbook(bytes: Buffer, options: ParsingOptions): Promise<ParsedDocument> {
+  const book = await openWorkbook(bytes, options);
   const sheets = book.SheetNames.map((name, index) => {
     const isHidden = Boolean(book.Workbook?.Sheets?.[index]?.Hidden);
     const text = renderSheet(book.Sheets[name] ?? {});
@@ -46,29 +43,30 @@ async function parse(bytes: Buffer, how: ParsingOptions): Promise<ParsedDocument
   return { body: sheets, title: statedTitle(book.Props?.Title ?? '') };
 }
 
-async function open(bytes: Buffer, how: ParsingOptions): Promise<WorkBook> {
-  // Only workbooks from before Excel 97 are not in Unicode.
+async function openWorkbook(bytes: Buffer, options: ParsingOptions): Promise<WorkBook> {
+  // Workbooks older than Excel 97 need code page tables, which are loaded only for compound files.
   if (bytes.toString('hex', 0, 8) === compoundFileSignature)
     set_cptable(await import('@e965/xlsx/dist/cpexcel.full.mjs'));
   try {
-    return read(bytes, how);
+    return read(bytes, options);
   } catch (cause) {
     if (cause instanceof Error && /password-protected|encrypt/i.test(cause.message)) {
-      throw appError('encrypted_document', { detail: 'The workbook has a password; upload it without.', cause });
+      throw appError('encrypted_document', {
+        detail: 'The workbook opens only with a password; upload it without the password.',
+        cause,
+      });
     }
     throw cause;
   }
 }
 
-/** A row with something in it: its number, from 0, and its texts by column, with gaps. */
 type Row = { index: number; texts: string[] };
 
-/** The tables, texts and comments of a sheet; empty when it has none. */
 function renderSheet(sheet: WorkSheet): string {
   const merges = Map.groupBy(sheet['!merges'] ?? [], ({ s }) => s.r);
   const blocks = splitAtEmptyRows(readRows(sheet)).map((block) => renderBlock(block, merges));
   const parts = [...blocks, ...renderComments(sheet)];
-  return parts.length === 0 ? '' : [...noteOfMore(sheet), ...parts].join('\n\n');
+  return parts.length === 0 ? '' : [...truncationNote(sheet), ...parts].join('\n\n');
 }
 
 function readRows(sheet: WorkSheet): Row[] {
@@ -84,7 +82,7 @@ function readRows(sheet: WorkSheet): Row[] {
   return rows;
 }
 
-/** What is there with its numbers: a single cell far out makes long lists with nothing in them. */
+/** Filled cells with their indexes, because iterating a sparse sheet with one cell far out takes too long. */
 function cellRows(sheet: WorkSheet): [number, [number, CellObject][]][] {
   return numbered(sheet['!data'] ?? []).map(([index, cells]) => [index, numbered(cells)]);
 }
@@ -93,15 +91,14 @@ function numbered<Value>(list: Value[]): [number, Value][] {
   return Object.entries(list).map(([index, value]) => [Number(index), value]);
 }
 
-/** As a person sees it; a formula that nothing has worked out yet is shown itself. */
+/** A cell's displayed text, or its formula when it has no cached value. */
 function cellText(cell: CellObject): string {
   if (cell.t === 'z') return cell.f === undefined ? '' : `=${cell.f}`;
-  // A long article number is shown in powers of ten for want of room only.
+  // Excel shows a long integer in a narrow column in scientific notation; its digits are kept.
   const isShortened = Number.isSafeInteger(cell.v) && /E\+\d+$/.test(cell.w ?? '');
   return String(isShortened ? cell.v : (cell.w ?? cell.v)).trim();
 }
 
-/** Tables of one sheet have empty rows between them. */
 function splitAtEmptyRows(rows: Row[]): Row[][] {
   const blocks: Row[][] = [];
   for (const row of rows) {
@@ -112,11 +109,10 @@ function splitAtEmptyRows(rows: Row[]): Row[][] {
   return blocks;
 }
 
-/** Lines above and below a table that fill one cell are its title and its notes. */
 function renderBlock(block: Row[], merges: Map<number, Range[]>): string {
   const columns = [...new Set(block.flatMap(({ texts }) => Object.keys(texts).map(Number)))].sort((a, b) => a - b);
-  repeatMerged(block, columns, merges);
-  const isLine = ({ texts }: Row) => countOf(texts) === 1 && columns[0] !== undefined && columns[0] in texts;
+  repeatMergedCells(block, columns, merges);
+  const isLine = ({ texts }: Row) => filledCount(texts) === 1 && columns[0] !== undefined && columns[0] in texts;
   const first = block.findIndex((row) => !isLine(row));
   if (first < 0) return block.map(({ texts }) => texts.join('')).join('\n');
   const end = block.findLastIndex((row) => !isLine(row)) + 1;
@@ -128,7 +124,7 @@ function renderBlock(block: Row[], merges: Map<number, Range[]>): string {
   ].join('\n\n');
 }
 
-/** Columns without a text are left out; what is missing in a row stays a gap, as a wide sheet has mostly gaps. */
+/** Drops empty columns and keeps missing cells as array holes, because wide sheets are mostly empty. */
 function renderRows(rows: Row[], columns: number[]): string {
   const positions = new Map(columns.map((column, position) => [column, position]));
   const [header = [], ...others] = rows.map(({ texts }) => {
@@ -139,10 +135,10 @@ function renderRows(rows: Row[], columns: number[]): string {
   return others.length === 0 ? Object.values(header).join(' | ') : renderTable(header, others);
 }
 
-/** A merged cell counts for every row and column that it spans; a title over the whole table is said once. */
-function repeatMerged(block: Row[], columns: number[], merges: Map<number, Range[]>): void {
+/** Repeats a merged cell's text in every row and column that it spans, but a title across the table only once. */
+function repeatMergedCells(block: Row[], columns: number[], merges: Map<number, Range[]>): void {
   block.forEach((row, start) => {
-    const isTitle = countOf(row.texts) === 1;
+    const isTitle = filledCount(row.texts) === 1;
     for (const { s, e } of merges.get(row.index) ?? []) {
       const text = row.texts[s.c];
       if (text === undefined) continue;
@@ -153,11 +149,11 @@ function repeatMerged(block: Row[], columns: number[], merges: Map<number, Range
   });
 }
 
-function countOf(texts: string[]): number {
+function filledCount(texts: string[]): number {
   return Object.keys(texts).length;
 }
 
-function noteOfMore(sheet: WorkSheet): string[] {
+function truncationNote(sheet: WorkSheet): string[] {
   const whole = sheet['!fullref'];
   return typeof whole === 'string' && utils.decode_range(whole).e.r >= maxRowsPerSheet
     ? [`Only the first ${maxRowsPerSheet.toLocaleString('en')} rows of this sheet were read.`]

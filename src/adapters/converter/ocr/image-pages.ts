@@ -1,11 +1,10 @@
 import { imageSize } from 'image-size';
 import { appError } from '#src/errors.ts';
 
-/** The header of a binary PGM as pdf_child.py writes it: width, height and the value of white. */
 const header = /^P5\n(\d+) (\d+)\n255\n/;
 const headerBytes = 32;
 
-/** PGM images that come one after the other, whole; null for one without pixels. */
+/** Splits a stream of consecutive PGM images; yields null for an image without pixels. */
 export async function* readGreyMaps(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | null> {
   let pending: Buffer[] = [];
   let length = 0;
@@ -26,25 +25,23 @@ export async function* readGreyMaps(input: AsyncIterable<Buffer>): AsyncGenerato
   }
 }
 
-/** Of the image whose first bytes these are; undefined while its header is not whole. */
 function lengthOf(pending: Buffer[]): number | undefined {
   const head = Buffer.concat(pending.slice(0, 2)).toString('latin1', 0, headerBytes);
   const [text, width, height] = header.exec(head) ?? [];
   return text === undefined ? undefined : text.length + Number(width) * Number(height);
 }
 
-/** One picture of an image file, and how it is to be turned: an EXIF orientation, 1 to 8. */
 type ImagePage = { image: Uint8Array; orientation: number };
 
 type ImageLimits = { imagePixels: number; ocrPages: number };
 
-/** Kinds of compression that hold a JPEG, which the engine decodes in a file of its own only. */
+/** TIFF compression types for JPEG, which Tesseract does not decode. */
 const notDecoded = [6, 7];
 
 /**
- * The pictures of an image file: one, or those of the pages of a TIFF. Looks at headers only; nothing is decoded.
- * @returns how many there are, and each of them; all share the bytes, so one is to be done with before the next
- * @throws AppError too_large for more pixels or pages than are read, corrupt_document for a header that makes no sense
+ * Opens an image file, which has several pages if it is a TIFF. Reads headers only.
+ * All pages share one buffer: finish with a page before you request the next.
+ * @throws AppError too_large for too many pixels or pages, corrupt_document for an invalid header
  */
 export function openImage(bytes: Buffer, limits: ImageLimits): { pageCount: number; page(index: number): ImagePage } {
   const starts = isTiff(bytes) ? findTiffPages(bytes, limits) : [];
@@ -52,14 +49,14 @@ export function openImage(bytes: Buffer, limits: ImageLimits): { pageCount: numb
     pageCount: Math.max(1, starts.length),
     page(index) {
       const start = starts[index];
-      // A TIFF begins with the place of its first page.
+      // The TIFF header is patched to point to the requested page.
       if (start !== undefined) bytes.set(isLittleEndian(bytes) ? uint32(start).reverse() : uint32(start), 4);
       return { image: bytes, orientation: checkSize(bytes, limits) };
     },
   };
 }
 
-/** @returns its orientation; that of a TIFF the engine sees by itself */
+/** @returns the EXIF orientation; 1 for a TIFF, which Tesseract rotates itself */
 function checkSize(image: Buffer, { imagePixels }: ImageLimits): number {
   const { width, height, orientation = 1, type, ...more } = sizeOf(image);
   if (width * height > imagePixels) {
@@ -92,7 +89,6 @@ function isLittleEndian(tiff: Buffer): boolean {
   return tiff[0] === 0x49;
 }
 
-/** Where the pages are: each tells the place of the next. */
 function findTiffPages(tiff: Buffer, { ocrPages }: ImageLimits): number[] {
   const read16 = (at: number) => (isLittleEndian(tiff) ? tiff.readUInt16LE(at) : tiff.readUInt16BE(at));
   const read32 = (at: number) => (isLittleEndian(tiff) ? tiff.readUInt32LE(at) : tiff.readUInt32BE(at));
@@ -101,7 +97,9 @@ function findTiffPages(tiff: Buffer, { ocrPages }: ImageLimits): number[] {
     for (let at = read32(4); at !== 0 && !starts.has(at); at = read32(at + 2 + 12 * read16(at))) {
       starts.add(at);
       if (starts.size > ocrPages) {
-        throw appError('too_large', { detail: `The TIFF has more than ${ocrPages} pages, which are not read.` });
+        throw appError('too_large', {
+          detail: `The TIFF has more than ${ocrPages} pages, the most that OCR reads. Split it.`,
+        });
       }
     }
   } catch (cause) {
@@ -117,8 +115,5 @@ function uint32(value: number): Buffer {
   return bytes;
 }
 
-/**
- * Which pictures are to be read: those of an image file but for the pages that are known, or drawn pages of a document
- * that come in through the input in this order.
- */
-export type Pictures = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };
+/** The OCR process reads an image file except for known pages, or page images on stdin in this order. */
+export type PicturesToRead = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };

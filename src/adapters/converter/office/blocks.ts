@@ -1,37 +1,36 @@
-/** What a text consists of, whichever program wrote it. Texts are Markdown without newlines, but for paragraphs. */
+/** A block of a document, whatever its format. Texts are Markdown on one line, except those of paragraphs. */
 export type TextBlock =
   | { kind: 'heading'; level: number; text: string }
   | { kind: 'paragraph'; text: string }
-  /** `label` is the number as a reader sees it ("3.", "(b)", "4.1"); null for a bullet. The outermost depth is 0. */
+  /** `label` is the displayed number ("3.", "(b)", "4.1"), or null for a bullet. The outermost depth is 0. */
   | { kind: 'item'; depth: number; label: string | null; text: string }
-  /** The first row names the columns. */
   | { kind: 'table'; rows: string[][] }
-  /** What stands outside the text: a footnote or a comment, already Markdown. */
+  /** A footnote or a comment beside the text, already Markdown. */
   | { kind: 'aside'; text: string };
 
-export function paragraph(text: string): TextBlock[] {
+export function paragraphBlocks(text: string): TextBlock[] {
   return text.trim() === '' ? [] : [{ kind: 'paragraph', text: text.trim() }];
 }
 
-export function footnote(mark: string, text: string): TextBlock {
+export function footnoteBlock(mark: string, text: string): TextBlock {
   return { kind: 'aside', text: `[^${mark}]: ${oneLine(text)}` };
 }
 
-/** "Comment by Ann: …", "Notes: …": what is said about a text, as a quotation. */
-export function remark(name: string, text: string): TextBlock {
+/** A comment or speaker notes as a quotation, such as "> Comment by Ann: …". */
+export function remarkBlock(name: string, text: string): TextBlock {
   const [first = '', ...rest] = text.trim().split('\n');
   return { kind: 'aside', text: [`> ${name}: ${first}`, ...rest.map((line) => `> ${line}`.trimEnd())].join('\n') };
 }
 
-/** An address that a reader could follow; anything else (bookmarks, files of the author) stays text. */
-export function link(text: string, address: string | undefined): string {
+/** Links only web and mail addresses; bookmarks and paths of the author's files stay plain text. */
+export function markdownLink(text: string, address: string | undefined): string {
   const isFollowed = address !== undefined && /^(?:https?|mailto):[^\s()<>]+$/i.test(address);
   const bare = address?.replace(/^mailto:/i, '').replace(/\/$/, '') ?? '';
   if (!isFollowed || text.trim() === '' || text.includes(bare)) return text;
   return `[${text}](${address})`;
 }
 
-/** A text may have more blocks than a call takes arguments. */
+/** Appends one by one, because a long document has more blocks than a call may have arguments. */
 export function addBlocks(list: TextBlock[], more: Iterable<TextBlock>): void {
   for (const block of more) list.push(block);
 }
@@ -49,7 +48,7 @@ export function renderBlocks(blocks: TextBlock[]): string {
   return body;
 }
 
-/** An item that the next one may belong to; what does begins in the column where its text begins. */
+/** A list item that the following items may be nested in; nested items are indented to `textColumn`. */
 type OpenItem = { depth: number; textColumn: number };
 
 function renderBlock(block: TextBlock, openItems: OpenItem[]): string {
@@ -71,12 +70,12 @@ function renderItem({ depth, label, text }: TextBlock & { kind: 'item' }, openIt
   return `${' '.repeat(column)}${marker} ${oneLine(isNumber ? text : `${label ?? ''} ${text}`)}`;
 }
 
-/** Headers are often written once more for the first page, or for those on the left. */
-export function distinct(blocks: TextBlock[]): TextBlock[] {
+/** Drops repeated blocks: headers are often stored again for the first or the left pages. */
+export function distinctBlocks(blocks: TextBlock[]): TextBlock[] {
   return [...new Map(blocks.map((block) => [JSON.stringify(block), block])).values()];
 }
 
-/** The text of a table's cell, and what cannot stand in it. */
+/** The text of a table cell on one line, and the notes and comments that must follow the table. */
 export function flattenCell(blocks: TextBlock[]): { text: string; asides: TextBlock[] } {
   const asides = blocks.filter((block) => block.kind === 'aside');
   return { text: blocks.map(cellLine).filter(Boolean).join(' '), asides };
@@ -92,13 +91,10 @@ function oneLine(text: string): string {
   return text.trim().replace(/\s+/g, ' ');
 }
 
-/** A table that stays in one chunk of the default size. */
+/** A shorter table fits into one chunk of the default size. */
 const wholeTableLength = 1_500;
 
-/**
- * A small table is a Markdown table. A larger one will be cut into chunks, and a row is found only when it still says
- * what its values are: then each row is one line of `column: value` pairs. Rows may be short and have gaps.
- */
+/** A larger table will be split into chunks, so each row becomes a line of `column: value` pairs, understood alone. */
 export function renderTable(header: string[], rows: string[][]): string {
   const cells = [header, ...rows].map((row) => row.map((cell) => cell.replace(/\s+/g, ' ')));
   const length = cells.flat().reduce((sum, cell) => sum + cell.length + 3, 0);

@@ -1,4 +1,3 @@
-/** Word processors name their heading styles in the language of their menus. */
 const names = [
   'heading',
   'Überschrift',
@@ -19,8 +18,7 @@ const names = [
 ];
 const headingName = new RegExp(`^(?:${names.join('|')}) ?([1-9])$`, 'i');
 
-/** The level of headings that have a style of this name, 1 for the outermost; undefined for any other style. */
-export function headingLevel(styleName: string): number | undefined {
+export function headingLevelByName(styleName: string): number | undefined {
   if (/^title$/i.test(styleName)) return 1;
   if (/^subtitle$/i.test(styleName)) return 2;
   const digit = headingName.exec(styleName)?.[1];
@@ -44,10 +42,10 @@ const romans: [string, number][] = [
   ['i', 1],
 ];
 
-export type NumberStyle = 'decimal' | 'lowerLetter' | 'upperLetter' | 'lowerRoman' | 'upperRoman';
+export type ListNumberStyle = 'decimal' | 'lowerLetter' | 'upperLetter' | 'lowerRoman' | 'upperRoman';
 
-/** 28 as "28", "bb" or "xxviii", as word processors count. */
-export function formatNumber(value: number, style: NumberStyle): string {
+/** Formats 28 as "28", "bb" or "xxviii", as word processors do. */
+export function formatListNumber(value: number, style: ListNumberStyle): string {
   if (value < 1 || style === 'decimal') return String(value);
   const text = style.endsWith('Letter') ? letterNumber(value) : romanNumber(value);
   return style.startsWith('upper') ? text.toUpperCase() : text;
@@ -70,14 +68,14 @@ function romanNumber(value: number): string {
   return text;
 }
 
-/** `text` is the label with `%1` for the number of the outermost level. */
-export type ListLevel = { start: number; style: NumberStyle | 'bullet' | 'none'; text: string };
+/** `text` is the label's pattern, in which `%1` stands for the number of the outermost level. */
+export type ListLevel = { start: number; style: ListNumberStyle | 'bullet' | 'none'; text: string };
 
-/** Lists may share what they have counted. */
+/** `counts` is shared between lists that continue each other's numbering. */
 export type CountedList = { levels: ReadonlyMap<number, ListLevel>; counts: number[] };
 
-/** The label of the next paragraph at that level, as it is shown ("4.1", "(b)", "§ 3"); null for a bullet. */
-export function nextLabel({ levels, counts }: CountedList, level: number): string | null {
+/** Counts the next paragraph at that level and returns its displayed label ("4.1", "(b)", "§ 3"); null for a bullet. */
+export function nextListLabel({ levels, counts }: CountedList, level: number): string | null {
   const own = levels.get(level);
   if (!own) return null;
   counts[level] = (counts[level] ?? own.start - 1) + 1;
@@ -90,5 +88,5 @@ export function nextLabel({ levels, counts }: CountedList, level: number): strin
 function numberAt(levels: ReadonlyMap<number, ListLevel>, counts: readonly number[], index: number): string {
   const level = levels.get(index);
   if (!level || level.style === 'bullet' || level.style === 'none') return '';
-  return formatNumber(counts[index] ?? level.start, level.style);
+  return formatListNumber(counts[index] ?? level.start, level.style);
 }

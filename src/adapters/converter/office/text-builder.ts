@@ -1,52 +1,50 @@
-import { addBlocks, flattenCell, link, paragraph, type TextBlock } from './blocks.ts';
+import { addBlocks, flattenCell, markdownLink, paragraphBlocks, type TextBlock } from './blocks.ts';
 
-/** What the paragraph says about itself when it ends. */
-export type StoryParagraph = { headingLevel: number | null; listDepth: number; isInTable: boolean };
+export type ParagraphState = { headingLevel: number | null; listDepth: number; isInTable: boolean };
 
 type Cell = { right: number; isContinued: boolean };
 type Row = { text: string; right: number; isContinued: boolean }[];
 
-/** Edges of cells that are nearer, in twentieths of a point, are the same edge. */
+/** Column edges (in twentieths of a point) closer than this are the same edge. */
 const edgeTolerance = 60;
-/** Rows with more edges between them do not stand below one another. */
-const mostColumns = 100;
-/** Of cells that do not say where they end. */
-const usualWidth = 1_440;
+/** Rows with more distinct column edges are not aligned to a common grid. */
+const maxColumns = 100;
+/** Assumed cell width (1 inch) where the file gives none. */
+const defaultCellWidth = 1_440;
 
-/** A text of its own: that of the document, of a header, a note or a text box. */
-export type Story = ReturnType<typeof createStory>;
+export type TextBuilder = ReturnType<typeof createTextBuilder>;
 
-export function createStory() {
+export function createTextBuilder() {
   const blocks: TextBlock[] = [];
   let text = '';
   let label: string | null = null;
   let after: TextBlock[] = [];
-  let countsPages = false;
+  let hasPageNumber = false;
   let cell: TextBlock[] = [];
   let definitions: Cell[] = [];
   let row: string[] = [];
   let rows: Row[] = [];
   let asides: TextBlock[] = [];
 
-  function endParagraph({ headingLevel, listDepth, isInTable }: StoryParagraph): void {
+  function endParagraph({ headingLevel, listDepth, isInTable }: ParagraphState): void {
     const isFilled = text.trim() !== '' || after.length > 0;
     if (!isInTable && isFilled) endTable();
     const target = isInTable ? cell : blocks;
-    // The number of a page is another one on each: its line says nothing about the document.
-    if (text.trim() !== '' && !countsPages) {
+    // Lines with a page number, which differs on each page, are left out.
+    if (text.trim() !== '' && !hasPageNumber) {
       if (headingLevel !== null)
         target.push({ kind: 'heading', level: headingLevel, text: `${number() ?? ''} ${text}` });
       else if (label !== null) target.push({ kind: 'item', depth: listDepth, label: number(), text });
-      else target.push(...paragraph(text));
+      else target.push(...paragraphBlocks(text));
     }
     addBlocks(target, after);
     text = '';
     label = null;
     after = [];
-    countsPages = false;
+    hasPageNumber = false;
   }
 
-  /** Null for the signs that are bullets, whatever they are in their fonts. */
+  /** The label as a list number; null for a bullet, which may be any sign of a symbol font. */
   function number(): string | null {
     const sign = label?.trim() ?? '';
     return /\p{N}/u.test(sign) || /^\(?\p{L}{1,8}[.)]$/u.test(sign) ? sign : null;
@@ -57,7 +55,7 @@ export function createStory() {
     const edges = columnEdges(rows);
     const grid: string[][] = [];
     for (const cells of rows) {
-      if (edges.length > mostColumns) {
+      if (edges.length > maxColumns) {
         grid.push(cells.map((cell) => cell.text));
         continue;
       }
@@ -65,7 +63,7 @@ export function createStory() {
       let column = 0;
       for (const { text, right, isContinued } of cells) {
         line[column] = isContinued ? (grid.at(-1)?.[column] ?? '') : text;
-        // The next cell begins behind the edge where this one ends.
+        // The next cell starts at the column edge where this one ends.
         column = Math.max(column + 1, edges.filter((edge) => edge <= right).length);
       }
       grid.push(line);
@@ -81,7 +79,6 @@ export function createStory() {
     append(more: string) {
       text += more;
     },
-    /** Whether the paragraph holds nothing so far. */
     isEmpty: () => text.trim() === '',
     setLabel(sign: string) {
       label = sign;
@@ -90,15 +87,14 @@ export function createStory() {
       addBlocks(after, more);
     },
     markPageNumber() {
-      countsPages = true;
+      hasPageNumber = true;
     },
-    /** Where the text is that a link begun now would have. */
     position: () => text.length,
     linkFrom(start: number, address: string | undefined) {
-      text = text.slice(0, start) + link(text.slice(start), address);
+      text = text.slice(0, start) + markdownLink(text.slice(start), address);
     },
     endParagraph,
-    /** Tables inside of cells are lines of the cell. */
+    /** Nested tables become lines in their cell. */
     endInnerCell() {
       text += ', ';
     },
@@ -111,7 +107,7 @@ export function createStory() {
     defineCell(definition: Cell) {
       definitions.push(definition);
     },
-    endCell(state: StoryParagraph) {
+    endCell(state: ParagraphState) {
       endParagraph({ ...state, isInTable: true });
       const content = flattenCell(cell);
       row.push(content.text.replace(/;$/, ''));
@@ -119,28 +115,27 @@ export function createStory() {
       cell = [];
     },
     endRow() {
-      // Some writers end more cells than the row has.
+      // Some writers end more cells than the row defines.
       while (definitions.length > 0 && row.length > definitions.length && row.at(-1) === '') row.pop();
       rows.push(
         row.map((text, index) => {
           const definition = definitions[index];
           return {
             text,
-            right: definition?.right ?? (index + 1) * usualWidth,
+            right: definition?.right ?? (index + 1) * defaultCellWidth,
             isContinued: definition?.isContinued ?? false,
           };
         }),
       );
       row = [];
     },
-    end(state: StoryParagraph) {
+    end(state: ParagraphState) {
       endParagraph({ ...state, isInTable: false });
       endTable();
     },
   };
 }
 
-/** The right edges of the columns: a row with wider cells has fewer of them. */
 function columnEdges(rows: Row[]): number[] {
   const edges: number[] = [];
   const all = rows.flatMap((row) => row.map(({ right }) => right)).sort((a, b) => a - b);

@@ -5,14 +5,14 @@ import yauzl from 'yauzl';
 import { decodeText, htmlEncoding } from '../decode-text.ts';
 import { statedTitle } from '../parsed-document.ts';
 
-/** The parts of a document that is an archive. Only what is asked for is inflated; pictures never are. */
+/** Parts of a zipped document, inflated on request: pictures are never inflated. */
 export type ZipParts = {
   names: string[];
-  /** Null when there is no such part. Names are told apart without regard to case, as packages want it. */
+  /** Part names are case-insensitive; null when the part is missing. */
   read(name: string): Promise<Buffer | null>;
 };
 
-/** The archive was checked before: it is whole, and no bomb. */
+/** Opens an archive that `checkZip` has already checked for damage and zip bombs. */
 export async function openZipParts(bytes: Buffer): Promise<ZipParts> {
   const zip = await yauzl.fromBufferPromise(bytes);
   const entries = new Map<string, yauzl.Entry>();
@@ -26,15 +26,18 @@ export async function openZipParts(bytes: Buffer): Promise<ZipParts> {
   };
 }
 
-/** How a part of an Office package names another one. `type` is the last word of the address that tells the kind. */
 export type Relationship = { id: string; type: string; target: string; isExternal: boolean };
 
-export async function readXmlPart(parts: ZipParts, name: string, taker?: XmlTaker): Promise<XmlElement | undefined> {
+export async function readXmlPart(
+  parts: ZipParts,
+  name: string,
+  stream?: ChildStream,
+): Promise<XmlElement | undefined> {
   const bytes = await parts.read(name);
-  return bytes ? parseXml(bytes, taker) : undefined;
+  return bytes ? parseXml(bytes, stream) : undefined;
 }
 
-/** Targets are names of parts, or addresses outside the file. The part '' is the package itself. */
+/** Targets are part names or external addresses. The part '' is the package itself. */
 export async function readRelationships(parts: ZipParts, partName: string): Promise<Relationship[]> {
   const { dir, base } = posix.parse(partName);
   const root = await readXmlPart(parts, posix.join(dir, '_rels', `${base}.rels`));
@@ -50,24 +53,22 @@ export async function readRelationships(parts: ZipParts, partName: string): Prom
   });
 }
 
-/** The part that holds the text, wherever it is. */
 export async function mainPartName(parts: ZipParts, usualName: string): Promise<string> {
   const named = (await readRelationships(parts, '')).find(({ type }) => type === 'officeDocument')?.target;
   return named ?? usualName;
 }
 
-/** The title among the properties of an Office file; null when nobody gave one. */
 export async function packageTitle(parts: ZipParts): Promise<string | null> {
   const core = (await readRelationships(parts, '')).find(({ type }) => type === 'core-properties')?.target;
   const root = await readXmlPart(parts, core ?? 'docProps/core.xml');
-  return statedTitle(textOf(childAt(root, 'dc:title')));
+  return statedTitle(textContent(childAtPath(root, 'dc:title')));
 }
 
-/** `name` and the names of attributes have the usual prefix of their vocabulary, whichever one the file uses. */
+/** Names have the usual namespace prefix, whichever one the file declares. */
 export type XmlElement = { name: string; attributes: Record<string, string>; children: XmlNode[] };
 export type XmlNode = XmlElement | string;
 
-/** Vocabularies by the last part of their address that no other one has; the strict and the usual kind differ before. */
+/** Usual prefixes by the end of the namespace URI, which strict and transitional Office files share. */
 const prefixes: [RegExp, string][] = [
   [/wordprocessingml\/(?:2006\/)?main$/, 'w'],
   [/presentationml\/(?:2006\/)?main$/, 'p'],
@@ -89,34 +90,31 @@ const prefixes: [RegExp, string][] = [
   [/^urn:oasis:names:tc:opendocument:xmlns:svg-compatible:/, 'svg'],
 ];
 
-/** Deeper documents are no documents; names are looked for through all elements that are open. */
-const deepestNesting = 2_000;
+/** Deeper nesting is refused, because saxes searches all open elements for each namespace prefix. */
+const maxNesting = 2_000;
 
-/** Takes the children of an element one after the other, as they are read: they are never in memory together. */
-type XmlTaker = { childrenOf: string; take: (child: XmlElement) => void };
+/** Streams the children of an element, so that they are never in memory together. */
+type ChildStream = { childrenOf: string; take: (child: XmlElement) => void };
 
-/**
- * The root of an XML document. White space between elements is left out.
- * @throws Error for what is not well-formed or nested without end
- */
-export function parseXml(bytes: Buffer, taker?: XmlTaker): XmlElement {
+/** @throws Error for XML that is malformed or nested too deeply */
+export function parseXml(bytes: Buffer, stream?: ChildStream): XmlElement {
   const parser = new SaxesParser({ xmlns: true });
   const names = createNames();
   const top: XmlElement = { name: '', attributes: {}, children: [] };
   const open = [top];
   parser.on('opentag', (tag) => {
-    if (open.length > deepestNesting) throw new Error(`The XML nests more than ${deepestNesting} elements.`);
+    if (open.length > maxNesting) throw new Error(`The XML nests more than ${maxNesting} elements.`);
     const attributes: Record<string, string> = {};
     for (const { uri, prefix, local, value } of Object.values(tag.attributes)) {
       if (prefix !== 'xmlns' && local !== 'xmlns') attributes[names(uri, prefix, local)] = value;
     }
     const element = { name: names(tag.uri, tag.prefix, tag.local), attributes, children: [] };
-    if (open.at(-1)?.name !== taker?.childrenOf) open.at(-1)?.children.push(element);
+    if (open.at(-1)?.name !== stream?.childrenOf) open.at(-1)?.children.push(element);
     open.push(element);
   });
   parser.on('closetag', () => {
     const closed = open.pop();
-    if (closed && open.at(-1)?.name === taker?.childrenOf) taker?.take(closed);
+    if (closed && open.at(-1)?.name === stream?.childrenOf) stream?.take(closed);
   });
   const addText = (text: string) => {
     if (!/^\s*\n\s*$/.test(text)) open.at(-1)?.children.push(text);
@@ -124,12 +122,12 @@ export function parseXml(bytes: Buffer, taker?: XmlTaker): XmlElement {
   parser.on('text', addText);
   parser.on('cdata', addText);
   parser.write(decodeText(bytes, htmlEncoding(bytes))).close();
-  const [root] = elementsOf(top);
+  const [root] = childElements(top);
   if (!root) throw new Error('The XML has no root.');
   return root;
 }
 
-/** Each name is put together once: a document has few of them, a million times. */
+/** Prefixed names are cached: a document repeats a few names a million times. */
 function createNames(): (uri: string, prefix: string, local: string) => string {
   const vocabularies = new Map<string, Map<string, string>>();
   return (uri, prefix, local) => {
@@ -147,27 +145,26 @@ function withPrefix(uri: string, prefix: string, local: string): string {
   return usual ? `${usual}:${local}` : local;
 }
 
-export function elementsOf(element: XmlElement | undefined): XmlElement[] {
+export function childElements(element: XmlElement | undefined): XmlElement[] {
   return element?.children.filter((child) => typeof child !== 'string') ?? [];
 }
 
 export function childrenNamed(element: XmlElement | undefined, name: string): XmlElement[] {
-  return elementsOf(element).filter((child) => child.name === name);
+  return childElements(element).filter((child) => child.name === name);
 }
 
-/** The element at the end of a path of names, the first one of each name. */
-export function childAt(element: XmlElement | undefined, ...path: string[]): XmlElement | undefined {
+export function childAtPath(element: XmlElement | undefined, ...path: string[]): XmlElement | undefined {
   let found = element;
-  for (const name of path) found = elementsOf(found).find((child) => child.name === name);
+  for (const name of path) found = childElements(found).find((child) => child.name === name);
   return found;
 }
 
-/** All elements of that name below, in the order of the document. */
-export function descendants(element: XmlElement | undefined, name: string): XmlElement[] {
-  return elementsOf(element).flatMap((child) => (child.name === name ? [child] : descendants(child, name)));
+/** All descendants of that name in document order, without those nested in another match. */
+export function descendantsNamed(element: XmlElement | undefined, name: string): XmlElement[] {
+  return childElements(element).flatMap((child) => (child.name === name ? [child] : descendantsNamed(child, name)));
 }
 
-export function textOf(node: XmlNode | undefined): string {
+export function textContent(node: XmlNode | undefined): string {
   if (node === undefined) return '';
-  return typeof node === 'string' ? node : node.children.map(textOf).join('');
+  return typeof node === 'string' ? node : node.children.map(textContent).join('');
 }
