@@ -152,7 +152,7 @@ function unsupportedFormat(kind: string | undefined): AppError {
 const compoundFileSignature = Buffer.from('d0cf11e0a1b11ae1', 'hex');
 
 const headerBytes = 512;
-/** Sector readUint32s from this one on end a chain (MS-CFB). */
+/** Sector numbers from this one on end a chain (MS-CFB). */
 const lastSector = 0xfffffffa;
 const entryBytes = 128;
 /** The directory of a message with thousands of attachments takes a few megabytes. */

@@ -16,20 +16,20 @@ export type DrawingParts = ReadonlyMap<string, TextBlock[]>;
 export async function readDrawingParts(parts: ZipParts, partName: string): Promise<DrawingParts> {
   const found = new Map<string, TextBlock[]>();
   for (const { id, type, target } of await readRelationships(parts, partName)) {
-    const read = type === 'chart' ? chart : type === 'diagramData' ? diagram : null;
+    const read = type === 'chart' ? readChart : type === 'diagramData' ? readDiagram : null;
     const root = read && (await readXmlPart(parts, target));
     if (read && root) found.set(id, read(root));
   }
   return found;
 }
 
-function chart(root: XmlElement): TextBlock[] {
+function readChart(root: XmlElement): TextBlock[] {
   const area = childAtPath(root, 'c:chart');
   const title = descendantsNamed(childAtPath(area, 'c:title'), 'a:t').map(textContent).join('');
   const series = descendantsNamed(childAtPath(area, 'c:plotArea'), 'c:ser');
   const [first] = series;
-  const categories = points(childAtPath(first, 'c:cat') ?? childAtPath(first, 'c:xVal'));
-  const columns = series.map((each) => points(childAtPath(each, 'c:val') ?? childAtPath(each, 'c:yVal')));
+  const categories = cachedValues(childAtPath(first, 'c:cat') ?? childAtPath(first, 'c:xVal'));
+  const columns = series.map((each) => cachedValues(childAtPath(each, 'c:val') ?? childAtPath(each, 'c:yVal')));
   const names = series.map((each) => descendantsNamed(childAtPath(each, 'c:tx'), 'c:v').map(textContent).join(' '));
   const count = Math.max(0, ...[categories, ...columns].map((values) => values.length));
   const rows = Array.from({ length: count }, (_, row) => [categories, ...columns].map((values) => values[row] ?? ''));
@@ -37,7 +37,7 @@ function chart(root: XmlElement): TextBlock[] {
   return [...paragraphBlocks(title), ...table];
 }
 
-function points(values: XmlElement | undefined): string[] {
+function cachedValues(values: XmlElement | undefined): string[] {
   const found: string[] = [];
   for (const point of descendantsNamed(values, 'c:pt')) {
     const index = Number(point.attributes.idx);
@@ -46,7 +46,7 @@ function points(values: XmlElement | undefined): string[] {
   return Array.from(found, (value) => value ?? '');
 }
 
-function diagram(root: XmlElement): TextBlock[] {
+function readDiagram(root: XmlElement): TextBlock[] {
   return childrenNamed(childAtPath(root, 'dgm:ptLst'), 'dgm:pt').flatMap((point): TextBlock[] => {
     const text = descendantsNamed(childAtPath(point, 'dgm:t'), 'a:t').map(textContent).join('');
     return text.trim() === '' ? [] : [{ kind: 'item', depth: 0, label: null, text }];
@@ -55,14 +55,14 @@ function diagram(root: XmlElement): TextBlock[] {
 
 /** Converts an Office equation (OMML) to LaTeX; symbols stay Unicode characters. */
 export function latexEquation(element: XmlElement): string {
-  return parts(element).replace(/\s+/g, ' ').trim();
+  return latexOf(element).replace(/\s+/g, ' ').trim();
 }
 
-function parts(element: XmlElement | undefined): string {
+function latexOf(element: XmlElement | undefined): string {
   return childElements(element).map(part).join('');
 }
 
-const group = (element: XmlElement, name: string) => `{${parts(childAtPath(element, name))}}`;
+const group = (element: XmlElement, name: string) => `{${latexOf(childAtPath(element, name))}}`;
 const property = (element: XmlElement, name: string) =>
   childAtPath(element, `${element.name}Pr`, name)?.attributes['m:val'];
 
@@ -70,34 +70,34 @@ const writers: Record<string, (element: XmlElement) => string> = {
   // Invisible operators (function application, invisible times) become spaces.
   'm:t': (element) => textContent(element).replace(/[\u2061-\u2064]/g, ' '),
   'm:f': (element) => `\\frac${group(element, 'm:num')}${group(element, 'm:den')}`,
-  'm:sSup': (element) => `${parts(childAtPath(element, 'm:e'))}^${group(element, 'm:sup')}`,
-  'm:sSub': (element) => `${parts(childAtPath(element, 'm:e'))}_${group(element, 'm:sub')}`,
+  'm:sSup': (element) => `${latexOf(childAtPath(element, 'm:e'))}^${group(element, 'm:sup')}`,
+  'm:sSub': (element) => `${latexOf(childAtPath(element, 'm:e'))}_${group(element, 'm:sub')}`,
   'm:sSubSup': (element) =>
-    `${parts(childAtPath(element, 'm:e'))}_${group(element, 'm:sub')}^${group(element, 'm:sup')}`,
+    `${latexOf(childAtPath(element, 'm:e'))}_${group(element, 'm:sub')}^${group(element, 'm:sup')}`,
   'm:rad': (element) => {
-    const degree = parts(childAtPath(element, 'm:deg'));
+    const degree = latexOf(childAtPath(element, 'm:deg'));
     return `\\sqrt${degree && `[${degree}]`}${group(element, 'm:e')}`;
   },
   'm:nary': (element) => {
-    const [from, to] = [parts(childAtPath(element, 'm:sub')), parts(childAtPath(element, 'm:sup'))];
+    const [from, to] = [latexOf(childAtPath(element, 'm:sub')), latexOf(childAtPath(element, 'm:sup'))];
     const limits = (from && `_{${from}}`) + (to && `^{${to}}`);
     return `${property(element, 'm:chr') ?? '∫'}${limits}${group(element, 'm:e')}`;
   },
   'm:d': (element) => {
-    const inner = childrenNamed(element, 'm:e').map(parts);
+    const inner = childrenNamed(element, 'm:e').map(latexOf);
     const [begin = '(', end = ')'] = [property(element, 'm:begChr'), property(element, 'm:endChr')];
     return begin + inner.join(property(element, 'm:sepChr') ?? '|') + end;
   },
   'm:m': (element) => {
-    const rows = childrenNamed(element, 'm:mr').map((row) => childrenNamed(row, 'm:e').map(parts).join(' & '));
+    const rows = childrenNamed(element, 'm:mr').map((row) => childrenNamed(row, 'm:e').map(latexOf).join(' & '));
     return `\\begin{matrix}${rows.join(' \\\\ ')}\\end{matrix}`;
   },
-  'm:eqArr': (element) => childrenNamed(element, 'm:e').map(parts).join(' \\\\ '),
-  'm:func': (element) => `${parts(childAtPath(element, 'm:fName'))} ${group(element, 'm:e')}`,
-  'm:limLow': (element) => `${parts(childAtPath(element, 'm:e'))}_${group(element, 'm:lim')}`,
-  'm:limUpp': (element) => `${parts(childAtPath(element, 'm:e'))}^${group(element, 'm:lim')}`,
+  'm:eqArr': (element) => childrenNamed(element, 'm:e').map(latexOf).join(' \\\\ '),
+  'm:func': (element) => `${latexOf(childAtPath(element, 'm:fName'))} ${group(element, 'm:e')}`,
+  'm:limLow': (element) => `${latexOf(childAtPath(element, 'm:e'))}_${group(element, 'm:lim')}`,
+  'm:limUpp': (element) => `${latexOf(childAtPath(element, 'm:e'))}^${group(element, 'm:lim')}`,
 };
 
 function part(element: XmlElement): string {
-  return writers[element.name]?.(element) ?? parts(element);
+  return writers[element.name]?.(element) ?? latexOf(element);
 }
