@@ -20,7 +20,7 @@ export type ConverterEnvironment = {
   remove(): Promise<void>;
 };
 
-/** All pages in one slice. */
+/** Recognizes all pages in one slice. */
 const recognition: Recognition = { known: [], sliceMs: 60_000, keep: async () => undefined };
 
 const sandbox = createParserSandbox('auto');
@@ -51,13 +51,13 @@ export async function createConverterEnvironment(): Promise<ConverterEnvironment
   };
 }
 
-/** PDF needs PDFium, which `npm test` installs; without it these tests say so and are counted as skipped. */
+/** PDF tests need PDFium, which `npm test` installs; without it they are skipped. */
 export function needsPdfium(test: Context): void {
   if (existsSync(join(toolsDir, 'pypdfium2'))) return;
   skip(test, 'no PDFium');
 }
 
-/** The folder of real documents, which is not part of the project. */
+/** Real documents are not part of the repository. */
 export function realDocuments(test: Context): string {
   const folder = resolve(process.env.DATASETS_DIR ?? '../shared/datasets', 'documents');
   if (!existsSync(folder)) skip(test, 'no data sets');

@@ -8,7 +8,7 @@ import { type PdfText, type Picture, pdfFile } from './document-fixtures.ts';
 
 const margin = 100;
 
-/** The first page of a PDF as a scanner sees it, at 300 dpi, without the empty rest below. */
+/** The first page of a PDF as an image of 300 dpi, without the empty area below the text. */
 export async function scanOf(folder: string, path: string): Promise<Picture> {
   const images = new PassThrough();
   const drawing = readGreyMaps(images).next();
@@ -39,7 +39,7 @@ export function pdfOfLines(...lines: string[]): Buffer {
   return pdfFile([textLines(...lines)]);
 }
 
-/** With the empty rest of a page below. */
+/** Pads an image to the height of a page. */
 export function onWholePage({ width, height, grey }: Picture): Picture {
   const rows = Math.round((width * 4) / 3);
   return { width, height: rows, grey: Buffer.concat([grey, Buffer.alloc((rows - height) * width, 255)]) };
@@ -78,7 +78,7 @@ function pngChunk(name: string, content: Buffer): Buffer {
   return Buffer.concat([length, named, sum]);
 }
 
-/** A TIFF with a page for each picture; `compression` as its tag counts: 1 is none. */
+/** A TIFF with a page for each picture; `compression` is the TIFF tag value, 1 for none. */
 export function tiffFile(pictures: Picture[], compression = 1): Buffer {
   const parts: Buffer[] = [Buffer.from('II*\0\0\0\0\0', 'latin1')];
   let length = 8;

@@ -15,7 +15,7 @@ describe('converting a file to Markdown', () => {
   });
   after(() => environment.remove());
 
-  it('reads text and Markdown as they are', async () => {
+  it('keeps text and Markdown unchanged', async () => {
     const text = await environment.convert('notes.txt', 'One\r\n\r\n\r\nTwo\u200b');
     expect(text).to.eql({
       body: 'One\n\nTwo',
@@ -29,13 +29,13 @@ describe('converting a file to Markdown', () => {
     expect(markdown).to.include({ body: '# Title\n\n- item', title: 'Title', sourceFormat: 'markdown' });
   });
 
-  it('fences code, so that a comment is no heading', async () => {
+  it('puts source code into a fenced block', async () => {
     const { body, title } = await environment.convert('job.py', '# not a heading\nprint("```")\n');
     expect(body).to.equal('````python\n# not a heading\nprint("```")\n````');
     expect(title).to.equal(null);
   });
 
-  it('reads the main part of a page with its headings, lists and tables, and whole phrases', async () => {
+  it('reads the main part of a web page with headings, lists, tables and unbroken phrases', async () => {
     const paragraph = 'The <b>annual</b> report of the <a href="https://example.com/x_y">supply office</a> is public.';
     const page = `<!doctype html><html><head><title>Report</title><style>p{}</style></head><body>
       <nav><a href="/">Home</a> <a href="/b">About us</a></nav>
@@ -54,26 +54,26 @@ describe('converting a file to Markdown', () => {
     expect(body).to.not.match(/alert|About us|https/);
   });
 
-  it('reads a page without a main part whole', async () => {
+  it('reads a web page without a main part completely', async () => {
     const links = Array.from({ length: 40 }, (_, index) => `<li><a href="/${index}">Office number ${index}</a></li>`);
     const { body } = await environment.convert('list.html', `<html><body><ul>${links.join('')}</ul></body></html>`);
     expect(body).to.contain('- Office number 0\n').and.to.contain('- Office number 39');
   });
 
-  it('reads pages that leave out what HTML lets them leave out', async () => {
+  it('reads web pages without optional tags', async () => {
     const { body } = await environment.convert('page.html', '<!doctype html><title>Office</title><p>Open at nine');
     expect(body).to.equal('# Office\n\nOpen at nine');
     expect((await environment.convert('bare.html', '<body><p>Open at nine')).body).to.equal('Open at nine');
   });
 
-  it('reads values in columns and JSON', async () => {
+  it('reads CSV and JSON', async () => {
     const csv = await environment.convert('a.csv', 'Name,Age\nAnn,30\n');
     expect(csv.body).to.equal('| Name | Age |\n| --- | --- |\n| Ann | 30 |');
     const json = await environment.convert('a.json', '{"name":"Ann"}');
     expect(json.body).to.equal('- name: Ann');
   });
 
-  it('reads Word files with headings of any language, lists and tables', async () => {
+  it('reads Word files with localized heading styles, lists and tables', async () => {
     const cell = (text: string) => `<w:tc>${docxParagraph(text)}</w:tc>`;
     const row = (...texts: string[]) => `<w:tr>${texts.map(cell).join('')}</w:tr>`;
     const file = docxFile(
@@ -113,7 +113,7 @@ describe('converting a file to Markdown', () => {
     }
   });
 
-  it('reads mail, whatever its file is called', async () => {
+  it('reads mail with any file name', async () => {
     const mail = 'From: Ann <ann@example.org>\nMIME-Version: 1.0\nSubject: Keys\n\nAt the door.\n';
     const { body, sourceFormat, title, pageMap } = await environment.convert('mail.txt', mail);
     expect(body).to.equal('# Keys\n\nFrom: Ann <ann@example.org>\n\nAt the door.');

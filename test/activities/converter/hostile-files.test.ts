@@ -18,7 +18,7 @@ import {
 
 const MiB = 1024 ** 2;
 
-describe('a file that cannot be converted', () => {
+describe('rejecting a file', () => {
   let environment: ConverterEnvironment;
   before(async () => {
     environment = await createConverterEnvironment();
@@ -26,19 +26,19 @@ describe('a file that cannot be converted', () => {
   after(() => environment.remove());
   const codeOf = (...file: Parameters<ConverterEnvironment['convert']>) => appErrorCode(environment.convert(...file));
 
-  it('is empty', async () => {
+  it('rejects empty files', async () => {
     expect(await codeOf('a.txt', '')).to.equal('empty_document');
     expect(await codeOf('b.txt', ' \n\u200b\n')).to.equal('empty_document');
     expect(await codeOf('c.html', '<html><body><script>x</script></body></html>')).to.equal('empty_document');
     expect(await codeOf('d.docx', docxFile(''))).to.equal('empty_document');
   });
 
-  it('has a format that is not read, whatever its name says', async () => {
+  it('rejects unsupported formats whatever the file name', async () => {
     expect(await codeOf('a.docx', zipFile({ 'a.txt': 'x' }))).to.equal('unsupported_format');
     expect(await codeOf('a.txt', randomBytes(1_024))).to.equal('unsupported_format');
   });
 
-  it('is called what people call it, with what can be read instead', async () => {
+  it('names the unsupported format and lists the supported ones', async () => {
     const files: Record<string, [string, string | Buffer]> = {
       'an old Visio drawing (.vsd)': ['a.doc', compoundFile({ VisioDocument: 'x' })],
       'a Visio drawing (.vsdx)': ['a.docx', zipFile({ 'visio/document.xml': '<visio/>' })],
@@ -58,19 +58,19 @@ describe('a file that cannot be converted', () => {
     }
   });
 
-  it('is protected, whatever would be behind the protection', async () => {
+  it('rejects protected Office files', async () => {
     const office = compoundFile({ EncryptedPackage: Buffer.alloc(2 * MiB), EncryptionInfo: 'x' });
     expect(await codeOf('a.docx', office)).to.equal('encrypted_document');
     expect(await codeOf('a.xlsx', office)).to.equal('encrypted_document');
   });
 
-  it('is a compound file that was cut off or that no office program has written', async () => {
+  it('rejects compound files that are truncated or unknown', async () => {
     const office = compoundFile({ WordDocument: Buffer.alloc(MiB) });
     expect(await codeOf('a.doc', office.subarray(0, 512))).to.equal('corrupt_document');
     expect(await codeOf('a.doc', compoundFile({ Thumbs: 'x' }))).to.equal('unsupported_format');
   });
 
-  it('is a PDF that wants a password, was cut off, is no PDF inside, or has no page', async function () {
+  it('rejects PDFs that are encrypted, truncated, damaged or without pages', async function () {
     needsPdfium(this);
     const pages = Array.from({ length: 20 }, () => [{ text: 'words', x: 50, y: 700 }]);
     const whole = pdfFile(pages);
@@ -82,7 +82,7 @@ describe('a file that cannot be converted', () => {
     expect(await codeOf('f.pdf', whole, { pdfPages: 19 })).to.equal('too_large');
   });
 
-  it('is a PDF of which only the beginning is there, or one that is whole and filled up', async function () {
+  it('rejects a truncated PDF, but accepts padding after the end', async function () {
     needsPdfium(this);
     const whole = pdfFile([[{ text: 'words', x: 50, y: 700 }]]);
     const padding = Buffer.alloc(100_000);
@@ -93,13 +93,13 @@ describe('a file that cannot be converted', () => {
     expect(body).to.equal('words');
   });
 
-  it('is a Word file that was cut off or lacks its text', async () => {
+  it('rejects Word files that are truncated or lack their text', async () => {
     const whole = docxFile(docxParagraph('words'));
     expect(await codeOf('a.docx', whole.subarray(0, whole.length / 2))).to.equal('corrupt_document');
     expect(await codeOf('b.docx', docxFile('', { 'word/document.xml': '<w:docu' }))).to.equal('corrupt_document');
   });
 
-  it('unpacks to far more than its size', async () => {
+  it('rejects zip bombs', async () => {
     const bomb = docxFile('', { 'word/document.xml': Buffer.alloc(20 * MiB, ' ') });
     expect(await codeOf('a.docx', bomb)).to.equal('too_large');
     const parts = Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`word/${index}.xml`, '']));
@@ -109,7 +109,7 @@ describe('a file that cannot be converted', () => {
     ).to.equal('too_large');
   });
 
-  it('is a PDF that unpacks to far more than its size', async function () {
+  it('rejects PDF decompression bombs', async function () {
     needsPdfium(this);
     expect(await codeOf('a.pdf', pdfBomb(256 * MiB), { processMemoryBytes: 100 * MiB })).to.equal('too_large');
     const lines = Array.from({ length: 20_100 }, (_, line) => ({
@@ -120,43 +120,43 @@ describe('a file that cannot be converted', () => {
     expect(await codeOf('b.pdf', pdfFile([lines]))).to.equal('too_large');
   });
 
-  it('leaves an archive inside an archive alone', async () => {
+  it('does not open nested archives', async () => {
     const inner = zipFile({ bomb: Buffer.alloc(20 * MiB) });
     const { body } = await environment.convert('a.docx', docxFile(docxParagraph('words'), { 'word/inner.zip': inner }));
     expect(body).to.equal('words');
   });
 
-  it('defines XML entities that grow without end', async () => {
+  it('rejects XML entity bombs', async () => {
     const levels = Array.from({ length: 9 }, (_, index) => `<!ENTITY l${index + 1} "${`&l${index};`.repeat(10)}">`);
     const laughs = `<?xml version="1.0"?><!DOCTYPE l [<!ENTITY l0 "ha">${levels.join('')}]><l>&l9;</l>`;
     expect(await codeOf('a.docx', docxFile('', { 'word/document.xml': laughs }))).to.equal('corrupt_document');
-    // Bare XML is read as text: nothing grows.
+    // Plain XML is read as text, so entities are not expanded.
     expect((await environment.convert('a.xml', laughs)).body).to.contain('&l9;');
   });
 
-  it('nests a million elements, arrays or records', async () => {
+  it('rejects a million nested elements or arrays', async () => {
     const deep = `<html><body>${'<div>'.repeat(1_000_000)}words`;
     expect(await codeOf('a.html', deep)).to.equal('corrupt_document');
     const arrays = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
     expect(await codeOf('a.json', arrays)).to.be.oneOf(['corrupt_document', 'too_large']);
   });
 
-  it('holds more text than is allowed, or one endless line', async () => {
+  it('rejects too much text, a very long line and an oversized file', async () => {
     expect(await codeOf('a.txt', 'words '.repeat(1_000), { bodyLength: 1_000 })).to.equal('too_large');
     expect(await codeOf('b.txt', 'x'.repeat(50 * MiB))).to.equal('too_large');
     expect(await codeOf('c.csv', 'a,b\n1,2', { sourceBytes: 3 })).to.equal('too_large');
   });
 
-  it('takes too much time, memory or output', async () => {
+  it('rejects files that need too much time, memory or output', async () => {
     const page = '<html><body><p>words</p>';
-    // Seconds of work, which no late timer lets through.
+    // The parser works for seconds, so that it cannot finish before a late timer fires.
     expect(await codeOf('a.html', page.repeat(50_000), { wallMs: 20 })).to.equal('conversion_timeout');
     expect(await codeOf('b.html', page.repeat(100_000), { processMemoryBytes: 20 * MiB })).to.equal('too_large');
     expect(await codeOf('c.csv', 'a,b,c,d\n'.repeat(1_000_000), { heapMiB: 32 })).to.equal('too_large');
     expect(await codeOf('d.html', page, { outputBytes: 20 })).to.equal('too_large');
   });
 
-  it('is wanted no more', async () => {
+  it('stops when the signal aborts', async () => {
     const path = await environment.write('a.html', `<html><body>${'<p>words</p>'.repeat(50_000)}`);
     const stop = new AbortController();
     const reason = new Error('a newer upload');

@@ -25,7 +25,7 @@ describe('reading a PDF', () => {
     return Buffer.concat(await document.toArray());
   }
 
-  it('keeps what was filled into a form and noted on it, but no password', async () => {
+  it('keeps form fields and notes, but no passwords', async () => {
     const { body } = await environment.convert(
       'form.pdf',
       await made((document) => {
@@ -47,7 +47,7 @@ describe('reading a PDF', () => {
     ]);
   });
 
-  it('keeps long notes, and says when one goes on', async () => {
+  it('keeps long notes, and marks a truncated one', async () => {
     const read = async (letters: number) => {
       const file = await made((document) => document.note(72, 400, 20, 20, `Long: ${'x'.repeat(letters)}`));
       return (await environment.convert('a.pdf', file)).body;
@@ -58,7 +58,7 @@ describe('reading a PDF', () => {
       .and.have.length.below(101_000);
   });
 
-  it('opens what only its owner has protected', async () => {
+  it('opens PDFs that have only an owner password', async () => {
     const options = { ownerPassword: 'owner', permissions: { copying: false } };
     const { body } = await environment.convert('a.pdf', await made((document) => document.text('Read me.'), options));
     expect(body).equal('Read me.');
@@ -66,7 +66,7 @@ describe('reading a PDF', () => {
     expect(await appErrorCode(environment.convert('b.pdf', locked))).equal('encrypted_document');
   });
 
-  it('ends within its limits on pages without end and on parts that unpack to far more', async () => {
+  it('stays within its limits for endless page trees and decompression bombs', async () => {
     const codeOf = (...file: Parameters<ConverterEnvironment['convert']>) => appErrorCode(environment.convert(...file));
     const tree = (pages: string) =>
       `%PDF-1.4\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n2 0 obj << /Type /Pages ${pages} >> endobj\n` +
@@ -77,7 +77,7 @@ describe('reading a PDF', () => {
   });
 });
 
-/** The catalog and the pages are in a stream of objects that unpacks to this many bytes. */
+/** A PDF whose catalog and pages are in an object stream that unpacks to this many bytes. */
 function objectBomb(inflatedBytes: number): Buffer {
   const objects = ['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Count 0 /Kids [] >>'];
   const head = `1 0 2 ${(objects[0]?.length ?? 0) + 1} `;

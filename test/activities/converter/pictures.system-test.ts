@@ -18,7 +18,7 @@ import {
   turnRight,
 } from '#test/support/picture-fixtures.ts';
 
-describe('reading pictures of text', () => {
+describe('OCR', () => {
   let environment: ConverterEnvironment;
   let scan: Picture;
   const blank: Picture = { width: 400, height: 300, grey: Buffer.alloc(400 * 300, 255) };
@@ -34,7 +34,7 @@ describe('reading pictures of text', () => {
   });
   after(() => environment?.remove());
 
-  it('reads an image, also one that lies on its side', async () => {
+  it('reads an image, also a rotated one', async () => {
     const upright = await environment.convert('scan.png', pngFile(scan));
     expect(upright).include({ sourceFormat: 'image', pageCount: 1, pagesLeft: 0 });
     expect(upright.body).contain('The harbour master keeps the keys of the lighthouse.');
@@ -49,7 +49,7 @@ describe('reading pictures of text', () => {
     expect(body.slice(pageMap?.[2])).match(/^The harbour/);
   });
 
-  it('reads those pages of a PDF that are pictures, and leaves the text of the others as it is', async () => {
+  it('reads only the PDF pages that are pictures', async () => {
     const stamped = [onWholePage(scan), { text: 'Scanned by a program', x: 50, y: 20 }];
     const pdf = pdfFile([textLines('Qwx jvk zzyq, as no engine would read it.'), stamped, []]);
     const { body, pageMap, pageCount } = await environment.convert('mixed.pdf', pdf);
@@ -58,7 +58,7 @@ describe('reading pictures of text', () => {
     expect(body.slice(pageMap?.[1], pageMap?.[2])).contain('Nobody else may open the northern gate.');
   });
 
-  it('goes on where an earlier slice stopped, and reads no page twice', async () => {
+  it('continues after the last slice and reads no page twice', async () => {
     const path = await environment.write('scan.pdf', pdfFile([[blank], [scan]]));
     const kept: RecognizedPage[] = [];
     const left: number[] = [];
@@ -76,7 +76,7 @@ describe('reading pictures of text', () => {
     expect(kept.map(({ pageIndex }) => pageIndex)).eql([0, 1]);
   });
 
-  it('ends when every page of an image is known, with or without words', async () => {
+  it('ends when all pages of an image are known, with or without words', async () => {
     const convert = async (fileName: string, content: Buffer, known: RecognizedPage[]) => {
       const path = await environment.write(fileName, content);
       return environment.converter.convert({
@@ -91,7 +91,7 @@ describe('reading pictures of text', () => {
     expect(fax).include({ pagesLeft: 0, pageCount: 2, body: 'a lighthouse\n\na lighthouse' });
   });
 
-  it('stops when it is wanted no more, and when a page cannot be kept', async () => {
+  it('stops when the signal aborts and when a page cannot be stored', async () => {
     const path = await environment.write('scan.pdf', pdfFile([[blank], [scan]]));
     const stop = new AbortController();
     const reason = new Error('a newer upload');
@@ -110,7 +110,7 @@ describe('reading pictures of text', () => {
     expect(await convert(() => Promise.reject(reason))).equal(reason);
   });
 
-  it('does not read for whom has no place for it', async () => {
+  it('reads no pictures when the caller cannot store recognized pages', async () => {
     const convert = async (fileName: string, content: Buffer) => {
       const path = await environment.write(fileName, content);
       const format = await environment.converter.detect({ path, fileName });
@@ -127,7 +127,7 @@ describe('reading pictures of text', () => {
     expect((await convert('b.pdf', pdfFile([textLines('words on a page'), [scan]]))).body).equal('words on a page');
   });
 
-  it('says of pictures that it finds no words, or that they are too many or too large', async () => {
+  it('rejects pictures without words, with too many pages or pixels, and damaged ones', async () => {
     const codeOf = (...file: Parameters<ConverterEnvironment['convert']>) => appErrorCode(environment.convert(...file));
     expect(await codeOf('a.png', pngFile(blank))).equal('empty_document');
     expect(await codeOf('b.pdf', pdfFile([[blank]]))).equal('empty_document');
@@ -139,7 +139,7 @@ describe('reading pictures of text', () => {
     expect(await codeOf('h.png', pngFile(scan), { wallMs: 20 })).equal('conversion_timeout');
   });
 
-  it('finds on real scans what a reader finds', async function () {
+  it('recognizes the sentences on real scans', async function () {
     const folder = realDocuments(this);
     const { body } = await environment.convertPath(`${folder}/test_llm.jpg`);
     expect(body).contain('5bda1dd6');

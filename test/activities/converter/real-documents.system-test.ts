@@ -11,7 +11,7 @@ import {
 } from '#test/support/converter-environment.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 
-/** File, format, the pages that a sentence is on, the sentence as a reader sees it, and rows of tables and more. */
+/** File, format, pages of a sentence, the sentence, and further expected lines such as table rows. */
 type ReadableFile = [
   file: string,
   format: SourceFormat,
@@ -80,7 +80,7 @@ const readable: ReadableFile[] = [
   ['test_outlook_msg.msg', 'msg', null, 'This is the body of the test email message', '# Test Email Message'],
 ];
 
-/** File, the code that it is refused with, and what the refusal says to do. */
+/** File, expected error code, and a pattern of the error detail. */
 const refused: [file: string, code: string, advice: RegExp][] = [
   ['empty.eml', 'empty_document', /no text/],
   ['empty.txt', 'empty_document', /no content/],
@@ -94,7 +94,7 @@ const refused: [file: string, code: string, advice: RegExp][] = [
   ],
 ];
 
-describe('a real document', () => {
+describe('converting real documents', () => {
   let environment: ConverterEnvironment;
   let reads: Map<string, Promise<ConvertedDocument>>;
   before(async function () {
@@ -129,7 +129,7 @@ describe('a real document', () => {
   }
 });
 
-/** The pages with this text, from 1 on; null of a document without pages. */
+/** Numbers of the pages that contain the text; null for a document without pages. */
 function pagesOf({ body, pageMap }: ConvertedDocument, text: string): number[] | null {
   if (pageMap === null) return null;
   const pages = pageMap.map((start, index) => body.slice(start, pageMap[index + 1]));

@@ -4,19 +4,19 @@ import { createAvatarMaker } from '#src/adapters/converter/avatar/avatar-maker.t
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { plainImage } from '#test/support/images.ts';
 
-describe('the maker of avatars', () => {
-  it('makes none for who has left', async () => {
+describe('createAvatarMaker', () => {
+  it('stops running and queued avatars when the request is aborted', async () => {
     const makeAvatar = createAvatarMaker({ sandbox: createParserSandbox('auto'), tempDir: tmpdir() });
     const image = await plainImage({ width: 20, height: 20 }).png().toBuffer();
-    const leaving = new AbortController();
+    const request = new AbortController();
     const outcomes = [0, 1, 2].map(() =>
-      makeAvatar(image, leaving.signal).then(
+      makeAvatar(image, request.signal).then(
         () => 'made',
         (error: unknown) => error,
       ),
     );
-    const reason = new Error('he has left');
-    leaving.abort(reason);
+    const reason = new Error('client disconnected');
+    request.abort(reason);
     expect(await Promise.all(outcomes)).deep.equal([reason, reason, reason]);
   });
 });

@@ -6,7 +6,7 @@ import { kindOfCompoundFile, listCompoundRoot } from '#src/adapters/converter/de
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { compoundFile } from '#test/support/compound-file.ts';
 
-describe('a compound file', () => {
+describe('detecting a compound file', () => {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'compound-test-'));
@@ -24,14 +24,14 @@ describe('a compound file', () => {
     }
   }
 
-  it('is what lies at its root, not what is embedded in it', async () => {
+  it('uses the streams at the root, not those of embedded files', async () => {
     const letter = compoundFile({ WordDocument: 'x', 'ObjectPool/_1/Workbook': 'x', '1Table': 'x' });
     const names = await rootOf(letter);
     expect(names).to.include.members(['WordDocument', 'ObjectPool', '1Table']).and.not.include('Workbook');
     expect(kindOfCompoundFile(names)).to.eql('doc');
   });
 
-  it('is told apart from its neighbours', async () => {
+  it('distinguishes .doc, .xls, .ppt, .msg and other compound files', async () => {
     const kindOf = async (stream: string) => kindOfCompoundFile(await rootOf(compoundFile({ [stream]: 'x' })));
     expect(await kindOf('Workbook')).to.eql('xls');
     expect(await kindOf('Book')).to.eql('xls');
@@ -43,13 +43,13 @@ describe('a compound file', () => {
     expect(await kindOf('Thumbs')).to.eql({ name: 'an old Office file of an unknown kind' });
   });
 
-  it('may be larger than the header can map', async () => {
+  it('reads a directory beyond the sectors that the header lists', async () => {
     const names = Array.from({ length: 40 }, (_, index) => `stream ${index}`);
     const large = compoundFile(Object.fromEntries(names.map((name) => [name, Buffer.alloc(256 * 1024)])));
     expect(await rootOf(large)).to.include.members(names);
   });
 
-  it('is refused when its directory is cut off, points outside or runs in a circle', async () => {
+  it('rejects a directory that is truncated, out of bounds or cyclic', async () => {
     const whole = compoundFile({ WordDocument: Buffer.alloc(10_000) });
     const directory = whole.readUInt32LE(48);
     const table = whole.readUInt32LE(76);

@@ -3,10 +3,10 @@ import iconv from 'iconv-lite';
 import { decodeText, htmlEncoding } from '#src/adapters/converter/decode-text.ts';
 import { cleanMarkdown, cleanText } from '#src/adapters/converter/parsed-document.ts';
 
-describe('decoding text', () => {
+describe('decodeText', () => {
   const words = 'Grüße aus Köln, naïve Café-Gäste über allen Gipfeln';
 
-  it('reads every Unicode encoding, with and without its mark', () => {
+  it('reads every Unicode encoding with and without a byte order mark', () => {
     for (const encoding of ['utf8', 'utf-16le', 'utf-16be', 'utf-32le']) {
       expect(decodeText(iconv.encode(words, encoding, { addBOM: true })), encoding).to.equal(words);
     }
@@ -72,7 +72,7 @@ describe('decoding text', () => {
     '¡Hola! ¿Cómo estás?',
   ];
   for (const text of western) {
-    it(`takes a few words for Western ones when the detector is unsure: ${text}`, () => {
+    it(`reads a few words as windows-1252 when the detector is unsure: ${text}`, () => {
       expect(decodeText(iconv.encode(text, 'windows-1252'))).to.equal(text);
     });
   }
@@ -85,23 +85,23 @@ describe('decoding text', () => {
     ['windows-1256', 'مرحبا بالعالم'],
   ];
   for (const [encoding, text] of fewOthers) {
-    it(`guesses ${encoding} by a few words, too`, () => {
+    it(`guesses ${encoding} from a few words`, () => {
       expect(decodeText(iconv.encode(text, encoding))).to.equal(text);
     });
   }
 
-  it('knows Japanese by its escapes, which are valid UTF-8', () => {
+  it('reads ISO-2022-JP although it is valid UTF-8', () => {
     expect(decodeText(Buffer.from('Re: \x1b$B5Y2K\x1b(B', 'latin1'))).to.equal('Re: 休暇');
   });
 
-  it('believes the encoding that a document names before it guesses', () => {
+  it('prefers the declared encoding to a guess', () => {
     expect(decodeText(iconv.encode('Škoda žluťoučký', 'windows-1250'), 'windows-1250')).to.equal('Škoda žluťoučký');
-    // Who says Latin-1 uses the quotes of windows-1252.
+    // Pages that declare Latin-1 use the quotes of windows-1252.
     expect(decodeText(iconv.encode('“Grüße”', 'windows-1252'), 'ISO-8859-1')).to.equal('“Grüße”');
   });
 });
 
-describe('the encoding that a page names', () => {
+describe('htmlEncoding', () => {
   const cases: [string, string | undefined][] = [
     ['<html><head><meta charset="windows-1251">', 'windows-1251'],
     ['<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP">', 'EUC-JP'],
@@ -109,26 +109,26 @@ describe('the encoding that a page names', () => {
     ['<html><p>charset=utf-7</p>', undefined],
   ];
   for (const [page, encoding] of cases) {
-    it(`is ${encoding ?? 'none'} in ${page}`, () => {
+    it(`returns ${encoding ?? 'none'} for ${page}`, () => {
       expect(htmlEncoding(Buffer.from(page))).to.equal(encoding);
     });
   }
 });
 
-describe('cleaning text', () => {
-  it('takes out what no reader sees', () => {
+describe('cleanText and cleanMarkdown', () => {
+  it('removes invisible characters', () => {
     expect(cleanText('a\u0000b\u200bc\u202ed\u{e0041}e\ufeff')).to.equal('abcde');
   });
 
-  it('keeps joiners of scripts and emoji', () => {
+  it('keeps the joiners of scripts and emoji', () => {
     expect(cleanText('👩\u200d💻 نمی\u200cخواهم')).to.equal('👩\u200d💻 نمی\u200cخواهم');
   });
 
-  it('leaves no lone surrogate, one kind of newline and composed letters', () => {
+  it('replaces lone surrogates, normalizes newlines and composes letters', () => {
     expect(cleanText('a\ud800b\r\nc\rd\fe\u0301')).to.equal('a\ufffdb\nc\nd\né');
   });
 
-  it('leaves at most one empty line', () => {
+  it('keeps at most one empty line in a row', () => {
     expect(cleanMarkdown('\n\n  a  \n\n\n\nb\t\n\n')).to.equal('  a\n\nb');
   });
 });

@@ -8,12 +8,12 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 const folder = join(import.meta.dirname, '../../support/files');
 const path = join(folder, 'old-word.doc');
 
-describe('a Word file of before 2007', () => {
+describe('parseDoc', () => {
   let bytes: Buffer;
   let header: number;
   before(async () => {
     bytes = await readFile(path);
-    // Streams begin at sectors, and this mark begins the main one.
+    // Streams start at sector boundaries; the main stream starts with this signature.
     for (header = 512; bytes.readUInt16LE(header) !== 0xa5ec; ) header += 512;
   });
 
@@ -23,7 +23,7 @@ describe('a Word file of before 2007', () => {
     return appErrorCode((async () => parseDoc({ bytes: copy, fileName: 'a.doc' }))());
   }
 
-  it('keeps headings, numbers of lists, merged cells, notes, comments and links, and nothing hidden', async () => {
+  it('keeps headings, list numbers, merged cells, notes, comments and links, and drops hidden text', async () => {
     const { body, title } = await parseDoc({ bytes, fileName: 'a.doc' });
     expect(body).to.equal(
       [
@@ -41,21 +41,21 @@ describe('a Word file of before 2007', () => {
     expect(title).to.equal('Leave policy');
   });
 
-  it('leaves out words that a style hides, and keeps those that are taken back', async () => {
+  it('drops text hidden by a style, unless its formatting shows it again', async () => {
     const styled = await readFile(join(folder, 'words-hidden-by-styles.doc'));
     const { body } = await parseDoc({ bytes: styled, fileName: 'a.doc' });
     expect(body).to.equal('kept shown taken back\n\nThe end.');
   });
 
-  it('is not read when it wants a password or is too old', async () => {
+  it('rejects files with a password and files older than Word 97', async () => {
     expect(await codeOf((copy) => copy.writeUInt16LE(copy.readUInt16LE(header + 10) | 0x100, header + 10))).to.equal(
       'encrypted_document',
     );
     expect(await codeOf((copy) => copy.writeUInt16LE(104, header + 2))).to.equal('unsupported_format');
   });
 
-  it('ends whatever its tables claim', async () => {
-    // The first table places lie behind the lengths of texts.
+  it('terminates for any table offset or length', async () => {
+    // Table offsets and lengths follow the text lengths.
     for (let place = header + 154; place < header + 154 + 75 * 8; place += 4) {
       const copy = Buffer.from(bytes);
       copy.writeUInt32LE(0x7ffffff0, place);

@@ -24,8 +24,8 @@ const text = (content: string) => run(`<w:t xml:space="preserve">${content}</w:t
 const cell = (content: string, properties = '') =>
   `<w:tc><w:tcPr>${properties}</w:tcPr>${docxParagraph(content)}</w:tc>`;
 
-describe('a Word file', () => {
-  it('counts its lists, parts and paragraphs as Word shows them', async () => {
+describe('parseDocx', () => {
+  it('numbers lists, sections and paragraphs as Word displays them', async () => {
     const level = (depth: number, format: string, label: string) =>
       `<w:lvl w:ilvl="${depth}"><w:start w:val="1"/><w:numFmt w:val="${format}"/><w:lvlText w:val="${label}"/></w:lvl>`;
     const list = (id: number, ...levels: string[]) =>
@@ -62,7 +62,7 @@ describe('a Word file', () => {
     );
   });
 
-  it('keeps footnotes, endnotes and comments beside what they belong to', async () => {
+  it('puts footnotes, endnotes and comments after the paragraph that refers to them', async () => {
     const reference = (kind: string, id: number) => run(`<w:${kind}Reference w:id="${id}"/>`);
     const note = (kind: string, id: number, content: string) =>
       `<w:${kind} w:id="${id}" w:author="Ann">${docxParagraph(content)}</w:${kind}>`;
@@ -86,7 +86,7 @@ describe('a Word file', () => {
     );
   });
 
-  it('says in each row what a merged cell says, and once what stands over several columns', async () => {
+  it('repeats a vertically merged cell in each row, and a horizontally merged cell once', async () => {
     const row = (...cells: string[]) => `<w:tr>${cells.join('')}</w:tr>`;
     const merged = (value: string) => `<w:vMerge${value && ` w:val="${value}"`}/>`;
     const table =
@@ -98,7 +98,7 @@ describe('a Word file', () => {
     );
   });
 
-  it('leaves out what a reader does not see: deleted and hidden words, instructions of fields', async () => {
+  it('drops deleted text, hidden text and field codes', async () => {
     const hidden = run('<w:rPr><w:vanish/></w:rPr><w:t>secret</w:t>');
     const body = await bodyOf(
       `<w:p>${text('kept')}<w:del>${run('<w:delText>gone</w:delText>')}</w:del><w:ins>${text(' and added')}</w:ins>${hidden}` +
@@ -107,7 +107,7 @@ describe('a Word file', () => {
     expect(body).to.equal('kept and added');
   });
 
-  it('leaves out words that a style hides, and keeps those that are taken back', async () => {
+  it('drops text hidden by a style, unless its formatting shows it again', async () => {
     const style = (type: string, id: string, more: string) =>
       `<w:style w:type="${type}" w:styleId="${id}">${more}</w:style>`;
     const vanish = (value = '') => `<w:rPr><w:vanish${value && ` w:val="${value}"`}/></w:rPr>`;
@@ -136,7 +136,7 @@ describe('a Word file', () => {
     expect(await bodyOf(docxParagraph('S6'), { 'styles.xml': ['styles', part('styles', usual)] })).to.equal('');
   });
 
-  it('keeps links, alternative texts of pictures, text boxes and equations', async () => {
+  it('keeps links, alternative texts, text boxes and equations', async () => {
     const equation =
       '<m:oMath><m:r><m:t>x=</m:t></m:r><m:f><m:num><m:r><m:t>a</m:t></m:r></m:num><m:den><m:rad><m:deg/><m:e><m:r><m:t>b</m:t></m:r></m:e></m:rad></m:den></m:f></m:oMath>';
     const box = (content: string) => `<w:txbxContent>${docxParagraph(content)}</w:txbxContent>`;
@@ -150,7 +150,7 @@ describe('a Word file', () => {
     );
   });
 
-  it('shows the numbers of its charts', async () => {
+  it('renders charts as tables', async () => {
     const points = (...values: string[]) =>
       values.map((value, index) => `<c:pt idx="${index}"><c:v>${value}</c:v></c:pt>`).join('');
     const series = `<c:ser><c:tx><c:v>Visits</c:v></c:tx><c:cat>${points('May', 'June')}</c:cat><c:val>${points('3', '5')}</c:val></c:ser>`;
@@ -161,7 +161,7 @@ describe('a Word file', () => {
     expect(body).to.equal('By month\n\n|  | Visits |\n| --- | --- |\n| May | 3 |\n| June | 5 |');
   });
 
-  it('says its headers and footers once, without numbers of pages', async () => {
+  it('keeps each header and footer once, without page numbers', async () => {
     const page = '<w:p><w:fldSimple w:instr=" PAGE "><w:r><w:t>7</w:t></w:r></w:fldSimple></w:p>';
     const body = await bodyOf(docxParagraph('Text'), {
       'header1.xml': ['header', part('hdr', docxParagraph('Ministry of Supply'))],
@@ -171,7 +171,7 @@ describe('a Word file', () => {
     expect(body).to.equal('Ministry of Supply\n\nText\n\nConfidential');
   });
 
-  it('has the title of its properties, where somebody gave one', async () => {
+  it('uses the title property unless it is a default title', async () => {
     const titleOf = async (title: string) => {
       const bytes = docxFile(docxParagraph('Text'), { 'docProps/core.xml': titlePart(title) });
       return (await parseDocx({ bytes, fileName: 'a.docx' })).title;
@@ -181,14 +181,14 @@ describe('a Word file', () => {
     expect(await titleOf('')).to.equal(null);
   });
 
-  it('reads very many paragraphs of one content control', async () => {
+  it('reads a content control with very many paragraphs', async () => {
     const body = await bodyOf(
       `<w:sdt><w:sdtContent>${'<w:p><w:r><w:t>a</w:t></w:r></w:p>'.repeat(150_000)}</w:sdtContent></w:sdt>`,
     );
     expect(body).length(150_000 * 3 - 2);
   });
 
-  it('is not read when it nests elements without end', async () => {
+  it('rejects XML that nests too deeply', async () => {
     const failure = await bodyOf('<w:sdt>'.repeat(100_000)).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(Error).and.have.property('message').that.contains('nests more than');
   });

@@ -29,8 +29,8 @@ const encryption = (algorithm: string) => ({
   'META-INF/encryption.xml': `<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container" xmlns:e="http://www.w3.org/2001/04/xmlenc#"><e:EncryptedData><e:EncryptionMethod Algorithm="${algorithm}"/></e:EncryptedData></encryption>`,
 });
 
-describe('an e-book', () => {
-  it('is read in the order of its spine, under the names of its table of contents', async () => {
+describe('parseEpub', () => {
+  it('reads chapters in spine order, headed by their names in the table of contents', async () => {
     const nav = '<html><body><nav><ol><li><a href="b%20c.xhtml#top">Arrival</a></li></ol></nav></body></html>';
     const ncx =
       '<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap><navPoint><navLabel><text>Part one</text></navLabel><content src="z.xhtml"/><navPoint><navLabel><text>Rest</text></navLabel><content src="a.xhtml"/></navPoint></navPoint></navMap></ncx>';
@@ -48,26 +48,26 @@ describe('an e-book', () => {
     expect(title).to.equal('The Book');
   });
 
-  it('has no chapter twice', async () => {
+  it('reads a chapter once if the spine lists it twice', async () => {
     const spine = '<spine><itemref idref="a"/><itemref idref="a"/></spine>';
     const book = `<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="a.xhtml"/></manifest>${spine}</package>`;
     const { body } = await bookOf([['a.xhtml', '<p>Once</p>']], { 'OPS/book.opf': book });
     expect(body).to.equal('Once');
   });
 
-  it('keeps what follows an element that closes itself', async () => {
+  it('keeps the text after a self-closing element', async () => {
     const { body } = await bookOf([
       ['a.xhtml', '<script src="a.js"/><p>Kept<br/>whole<a id="x"/></p><svg/><p>To the end</p>'],
     ]);
     expect(body).to.equal('Kept  \nwhole\n\nTo the end');
   });
 
-  it('is known by its parts where its writer has not put its media type first', () => {
+  it('is detected by its parts when the media type is not the first entry', () => {
     expect(kindOfArchive(['META-INF/container.xml', 'OPS/book.opf', 'mimetype'])).equal('epub');
     expect(kindOfArchive(['META-INF/container.xml', 'score.xml'])).equal(undefined);
   });
 
-  it('is not read when it is protected, but for its fonts', async () => {
+  it('rejects copy protection, but accepts obfuscated fonts', async () => {
     const chapter: [string, string][] = [['a.xhtml', '<p>Text</p>']];
     const locked = bookOf(chapter, encryption('http://www.w3.org/2001/04/xmlenc#aes256-cbc'));
     expect(await appErrorCode(locked)).to.equal('encrypted_document');

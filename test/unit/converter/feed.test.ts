@@ -3,8 +3,8 @@ import { parseHtml } from '#src/adapters/converter/formats/html.ts';
 
 const read = async (text: string) => parseHtml({ bytes: Buffer.from(text), fileName: 'a.xml' });
 
-describe('a feed', () => {
-  it('of RSS is its entries with their dates and authors', async () => {
+describe('parseHtml for feeds', () => {
+  it('reads RSS entries with dates and authors', async () => {
     const { body, title } = await read(
       `<?xml version="1.0"?><rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:dc="http://purl.org/dc/elements/1.1/">
       <channel><title>News</title><description>Of the office</description>
@@ -18,7 +18,7 @@ describe('a feed', () => {
     );
   });
 
-  it('of Atom is the same', async () => {
+  it('reads Atom entries with dates and authors', async () => {
     const { body } = await read(
       `<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title><entry><title>One</title><updated>2024-02-02T09:30:00Z</updated>
       <author><name>Bo</name></author><summary>words</summary></entry></feed>`,
@@ -26,7 +26,7 @@ describe('a feed', () => {
     expect(body).to.equal('# News\n\n## One\n\n2024-02-02, Bo\n\nwords');
   });
 
-  it('that is not well-formed keeps its words', async () => {
+  it('keeps a malformed feed as a code block', async () => {
     expect((await read('<rss version="2.0"><channel><title>a&nbsp;b</title>')).body).to.match(
       /^```xml\n<rss.*a&nbsp;b/,
     );

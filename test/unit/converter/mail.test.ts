@@ -6,8 +6,8 @@ import { compoundFile } from '#test/support/compound-file.ts';
 
 const head = 'From: Ann Lee <ann@example.org>\r\nTo: Bo <bo@example.org>, team@example.org\r\nMIME-Version: 1.0\r\n';
 
-describe('a mail', () => {
-  it('says who wrote what to whom, and names what was attached', async () => {
+describe('parseEml', () => {
+  it('renders sender, recipients, date and text, and lists attachments', async () => {
     const { body, title } = await eml(`${head}Cc: Board: cy@example.org;
 Subject: =?utf-8?B?UHJlaXNlIGbDvHIgMjAyNA==?=
 Date: Fri, 2 Feb 2024 09:30:00 +0100
@@ -34,7 +34,7 @@ ${Buffer.alloc(3_000).toString('base64')}
     expect(title).to.equal('Preise für 2024');
   });
 
-  it('is read as its reader sees it: without hidden lines, with tables of data, not of layout', async () => {
+  it('drops hidden lines and layout tables, and keeps data tables', async () => {
     const text = await bodyOfHtml(
       `<html><head><title>x</title><style>p{}</style></head><body><div style="display:none">Preview</div>
       <table role="presentation"><tr><td><table><tr><td><h1>Prices</h1><p>As agreed.</p></td></tr></table></td><td></td></tr></table>
@@ -46,7 +46,7 @@ ${Buffer.alloc(3_000).toString('base64')}
     );
   });
 
-  it('that was forwarded is read with the one around it; invitations are named, pictures in the text are not', async () => {
+  it('includes forwarded messages and lists invitations, but no inline pictures', async () => {
     const { body } = await eml(`${head}Subject: Fwd\nContent-Type: multipart/related; boundary=x
 
 --x
@@ -75,18 +75,18 @@ x
     expect(body).to.match(/See below\..*Cy.*Keys.*They are at the door\..*\n\n- text\/calendar \(1 KiB\)$/s);
   });
 
-  it('is read in the encoding that it names', async () => {
+  it('decodes the declared encoding', async () => {
     const type = 'Content-Type: text/plain; charset=koi8-r\nContent-Transfer-Encoding: 8bit\n\n';
     const bytes = Buffer.concat([Buffer.from(head + type), iconv.encode('Привет', 'koi8-r')]);
     expect(String((await parseEml({ bytes, fileName: 'a.eml' })).body)).to.match(/\n\nПривет$/);
   });
 
-  it('without a text keeps its subject, and without anything is empty', async () => {
+  it('keeps the subject of a mail without text, and returns an empty body for an empty mail', async () => {
     expect((await eml(`${head}Subject: Call me\n\n`)).body).to.match(/^# Call me\n\nFrom: /);
     expect((await eml(`${head}\n \n`)).body).to.equal('');
   });
 
-  it('that only its receiver can open is said to be encrypted', async () => {
+  it('rejects encrypted mail as encrypted_document', async () => {
     const types = [
       'multipart/encrypted; protocol="application/pgp-encrypted"; boundary=x\n\n--x--',
       'application/pkcs7-mime; smime-type=enveloped-data; name=smime.p7m\n\nMIIB',
@@ -97,8 +97,8 @@ x
   });
 });
 
-describe('an Outlook message', () => {
-  it('says the same', async () => {
+describe('parseMsg', () => {
+  it('renders an Outlook message like a mail', async () => {
     const { body, title } = await parseMsg(
       msg({
         '0037001F': utf16('Preise'),
@@ -112,7 +112,7 @@ describe('an Outlook message', () => {
     expect(title).to.equal('Preise');
   });
 
-  it('that is wrapped in S/MIME is said to be encrypted', async () => {
+  it('rejects S/MIME as encrypted_document', async () => {
     const file = msg({ '001A001F': utf16('IPM.Note.SMIME'), '0037001F': utf16('Secret') });
     expect(await appErrorCode(Promise.resolve().then(() => parseMsg(file)))).to.equal('encrypted_document');
   });

@@ -12,8 +12,8 @@ const pagesOf = async (...content: OdfContent) =>
 
 const line = (content: string, attributes = '') => `<text:p${attributes}>${content}</text:p>`;
 
-describe('an OpenDocument text', () => {
-  it('keeps headings with their numbers, and lists that go on after a break', async () => {
+describe('parseOdt', () => {
+  it('keeps heading numbers, and lists that continue after a break', async () => {
     const level = (kind: string, depth: number, attributes: string) =>
       `<text:${kind} text:level="${depth}" ${attributes}/>`;
     const styles =
@@ -43,7 +43,7 @@ describe('an OpenDocument text', () => {
     );
   });
 
-  it('knows its title and subtitle by their styles', async () => {
+  it('recognizes title and subtitle by their styles', async () => {
     const styles = '<style:style style:name="P1" style:parent-style-name="Title"/>';
     const body = await bodyOf(
       line('Plan', ' text:style-name="P1"') + line('For 2024', ' text:style-name="Subtitle"') + line('Text'),
@@ -52,7 +52,7 @@ describe('an OpenDocument text', () => {
     expect(body).to.equal('# Plan\n\n## For 2024\n\nText');
   });
 
-  it('says in each row what a cell over several rows says', async () => {
+  it('repeats a cell in each row that it spans', async () => {
     const cell = (text: string, attributes = '') => `<table:table-cell ${attributes}>${line(text)}</table:table-cell>`;
     const covered = '<table:covered-table-cell/>';
     const row = (...cells: string[]) => `<table:table-row>${cells.join('')}</table:table-row>`;
@@ -68,7 +68,7 @@ describe('an OpenDocument text', () => {
     );
   });
 
-  it('keeps notes, comments, links, pictures by their texts and equations', async () => {
+  it('keeps notes, comments, links, alternative texts and equations', async () => {
     const note = `<text:note><text:note-citation>1</text:note-citation><text:note-body>${line('Without tax.')}</text:note-body></text:note>`;
     const comment = `<office:annotation><dc:creator>Ann</dc:creator>${line('Is this right?')}</office:annotation>`;
     const equation =
@@ -95,7 +95,7 @@ describe('an OpenDocument text', () => {
     );
   });
 
-  it('leaves out deleted and hidden words', async () => {
+  it('drops deleted and hidden text', async () => {
     const style = (name: string, display: string, parent = '') =>
       `<style:style style:name="${name}" style:parent-style-name="${parent}"><style:text-properties ${display && `text:display="${display}"`}/></style:style>`;
     const styles = style('T1', 'none') + style('T2', '', 'T1') + style('T3', 'true', 'T1');
@@ -113,7 +113,7 @@ describe('an OpenDocument text', () => {
     expect(body).to.equal('kept\n\ntaken back');
   });
 
-  it('has the title of its properties, and none when it is protected', async () => {
+  it('uses the title property, and rejects encrypted files', async () => {
     const bytes = odfFile('text', line('Text'), { title: 'Plan' });
     expect(await parseOdt({ bytes, fileName: 'a.odt' })).to.eql({ body: 'Text', title: 'Plan' });
     const encrypted = bodyOf('', { parts: { 'META-INF/manifest.xml': odfEncryptedManifest } });
@@ -121,8 +121,8 @@ describe('an OpenDocument text', () => {
   });
 });
 
-describe('an OpenDocument presentation', () => {
-  it('has a page for each slide, with its notes, and says which are hidden', async () => {
+describe('parseOdp', () => {
+  it('returns a page with notes for each slide and marks hidden slides', async () => {
     const frame = (kind: string, content: string) =>
       `<draw:frame presentation:class="${kind}"><draw:text-box>${content}</draw:text-box></draw:frame>`;
     const slide = (content: string, style = '') => `<draw:page draw:style-name="${style}">${content}</draw:page>`;

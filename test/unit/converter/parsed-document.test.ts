@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { cleanDocument } from '#src/adapters/converter/parsed-document.ts';
 
-describe('putting a document together', () => {
+describe('cleanDocument', () => {
   it('gives each page the offset at which its cleaned text starts', () => {
     const { body, pageMap } = cleanDocument({
       body: ['\n# One\r\n\n\n\nwords  ', '# Two\u200b', 'Three'],
@@ -11,13 +11,13 @@ describe('putting a document together', () => {
     expect(pageMap).to.eql([0, body.indexOf('# Two'), body.indexOf('Three')]);
   });
 
-  it('keeps the number of a page after empty ones', () => {
+  it('counts empty pages', () => {
     const { body, pageMap } = cleanDocument({ body: ['', 'Two', ' \n', 'Four', ''], title: null });
     expect(body).to.equal('Two\n\nFour');
     expect(pageMap).to.eql([0, 0, 3, 5, 9]);
   });
 
-  it('has no pages where the format has none', () => {
+  it('returns no page map for a format without pages', () => {
     expect(cleanDocument({ body: ' words \n', title: 'T' })).to.eql({ body: ' words', pageMap: null, title: 'T' });
   });
 });

@@ -8,12 +8,12 @@ import { runParserProcess } from '#src/adapters/converter/parser-process.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';
 
-describe('the process of a parser', () => {
+describe('runParserProcess', () => {
   const number = z.object({ number: z.number() });
 
   afterEach(() => mock.timers.reset());
 
-  /** @returns the numbers that a shell script says */
+  /** @returns the numbers that a shell script prints */
   async function run(script: string, wallMs = 20_000): Promise<number[]> {
     const numbers: number[] = [];
     await runParserProcess({
@@ -28,29 +28,29 @@ describe('the process of a parser', () => {
   }
   const ready = `echo '{"ready":true}'`;
 
-  it('hears line after line', async () => {
+  it('passes each JSON line on in order', async () => {
     expect(await run(`${ready}; echo '{"number":1}'; echo '{"number":2}'`)).deep.equal([1, 2]);
   });
 
-  it('corrupt_document: when a file makes it say what is no JSON, or of another shape', async () => {
+  it('corrupt_document: for output that is invalid JSON or has another shape', async () => {
     expect(await appErrorCode(run(`${ready}; echo '{"number":NaN}'`))).equal('corrupt_document');
     expect(await appErrorCode(run(`${ready}; echo '{"number":null}'`))).equal('corrupt_document');
   });
 
-  it('conversion_timeout: when it has worked for its time, or done nothing for five times as long', async () => {
+  it('conversion_timeout: after one period of CPU work, or five idle periods', async () => {
     expect(await appErrorCode(run(`${ready}; while :; do :; done`, 200))).equal('conversion_timeout');
     expect(await appErrorCode(run(`${ready}; exec sleep 60`, 50))).equal('conversion_timeout');
   });
 
-  it('has more time where it has had no turn', async () => {
+  it('extends the time of a process that got little CPU time', async () => {
     expect(await run(`${ready}; sleep 0.7; echo '{"number":1}'`, 500)).deep.equal([1]);
   });
 
-  it('is broken, and not the file, when it says that before it is ready', async () => {
+  it('reports a failure before `ready` as a broken installation, not as a damaged file', async () => {
     expect(await run('echo Usage: parser').catch((error) => error)).property('name', 'SyntaxError');
   });
 
-  describe('with a child that keeps its output open', () => {
+  describe('with a grandchild that keeps the output open', () => {
     const limits = { wallMs: 20_000, processMemoryBytes: 1e9, outputBytes: 1_000 };
     const signal = new AbortController().signal;
     const startChild = `sleep 600 & echo "{\\"number\\":$!}"`;
@@ -73,12 +73,12 @@ describe('the process of a parser', () => {
       });
     }
 
-    it('succeeds with everything that it wrote before its exit', async () => {
+    it('succeeds with everything written before the exit', async () => {
       await start(`${ready}; ${startChild}`, signal);
       expect(left).length(1);
     });
 
-    it('ends when it is aborted', async () => {
+    it('ends when the signal aborts', async () => {
       const stop = new AbortController();
       const running = start(`${ready}; ${startChild}; wait`, stop.signal).catch((error) => error);
       await until('the child has started', async () => left.length > 0);
@@ -86,13 +86,13 @@ describe('the process of a parser', () => {
       expect(await running).property('message', 'stopped');
     });
 
-    it('conversion_timeout: ends at its time', async () => {
+    it('conversion_timeout: ends at the wall time limit', async () => {
       expect(await appErrorCode(start(`${ready}; ${startChild}; while :; do :; done`, signal, 200))).equal(
         'conversion_timeout',
       );
     });
 
-    it('loses nothing when its output is read more slowly than it ends', async () => {
+    it('loses no output when the reader is slower than the process', async () => {
       mock.timers.enable({ apis: ['setTimeout'] });
       const bytes = 100_000;
       const chunks: Buffer[] = [];

@@ -21,7 +21,7 @@ function page(...drafts: Draft[]): PdfPage {
 
 const full = 480;
 
-describe('laying out a PDF', () => {
+describe('layOutPages', () => {
   it('joins the lines of a paragraph and separates paragraphs', async () => {
     const { body } = await layOutPages([
       page(
@@ -36,7 +36,7 @@ describe('laying out a PDF', () => {
     );
   });
 
-  it('keeps short lines, list items and rows of a table on lines of their own', async () => {
+  it('keeps short lines, list items and table rows on separate lines', async () => {
     const { body } = await layOutPages([
       page(
         { text: 'Report: 17', y: 700 },
@@ -53,7 +53,7 @@ describe('laying out a PDF', () => {
     );
   });
 
-  it('finds headings by size and by weight', async () => {
+  it('recognizes headings by font size and weight', async () => {
     const { body } = await layOutPages([
       page(
         { text: 'A title over', y: 760, size: 20 },
@@ -68,7 +68,7 @@ describe('laying out a PDF', () => {
     );
   });
 
-  it("puts cut words together as the document's other words say", async () => {
+  it("joins hyphenated words as the document's other words suggest", async () => {
     const { body } = await layOutPages([
       page(
         { text: 'A well-known word, a conversation and what is centric; we are con\ufffe', y: 700, width: full },
@@ -81,7 +81,7 @@ describe('laying out a PDF', () => {
     expect(body).to.contain('confirming that a well-known thing is conversation-centric since COVID-19 began.');
   });
 
-  it('maps pages and lets a sentence run over a page', async () => {
+  it('maps pages and joins a sentence across a page break', async () => {
     const { body, pageMap } = await layOutPages([
       page({ text: 'The verification protocols should be', y: 60, width: full }),
       page(),
@@ -92,7 +92,7 @@ describe('laying out a PDF', () => {
     expect(body.slice(pageMap[2])).to.equal('reviewed to prevent discrepancies.');
   });
 
-  it('keeps headers and page numbers once', async () => {
+  it('keeps running headers and page numbers once', async () => {
     const pages = [1, 2, 3, 4, 5].map((number) =>
       page(
         { text: 'ACME Annual Report', y: 780 },
@@ -106,7 +106,7 @@ describe('laying out a PDF', () => {
     expect(body.match(/Chapter text/g)).to.have.length(5);
   });
 
-  it('keeps lines at the edge of each page whose numbers are data', async () => {
+  it('keeps lines at the page edge whose numbers are data', async () => {
     const balances = ['1,204.10', '980.00', '3,377.45', '12.00', '771.90', '640.25'];
     const pages = balances.map((balance, index) =>
       page(
@@ -122,7 +122,7 @@ describe('laying out a PDF', () => {
     expect(body).not.to.match(/^[2-6]$/m);
   });
 
-  it('joins raised numbers to their line and puts text that runs up the margin first', async () => {
+  it('joins superscripts to their line and puts vertical margin text first', async () => {
     const { body } = await layOutPages([
       page(
         { text: 'Ruochen Zhang', y: 700, width: 60 },

@@ -36,8 +36,8 @@ const shape = (placeholder: string, ...lines: string[]) =>
 const title = (text: string) => shape('<p:ph type="title"/>', line(text));
 const content = '<p:ph idx="1"/>';
 
-describe('a presentation', () => {
-  it('has a page for each slide in the order of the show, and says which are hidden', async () => {
+describe('parsePptx', () => {
+  it('returns a page for each slide in show order and marks hidden slides', async () => {
     const { body, title: name } = await pagesOf({
       slide2: { shapes: title('Welcome') },
       slide3: { shapes: shape('', line('No title')), isHidden: true },
@@ -48,7 +48,7 @@ describe('a presentation', () => {
     expect(name).to.equal('Welcome');
   });
 
-  it('shows no slide twice', async () => {
+  it('reads a slide once if the show lists it twice', async () => {
     const again = {
       'ppt/_rels/presentation.xml.rels': relationshipsPart({
         s0: ['slide', 'slides/slide1.xml'],
@@ -59,14 +59,14 @@ describe('a presentation', () => {
     expect(body).to.eql(['## One']);
   });
 
-  it('has the title of its properties', async () => {
+  it('uses the title property', async () => {
     const slides = { slide1: { shapes: title('Welcome') } };
     expect((await pagesOf(slides, { 'docProps/core.xml': titlePart('Plan') })).title).to.equal('Plan');
     const unnamed = { 'docProps/core.xml': titlePart('PowerPoint Presentation') };
     expect((await pagesOf(slides, unnamed)).title).to.equal('Welcome');
   });
 
-  it('keeps lists with their levels and numbers', async () => {
+  it('keeps list levels and numbers', async () => {
     const number = '<a:buAutoNum type="alphaLcParenR"/>';
     const { body } = await pagesOf({
       slide1: {
@@ -78,7 +78,7 @@ describe('a presentation', () => {
     expect(body).to.eql(['## Slide 1\n\n- one\n  - one a\n- two\n\nplain\n\n- a) first\n- b) second\n\nfree text']);
   });
 
-  it('knows from its layout that a text is no list', async () => {
+  it('reads from the slide layout that a text is no list', async () => {
     const layout = `<p:sldLayout ${officeNames}><p:cSld><p:spTree><p:sp><p:nvSpPr><p:nvPr><p:ph type="body" idx="1"/></p:nvPr></p:nvSpPr><p:txBody><a:lstStyle><a:lvl1pPr><a:buNone/></a:lvl1pPr></a:lstStyle></p:txBody></p:sp></p:spTree></p:cSld></p:sldLayout>`;
     const { body } = await pagesOf(
       {
@@ -92,7 +92,7 @@ describe('a presentation', () => {
     expect(body).to.eql(['## Slide 1\n\nA sentence']);
   });
 
-  it('keeps tables, groups, pictures by their texts, and links', async () => {
+  it('keeps tables, groups, alternative texts and links', async () => {
     const cell = (text: string, attributes = '') => `<a:tc${attributes}><a:txBody>${line(text)}</a:txBody></a:tc>`;
     const row = (...cells: string[]) => `<a:tr>${cells.join('')}</a:tr>`;
     const rows =
@@ -114,7 +114,7 @@ describe('a presentation', () => {
     ]);
   });
 
-  it('keeps what the speaker noted and others said', async () => {
+  it('keeps speaker notes and comments', async () => {
     const notes = `<p:notes ${officeNames}><p:cSld><p:spTree>${shape('<p:ph type="body" idx="1"/>', line('Be slow.'), line('Smile.'))}${shape('<p:ph type="sldNum"/>', line('1'))}</p:spTree></p:cSld></p:notes>`;
     const comments = `<p:cmLst ${officeNames}><p:cm><p:text>Too long?</p:text></p:cm></p:cmLst>`;
     const { body } = await pagesOf(

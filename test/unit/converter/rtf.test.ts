@@ -6,8 +6,8 @@ const read = async (content: string) =>
   parseRtf({ bytes: Buffer.from(`{\\rtf1\\ansi\\ansicpg1252${content}}`, 'latin1'), fileName: 'a.rtf' });
 const bodyOf = async (content: string) => (await read(content)).body;
 
-describe('a rich text file', () => {
-  it('keeps the characters of every code page and of Unicode', async () => {
+describe('parseRtf', () => {
+  it('decodes code pages and Unicode characters', async () => {
     const fonts = '{\\fonttbl{\\f0\\fcharset0 Arial;}{\\f1\\fcharset204 Arial Cyr;}{\\f2\\fcharset128 MS Mincho;}}';
     expect(
       await bodyOf(
@@ -16,7 +16,7 @@ describe('a rich text file', () => {
     ).to.equal('Größe Привет 日本 日€😀{a} b—c');
   });
 
-  it('knows headings by the names or the outline of their styles', async () => {
+  it('recognizes headings by style name or outline level', async () => {
     const styles =
       "{\\stylesheet{\\ql Normal;}{\\s1\\outlinelevel0 heading 1;}{\\s2 \\'dcberschrift 2;}{\\s7\\outlinelevel2 Mine;}}";
     const body = await bodyOf(
@@ -25,7 +25,7 @@ describe('a rich text file', () => {
     expect(body).to.equal('# One\n\n## Two\n\n### Three\n\nText\n\n## Four');
   });
 
-  it('keeps lists with the labels that they show', async () => {
+  it('keeps lists with their displayed labels', async () => {
     const item = (depth: number, label: string, text: string) =>
       `\\pard\\ls1\\ilvl${depth}{\\listtext\\tab ${label}\\tab}${text}\\par`;
     const body = await bodyOf(
@@ -38,7 +38,7 @@ describe('a rich text file', () => {
     expect(body).to.equal('1. one\n   - point\n   - other\n2. two\n- (b) b');
   });
 
-  it('says in each row of a table what a cell over several rows says', async () => {
+  it('repeats a cell in each row that it spans', async () => {
     const row = (edges: string, ...cells: string[]) =>
       `\\trowd${edges}\\pard\\intbl ${cells.map((cell) => `${cell}\\cell `).join('')}\\row`;
     const body = await bodyOf(
@@ -52,7 +52,7 @@ describe('a rich text file', () => {
     );
   });
 
-  it('keeps notes, comments, links, text boxes and the texts of pictures', async () => {
+  it('keeps notes, comments, links, text boxes and alternative texts', async () => {
     const link = '{\\field{\\*\\fldinst{ HYPERLINK "https://example.org/a" }}{\\fldrslt{\\ul our site}}}';
     const note = '{\\super\\chftn{\\footnote\\pard{\\super\\chftn} Without tax.}}';
     const comment = '{\\*\\atnid A}{\\*\\atnauthor Ann}{\\*\\annotation{\\*\\atnref 1}Is this right?}';
@@ -73,7 +73,7 @@ describe('a rich text file', () => {
     );
   });
 
-  it('leaves out what a reader does not see, and numbers of pages', async () => {
+  it('drops hidden text, deleted text and page numbers', async () => {
     const header = '{\\header Ministry of Supply\\par Page {\\field{\\*\\fldinst PAGE}{\\fldrslt 7}}\\par}';
     expect(
       await bodyOf(
@@ -82,18 +82,18 @@ describe('a rich text file', () => {
     ).to.equal('Ministry of Supply\n\nkept');
   });
 
-  it('has the title of its properties', async () => {
+  it('uses the title property', async () => {
     expect(await read('{\\info{\\title Plan}{\\author Ann}}Text')).to.eql({ body: 'Text', title: 'Plan' });
   });
 
-  it('is damaged when it has no end, or groups without end', async () => {
+  it('rejects files that end early or nest groups too deeply', async () => {
     const codeOf = (file: string) =>
       appErrorCode((async () => parseRtf({ bytes: Buffer.from(file), fileName: 'a.rtf' }))());
     expect(await codeOf('{\\rtf1 {Text')).to.equal('corrupt_document');
     expect(await codeOf(`{\\rtf1 ${'{\\footnote '.repeat(20_000)}`)).to.equal('corrupt_document');
   });
 
-  it('may have any number of rows that do not stand below one another', async () => {
+  it('reads thousands of table rows with different columns', async () => {
     const rows = Array.from({ length: 5_000 }, (_, row) => `\\trowd\\cellx${row * 100}\\pard\\intbl a\\cell\\row`);
     expect(await bodyOf(rows.join(''))).to.match(/^(?:a: a\n?){4999}$/);
   });

@@ -5,49 +5,49 @@ import { parseJson } from '#src/adapters/converter/formats/json.ts';
 const bodyOf = async (parse: typeof parseCsv, fileName: string, text: string) =>
   String((await parse({ bytes: Buffer.from(text), fileName })).body);
 
-describe('values in columns', () => {
-  it('become a Markdown table', async () => {
+describe('parseCsv', () => {
+  it('renders a Markdown table', async () => {
     const body = await bodyOf(parseCsv, 'a.csv', 'Name,Note\r\n"Ann ""A""","one,\ntwo | three"\r\n\r\nBob,\r\n');
     expect(body).to.equal('| Name | Note |\n| --- | --- |\n| Ann "A" | one, two \\| three |\n| Bob |  |');
   });
 
-  it('may be separated by tabs, semicolons or bars', async () => {
+  it('detects tabs, semicolons and bars as delimiters', async () => {
     for (const delimiter of ['\t', ';', '|']) {
       const body = await bodyOf(parseCsv, 'a.tsv', `a${delimiter}b, c\n1${delimiter}2`);
       expect(body, delimiter).to.equal('| a | b, c |\n| --- | --- |\n| 1 | 2 |');
     }
   });
 
-  it('may end their lines as old programs do, and say how they are separated', async () => {
+  it('accepts old line ends and a `sep=` line', async () => {
     const table = '| a | b,c |\n| --- | --- |\n| 1 | 2 |';
     expect(await bodyOf(parseCsv, 'a.csv', 'a;b,c\r1;2\r')).to.equal(table);
     expect(await bodyOf(parseCsv, 'a.csv', 'sep=;\r\na;b,c\r\n1;2')).to.equal(table);
   });
 
-  it('name their column in every row of a long table', async () => {
+  it('names the columns in every row of a long table', async () => {
     const rows = Array.from({ length: 100 }, (_, index) => `item ${index},${index * 2},`);
     const body = await bodyOf(parseCsv, 'a.csv', ['Name,Price,Note', ...rows].join('\n'));
     expect(body.split('\n')[41]).to.equal('Name: item 41; Price: 82');
   });
 });
 
-describe('JSON', () => {
-  it('becomes a nested list', async () => {
+describe('parseJson', () => {
+  it('renders a nested list', async () => {
     const body = await bodyOf(parseJson, 'a.json', '{"name":"x","tags":["a","b"],"in":{"deep":null}}');
     expect(body).to.equal('- name: x\n- tags:\n  - a\n  - b\n- in:\n  - deep:');
   });
 
-  it('becomes a table when it is a list of flat records', async () => {
+  it('renders a list of flat records as a table', async () => {
     const body = await bodyOf(parseJson, 'a.json', '[{"a":1,"b":"x"},{"a":2,"c":true}]');
     expect(body).to.equal('| a | b | c |\n| --- | --- | --- |\n| 1 | x |  |\n| 2 |  | true |');
   });
 
-  it('may have a value on each line', async () => {
+  it('reads JSON Lines', async () => {
     const body = await bodyOf(parseJson, 'a.jsonl', '{"a":1}\n\n{"a":2}\n');
     expect(body).to.equal('| a |\n| --- |\n| 1 |\n| 2 |');
   });
 
-  it('of a notebook becomes its text, code and what that has printed', async () => {
+  it('renders a notebook as text, code and output', async () => {
     const notebook = {
       cells: [
         { cell_type: 'markdown', source: ['# Title\n', 'Words'] },
@@ -70,7 +70,7 @@ describe('JSON', () => {
     );
   });
 
-  it('that cannot be read stays text', async () => {
+  it('keeps invalid JSON as text', async () => {
     expect(await bodyOf(parseJson, 'a.json', '{"a": 1,')).to.equal('{"a": 1,');
   });
 });

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { textFormat } from '#src/domain/documents/formats.ts';
 
-describe('the format of text', () => {
+describe('textFormat', () => {
   const formatOf = (fileName: string, head: string) => textFormat({ fileName, head });
 
-  it('follows the name where the content says nothing', () => {
+  it('uses the file name when the content is undecided', () => {
     const names = ['a.txt', 'a.md', 'a.csv', 'a.json', 'a.py', 'a', 'a.unknown'];
     expect(names.map((name) => formatOf(name, 'x, y'))).to.eql([
       'text',
@@ -17,20 +17,20 @@ describe('the format of text', () => {
     ]);
   });
 
-  it('follows the content where it shows what it is', () => {
+  it('prefers clear content to the file name', () => {
     const page = '<!-- saved -->\n<!-- twice -->\n<!DOCTYPE html><html><p>x</p>';
     expect(formatOf('invoice.pdf', page)).to.equal('html');
     expect(formatOf('notes.html', 'only words')).to.equal('text');
     expect(formatOf('part.html', '<p>words</p>')).to.equal('html');
   });
 
-  it('asks the declared media type only when the name says nothing', () => {
+  it('uses the declared media type only when the name is undecided', () => {
     const head = 'a,b';
     expect(textFormat({ fileName: 'export', head, declaredMediaType: 'text/csv; charset=utf-8' })).to.equal('csv');
     expect(textFormat({ fileName: 'export.txt', head, declaredMediaType: 'text/csv' })).to.equal('text');
   });
 
-  it('knows mail, RTF and PostScript, which are text on the outside', () => {
+  it('recognizes mail, RTF and PostScript', () => {
     const mail = 'From: a@b.example\nMIME-Version: 1.0\n\nHello';
     expect(['From: me', mail, '{\\rtf1', '%!PS-Adobe'].map((head) => formatOf('a.txt', head))).to.eql([
       'text',
@@ -42,13 +42,13 @@ describe('the format of text', () => {
     expect(formatOf('a.md', 'Title: Goods\nReceived: today\n')).to.equal('markdown');
   });
 
-  it('takes a name for mail only where there are headers', () => {
+  it('accepts a mail file name only with mail headers', () => {
     expect(formatOf('a.eml', 'Subject:call me')).to.equal('eml');
     expect(formatOf('a.eml', 'From - Fri Feb  2 2024\nX-Mozilla-Status: 1\n')).to.equal('eml');
     expect(formatOf('a.eml', 'Only words.')).to.equal('text');
   });
 
-  it('knows workbooks and feeds behind XML, and values under the name of a workbook', () => {
+  it('recognizes XML workbooks and feeds, and CSV under the file name of a workbook', () => {
     const prolog = '<?xml version="1.0"?>\n<!-- x -->\n';
     expect(formatOf('a.xml', '<?xml version="1.0"?>\n<?mso-application progid="Excel.Sheet"?>\n<Workbook>')).to.equal(
       'xls',
@@ -59,7 +59,7 @@ describe('the format of text', () => {
     expect(formatOf('a.xml', `${prolog}<feed><cow/></feed>`)).to.equal('code');
   });
 
-  it('is quick on many comments without a page', () => {
+  it('is fast for many HTML comments without a page', () => {
     expect(formatOf('a.txt', '<!-- -->'.repeat(8_000))).to.equal('text');
   });
 });

@@ -8,8 +8,8 @@ import { zipFile } from '#test/support/document-fixtures.ts';
 
 type Cells = (string | number | boolean | Date | null)[][];
 
-describe('a workbook', () => {
-  it('is read with a page for each sheet, whichever program has written it', async () => {
+describe('parseExcel and parseOds', () => {
+  it('returns a page for each sheet of every Excel format', async () => {
     const sheets = {
       Prices: sheetOf(
         [
@@ -35,7 +35,7 @@ describe('a workbook', () => {
     }
   });
 
-  it('of OpenDocument is read the same way, whatever room its empty cells take', async () => {
+  it('reads OpenDocument spreadsheets with very many empty cells', async () => {
     const cell = (text: string, type = 'string', value = '') =>
       `<table:table-cell office:value-type="${type}" ${value}><text:p>${text}</text:p></table:table-cell>`;
     const rest = '<table:table-cell table:number-columns-repeated="16000"/>';
@@ -49,7 +49,7 @@ describe('a workbook', () => {
     expect(body).to.eql(['## Prices\n\n| Item | Since |\n| --- | --- |\n| Bolt | 31.01.24 |']);
   });
 
-  it('shows values as a person sees them', async () => {
+  it('renders values as displayed', async () => {
     const sheet = sheetOf(
       [
         ['Share', 'Sum', 'EAN', 'Third', 'Day'],
@@ -64,13 +64,13 @@ describe('a workbook', () => {
     expect(await textOf(sheet)).to.contain('| 12.5% | € 9.00 | 4006381333931 | 0.333333333 | 2024-01-31 |');
   });
 
-  it('shows a formula by its value, or itself when it has none', async () => {
+  it('renders the cached value of a formula, or the formula when there is none', async () => {
     const rows =
       '<row r="1"><c r="A1"><v>2</v></c><c r="B1"><f>A1*2</f><v>4</v></c><c r="C1"><f>SUM(A1:B1)</f></c></row>';
     expect((await parseExcel(workbookXml(rows))).body).to.eql(['## One\n\n2 | 4 | =SUM(A1:B1)']);
   });
 
-  it('keeps tables apart, with their titles and notes', async () => {
+  it('separates the tables of a sheet, with their titles and notes', async () => {
     const text = await textOf(
       sheetOf([
         ['Sales', null, null],
@@ -87,7 +87,7 @@ describe('a workbook', () => {
     );
   });
 
-  it('counts a merged cell for all rows and columns that it spans, and a title once', async () => {
+  it('repeats a merged cell in every row and column, but a title once', async () => {
     const sheet = sheetOf([
       ['Plan', null, null],
       ['Team', 'First half', null],
@@ -101,7 +101,7 @@ describe('a workbook', () => {
     );
   });
 
-  it('reads hidden sheets and says so, and lists comments', async () => {
+  it('marks hidden sheets and lists comments', async () => {
     const sheet = sheetOf([
       ['Code', 'Name'],
       ['7', 'Seven'],
@@ -115,24 +115,24 @@ describe('a workbook', () => {
     ]);
   });
 
-  it('costs no more for a cell in the last corner, and says which rows it leaves out', async () => {
+  it('handles a cell in the last corner, and notes omitted rows', async () => {
     const corner = '<row r="1"><c r="XFD1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>2</v></c></row>';
     const { body } = await parseExcel(workbookXml(corner, 'A1:XFD1048576'));
     expect(body).to.eql(['## One\n\nOnly the first 50,000 rows of this sheet were read.\n\n1']);
   });
 
-  it('from before Unicode is read in its code page', async () => {
+  it('decodes the code page of old workbooks', async () => {
     const { bytes } = fileOf({ WORD: sheetOf([['NAME', 1]]) }, 'biff5');
     const replace = (from: string, to: string | Buffer) =>
       Buffer.from(to).copy(bytes, bytes.indexOf(from, 0, 'latin1'));
     replace('WORD', iconv.encode('Имя!', 'windows-1251'));
     replace('NAME', iconv.encode('Ёжик', 'windows-1251'));
-    // The record that names the code page.
+    // The CODEPAGE record.
     replace('\x42\0\x02\0\xe4\x04', Buffer.from('42000200e304', 'hex'));
     expect((await parseExcel({ bytes, fileName: 'a.xls' })).body).to.eql(['## Имя!\n\nЁжик | 1']);
   });
 
-  it('behind a password is said to be protected', async () => {
+  it('rejects a workbook with a password as encrypted_document', async () => {
     const manifest =
       '<manifest:file-entry manifest:full-path="content.xml"><manifest:encryption-data/></manifest:file-entry>';
     const file = odsFile('x', manifest);
@@ -168,7 +168,7 @@ function fileOf(sheets: Record<string, WorkSheet>, bookType: BookType) {
   return { bytes, fileName: `a.${bookType}` };
 }
 
-/** A workbook of one sheet, by its XML: for what the writer would not write. */
+/** A workbook with this sheet XML, for content that the library does not write. */
 function workbookXml(rows: string, dimension = 'A1:C1') {
   const main = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
   const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
