@@ -5,16 +5,16 @@ import type { DataConverter } from '@temporalio/common';
 import { bundleWorkflowCode, DefaultLogger, type WorkflowBundleOption } from '@temporalio/worker';
 
 const root = join(import.meta.dirname, '..');
-/** All that a bundle may be made of, and the versions of the libraries in it. */
+/** Folders whose files can be part of the bundle. The lock file stands for the versions of libraries. */
 const sources = ['workflows', 'src/contracts', 'src/domain'];
 const failureConverter = 'src/temporal/failure-converter.ts';
 const lockFile = 'package-lock.json';
 const cache = join(root, 'node_modules/.cache/workflow-bundle');
 
 /**
- * The workflows' code as one script. It is kept under the hash of its sources, so that only the first start after a
- * change pays for the bundler (seconds, and 130 MB); images call this once when they are built.
- * @param converter of payloads and failures; what encodes the messages of failures is a part of the bundle
+ * Bundles the workflow code. The bundle is cached under the hash of its sources, so that only the first start after a
+ * change runs the bundler (seconds, and 130 MB of memory).
+ * @param converter a failure converter becomes part of the bundle, because it runs in workflows
  */
 export async function workflowBundle({
   failureConverterPath,
@@ -33,19 +33,19 @@ export async function workflowBundle({
     ...(failureConverterPath !== undefined && { failureConverterPath }),
     logger: new DefaultLogger('WARN'),
   });
-  // Where the folder cannot be written to, the next start bundles again.
-  await keep(codePath, code).catch(() => undefined);
+  // If the cache folder is read-only, the next start bundles again.
+  await writeCache(codePath, code).catch(() => undefined);
   return { code };
 }
 
-async function keep(path: string, code: string): Promise<void> {
+async function writeCache(path: string, code: string): Promise<void> {
   await mkdir(cache, { recursive: true });
   const unfinished = `${path}.${process.pid}`;
   await writeFile(unfinished, code);
   await rename(unfinished, path);
 }
 
-/** Says which version of the workflows this is: what is made of the same sources replays the same histories. */
+/** Version of the workflow code: builds from the same sources replay the same histories. */
 export async function workflowsVersion(): Promise<string> {
   return (await hashSources()).slice(0, 16);
 }

@@ -2,18 +2,16 @@ import { ConfigError, loadConfig } from '#src/config.ts';
 import { openTelemetry } from '#src/container/telemetry.ts';
 import { createContainer } from '#src/container.ts';
 import { metricsAnswer, probeAnswer, startPlainServer } from '#src/http/server/servers.ts';
-import { findEngineMetrics } from './engine-metrics.ts';
 import { startWorkers } from './run.ts';
-import { installRuntime } from './runtime.ts';
-import { measureWork } from './work-metrics.ts';
+import { findSdkMetrics, installRuntime, measureJobs } from './telemetry.ts';
 
 async function main(): Promise<void> {
   const config = loadConfig(process.env, 'worker');
-  const engine = config.worker === null ? null : await findEngineMetrics();
-  const telemetry = await openTelemetry(config, 'worker', engine?.read);
+  const sdkMetrics = config.worker === null ? null : await findSdkMetrics();
+  const telemetry = await openTelemetry(config, 'worker', sdkMetrics?.read);
   const container = createContainer(config, 'worker', telemetry);
-  installRuntime(container.logger, engine?.bindAddress);
-  measureWork(container);
+  installRuntime(container.logger, sdkMetrics?.bindAddress);
+  measureJobs(container);
   const workers = startWorkers(container);
   const probes = config.worker && {
     server: await startPlainServer(
@@ -25,11 +23,11 @@ async function main(): Promise<void> {
         '/metrics': metricsAnswer(telemetry.metrics),
       },
     ),
-    place: config.worker,
+    address: config.worker,
   };
-  if (probes) container.logger.info(probes.place, 'the worker is listening');
+  if (probes) container.logger.info(probes.address, 'the worker is listening');
   const stop = () => void workers.shutdown();
-  // Each time: a second signal must not cut the stop short.
+  // `on`, not `once`: a second signal must not kill the process during the shutdown.
   process.on('SIGTERM', stop).on('SIGINT', stop);
   await workers.finished;
   await probes?.server.close();

@@ -1,12 +1,11 @@
-// `node workers/prebuild.ts`: makes the workflows' bundles ahead of the first start, where an image is built: one for
-// installations that encrypt what Temporal stores, and one for the others.
+// `node workers/prebuild.ts` builds both workflow bundles (with and without payload encryption) while an image is built,
+// so that the first start of a worker does not need the bundler.
 import { failureConverterPath } from '#src/temporal/data-converter.ts';
 import { workflowBundle } from './bundle.ts';
 
 for (const kind of [{}, { failureConverterPath }]) {
   await workflowBundle(kind);
-  const kept = await workflowBundle(kind);
-  if (!('codePath' in kept))
-    throw new Error('The bundle of the workflows could not be written into node_modules/.cache.');
-  console.log(kept.codePath);
+  const cached = await workflowBundle(kind);
+  if (!('codePath' in cached)) throw new Error('The workflow bundle could not be written to node_modules/.cache.');
+  console.log(cached.codePath);
 }

@@ -11,45 +11,34 @@ import { dataConverter } from '#src/temporal/data-converter.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { scheduleStoreAudits } from '#src/temporal/store-audits.ts';
 import { deleteStrayFolders } from '#src/temporary-folders.ts';
-import { alignmentWorker } from './alignment.ts';
-import { anchoringWorker } from './anchoring.ts';
 import { workflowBundle } from './bundle.ts';
-import { connectorsWorker } from './connectors.ts';
-import { deletionWorker } from './deletion.ts';
-import { erasureWorker } from './erasure.ts';
-import { evaluationWorker } from './evaluation.ts';
-import { exportsWorker } from './exports.ts';
-import { ingestionWorker } from './ingestion.ts';
-import { previewsWorker } from './previews.ts';
-import type { QueueWorker } from './queue-worker.ts';
-import { reembeddingWorker } from './reembedding.ts';
-import { storeAuditWorker } from './store-audit.ts';
-import { aside, daily, dailyInParts, everyMinute, hourly, startSweeper } from './sweeper.ts';
-import { traceSinks } from './trace-sinks.ts';
-import { becomeFirstVersion, versioningOptions, workerVersion } from './versioning.ts';
+import { type QueueWorker, queueWorkers } from './queues.ts';
+import { daily, dailyInBatches, everyMinute, hourly, inBackground, startSweeper } from './sweeper.ts';
+import { traceSinks } from './telemetry.ts';
+import { promoteFirstVersion, versioningOptions, workerVersion } from './versioning.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
 export type RunningWorkers = {
-  /** Settles once all workers poll, or with `finished`. */
+  /** Resolves when all workers poll; rejects if they failed to start. */
   polling: Promise<void>;
-  /** Settles when all workers have ended: rejects when one did so on its own. */
+  /** Resolves when all workers have stopped; rejects if one failed. */
   finished: Promise<void>;
-  /** Whether all workers poll, and none is about to end. */
+  /** True while all workers poll and no shutdown has begun. */
   isReady(): boolean;
-  /** Takes no more tasks, lets those that run end for 20 seconds, then interrupts them. */
+  /** Takes no more tasks, and cancels activities that are still running after 20 seconds. */
   shutdown(): Promise<void>;
 };
 
 /**
- * Starts the sweeper and a worker for each of the process' task queues. The workers wait for Temporal to be there; the
- * sweeper does not, and is the same in every process: each sweep bears others beside it.
+ * Starts the sweeper and a worker for each task queue of this process. The workers wait until Temporal is reachable; the
+ * sweeper does not. Every worker process runs all sweeps, so each sweep must tolerate concurrent runs of itself.
  */
 export function startWorkers(container: Container): RunningWorkers {
   const stopSweeper = startSweeps(container);
   const workers = startQueueWorkers(container, container.config.workerQueues);
   const finished = workers.finished.finally(stopSweeper);
-  // Callers that await `finished` see the failure; others need not.
+  // Prevents an unhandled rejection for callers that do not await `finished`.
   finished.catch(() => undefined);
   return {
     ...workers,
@@ -61,7 +50,7 @@ export function startWorkers(container: Container): RunningWorkers {
   };
 }
 
-/** Starts the sweeper alone. @returns stops it, once the sweep that is under way has ended */
+/** Starts the sweeper without workers. @returns a function that stops it after the running sweep */
 export function startSweeps(container: Container): () => Promise<void> {
   const { jobs, chat, alignment, sessions, documents, embeddings, chunkContexts, ingestion, erasure, vectors } =
     container;
@@ -72,35 +61,35 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
       { name: 'forget events of answers', run: everyMinute(chat.forgetEvents) },
       { name: 'requeue overdue chats', run: alignment.requeueOverdue },
-      { name: 'set up the engine', run: aside(everyMinute(engineSetUp(temporal))) },
+      { name: 'set up the engine', run: inBackground(everyMinute(temporalSetUp(temporal))) },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
-      { name: 'publish changed documents', run: aside(documents.publishOutdated) },
+      { name: 'publish changed documents', run: inBackground(documents.publishOutdated) },
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
       { name: 'forget old answers', run: everyMinute(idempotency.forgetExpired) },
       { name: 'forget consents that never came', run: everyMinute(consents.deleteExpired) },
       { name: 'forget sign-ins that never came', run: everyMinute(sso.deleteExpired) },
       { name: 'forget windows of rate limits', run: everyMinute(rateLimiters.shared.forgetExpired) },
-      { name: 'release originals', run: aside(everyMinute(originals.sweepExpired)) },
-      { name: 'delete stray folders', run: aside(daily(() => deleteStrayFolders(container.tempDir))) },
-      { name: 'delete stray uploads', run: aside(hourly(blobs.deleteStrays)) },
-      { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
-      { name: 'forget unused situations', run: dailyInParts(chunkContexts.sweepUnused) },
-      { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
-      { name: 'bring schedules in line', run: aside(syncs.applyOutdated) },
+      { name: 'release originals', run: inBackground(everyMinute(originals.sweepExpired)) },
+      { name: 'delete stray folders', run: inBackground(daily(() => deleteStrayFolders(container.tempDir))) },
+      { name: 'delete stray uploads', run: inBackground(hourly(blobs.deleteStrays)) },
+      { name: 'forget unused embeddings', run: dailyInBatches(embeddings.sweepUnused) },
+      { name: 'forget unused situations', run: dailyInBatches(chunkContexts.sweepUnused) },
+      { name: 'forget unused conversions', run: dailyInBatches(ingestion.sweepUnusedConversions) },
+      { name: 'bring schedules in line', run: inBackground(syncs.applyOutdated) },
       { name: 'renew schedules', run: daily(syncs.renewSchedules) },
-      { name: 'forget old imports', run: dailyInParts(importSteps.forgetOld) },
+      { name: 'forget old imports', run: dailyInBatches(importSteps.forgetOld) },
       { name: 'forget evaluations without a draft', run: daily(evaluations.deleteOldAdhocRuns) },
-      { name: 'delete expired exports', run: aside(everyMinute(exports.deleteExpired)) },
+      { name: 'delete expired exports', run: inBackground(everyMinute(exports.deleteExpired)) },
       { name: 'erase what came late', run: daily(erasure.eraseLate) },
-      { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
+      { name: 'maintain the vector store', run: inBackground(daily(vectors.maintain)) },
     ],
     logger,
     (sweep) => container.telemetry.metrics.count('acs_sweep_failures_total', { sweep }),
   );
 }
 
-/** Starts a worker for each of these queues, without the sweeper. */
+/** Starts a worker for each of these task queues, without the sweeper. */
 export function startQueueWorkers(container: Container, queues: readonly TaskQueue[]): RunningWorkers {
   const stopping = new AbortController();
   const polling = Promise.withResolvers<void>();
@@ -112,7 +101,7 @@ export function startQueueWorkers(container: Container, queues: readonly TaskQue
     isPolling = false;
   });
   finished.then(polling.resolve, polling.reject);
-  // Callers that await `polling` see the failure; others need not.
+  // Prevents an unhandled rejection for callers that do not await `polling`.
   polling.promise.catch(() => undefined);
   return {
     polling: polling.promise,
@@ -138,9 +127,10 @@ async function run(
     const version = await workerVersion(container.config.temporal);
     const workers = await createWorkers({ container, queues, connection, version });
     const ended = runAll(workers, stop);
-    const first = becomeFirstVersion(temporal, version, { stop, logger });
+    const first = promoteFirstVersion(temporal, version, { stop, logger });
     logger.info({ queues }, 'workers are polling');
-    if (container.renderer === null) logger.info('there is no office program: no previews, and no .ppt is read');
+    if (container.renderer === null)
+      logger.info('neither LibreOffice nor Gotenberg is configured: previews and .ppt files are not supported');
     onPolling();
     await Promise.all([ended, first]);
   } finally {
@@ -148,8 +138,11 @@ async function run(
   }
 }
 
-/** Again and again: an engine that comes back without its data refuses every start until it knows what we search by. */
-function engineSetUp(temporal: TemporalConnection): () => Promise<void> {
+/**
+ * Registers the search attributes and the audit schedule. Repeated regularly, because a Temporal server that lost its data
+ * refuses every workflow start until the search attributes exist again.
+ */
+function temporalSetUp(temporal: TemporalConnection): () => Promise<void> {
   let isUpToDate = false;
   return async () => {
     await registerSearchAttributes(temporal);
@@ -187,31 +180,19 @@ async function createWorkers(options: {
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
       sinks: traceSinks(telemetry),
-      // Beats go out as often as steps make them, so that one that is lost does no harm.
+      // Short, so that a single lost heartbeat does not let an activity time out.
       maxHeartbeatThrottleInterval: '3 seconds',
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',
     });
   return Promise.all(
-    [
-      ingestionWorker(container),
-      alignmentWorker(container),
-      anchoringWorker(container),
-      previewsWorker(container),
-      deletionWorker(container),
-      reembeddingWorker(container),
-      erasureWorker(container),
-      exportsWorker(container),
-      evaluationWorker(container),
-      connectorsWorker(container),
-      storeAuditWorker(container),
-    ]
+    queueWorkers(container)
       .filter(({ taskQueue }) => queues.includes(taskQueue))
       .map(createWorker),
   );
 }
 
-/** One worker that ends takes the others with it: a process that only works in part looks healthy and is not. */
+/** If one worker stops, all others are stopped too: a process that serves only some queues would look healthy. */
 async function runAll(workers: readonly Worker[], stop: AbortSignal): Promise<void> {
   const stopWorkers = () => {
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
@@ -223,7 +204,7 @@ async function runAll(workers: readonly Worker[], stop: AbortSignal): Promise<vo
   await Promise.all(runs);
 }
 
-/** Null when it is told to stop before Temporal was there. */
+/** Returns null if the process is stopped before Temporal is reachable. */
 async function connect({ config, logger, temporal }: Container, stop: AbortSignal): Promise<NativeConnection | null> {
   while (!stop.aborted) {
     try {

@@ -8,9 +8,9 @@ const DAY_MS = 24 * HOUR_MS;
 export type Sweep = { name: string; run: () => Promise<void> };
 
 /**
- * Runs the sweeps once a second, one after the other and never two rounds at a time. A plain timer and not a workflow:
- * it has to work just then when the engine does not.
- * @returns stops it, once the round that is under way has ended
+ * Runs all sweeps in order, once a second. A timer instead of a workflow, because sweeps must also run while Temporal is
+ * down.
+ * @returns a function that stops the sweeper after the running sweep
  */
 export function startSweeper(
   sweeps: readonly Sweep[],
@@ -45,41 +45,42 @@ export function startSweeper(
   };
 }
 
-/** At the start of the process, and once a day from then on; an hour after it has failed. */
+/** Runs at the start of the process and then once a day; repeats a failed run after an hour. */
 export function daily(run: Sweep['run']): Sweep['run'] {
-  return inParts(DAY_MS, () => run().then(() => null));
+  return inBatches(DAY_MS, () => run().then(() => null));
 }
 
-/** At the start of the process, and once an hour from then on. */
+/** Runs at the start of the process and then once an hour. */
 export function hourly(run: Sweep['run']): Sweep['run'] {
-  return inParts(HOUR_MS, () => run().then(() => null));
+  return inBatches(HOUR_MS, () => run().then(() => null));
 }
 
-/** At the start of the process, and once a minute from then on. */
+/** Runs at the start of the process and then once a minute. */
 export function everyMinute(run: Sweep['run']): Sweep['run'] {
-  return inParts(MINUTE_MS, () => run().then(() => null));
+  return inBatches(MINUTE_MS, () => run().then(() => null));
 }
 
 /**
- * Once a day, for work that takes long: a part each round so that other sweeps have their turn. `run` gets what it gave
- * for the part before, and gives null after the last. An hour after a part has failed it begins anew.
+ * Runs long work once a day, one batch per second, so that other sweeps run in between. `run` gets the cursor that it
+ * returned for the batch before (null for the first), and returns null after the last batch. Starts over an hour after a
+ * failed batch.
  */
-export function dailyInParts<Place>(run: (after: Place | null) => Promise<Place | null>): Sweep['run'] {
-  return inParts(DAY_MS, run);
+export function dailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
+  return inBatches(DAY_MS, run);
 }
 
-function inParts<Place>(pauseMs: number, run: (after: Place | null) => Promise<Place | null>): Sweep['run'] {
+function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
   let next = 0;
-  let place: Place | null = null;
+  let cursor: Cursor | null = null;
   return async () => {
-    if (place === null) {
+    if (cursor === null) {
       if (Date.now() < next) return;
       next = Date.now() + pauseMs;
     }
-    const after: Place | null = place;
-    place = null;
+    const after: Cursor | null = cursor;
+    cursor = null;
     try {
-      place = await run(after);
+      cursor = await run(after);
     } catch (error) {
       next = Math.min(next, Date.now() + HOUR_MS);
       throw error;
@@ -88,9 +89,10 @@ function inParts<Place>(pauseMs: number, run: (after: Place | null) => Promise<P
 }
 
 /**
- * Lets the other sweeps go on meanwhile; while it runs, its turns are left out. What it threw comes up at its next turn.
+ * Runs a sweep without blocking the other sweeps. It is skipped while its last run is still going on; an error is thrown at
+ * the next call.
  */
-export function aside(run: Sweep['run']): Sweep['run'] {
+export function inBackground(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;
   let failure: Error | undefined;
   return async () => {

@@ -9,7 +9,7 @@ import { workflowsVersion } from './bundle.ts';
 
 const ASK_INTERVAL_MS = 1_000;
 
-/** Which version of which deployment this process is; null where there are no versions. */
+/** Deployment and build id of this process; null if worker versioning is off. */
 export async function workerVersion({ deployment }: Pick<TemporalConfig, 'deployment'>) {
   if (deployment === null) return null;
   return { deploymentName: deployment.name, buildId: deployment.buildId ?? (await workflowsVersion()) };
@@ -18,26 +18,26 @@ export async function workerVersion({ deployment }: Pick<TemporalConfig, 'deploy
 type WorkerVersion = Awaited<ReturnType<typeof workerVersion>>;
 
 /**
- * What becomes of a run when another version is made the current one. All code replays what others have begun, so that
- * either would be right; the question is how long the workers before it have to be kept. It is said of a queue, since
- * what a workflow says itself is refused of workers that have no version.
+ * Whether open runs move to a new current version. Both would be correct, because all code replays older histories; PINNED
+ * means that workers of the old version must be kept until its runs end. Set per queue, because Temporal rejects a
+ * behavior set in workflow code when the worker has no version.
  */
 const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
-  // They end by themselves within hours, and never wait for a person: the workers that began them can be waited for.
-  // What one evaluation says is of one version.
+  // These runs end within hours and never wait for an operator, so old workers can be kept until then. PINNED also makes
+  // sure that a whole evaluation runs on one version.
   evaluation: 'PINNED',
   'store-audit': 'PINNED',
-  // They wait for a person when only he can mend something, for days perhaps.
+  // Parked runs may wait for an operator for days.
   ingestion: 'AUTO_UPGRADE',
   deletion: 'AUTO_UPGRADE',
   previews: 'AUTO_UPGRADE',
   anchoring: 'AUTO_UPGRADE',
   connectors: 'AUTO_UPGRADE',
   exports: 'AUTO_UPGRADE',
-  // A month until what somebody has left is erased; days for an organization of many documents.
+  // An erasure waits a month; re-embedding a large organization takes days.
   erasure: 'AUTO_UPGRADE',
   reembedding: 'AUTO_UPGRADE',
-  // As long as rounds come.
+  // Runs as long as the chat gets new rounds.
   alignment: 'AUTO_UPGRADE',
 };
 
@@ -56,10 +56,10 @@ export function versioningOptions(
 }
 
 /**
- * Makes the first version of a deployment the current one, which no operator has to do then. Ends when the deployment
- * has one, whichever that is.
+ * Makes this version the current one if the deployment never had a current version, so that no operator has to do it.
+ * Returns once the deployment has a current version.
  */
-export async function becomeFirstVersion(
+export async function promoteFirstVersion(
   temporal: TemporalConnection,
   version: WorkerVersion,
   { stop, logger }: { stop: AbortSignal; logger: Logger },
@@ -69,13 +69,16 @@ export async function becomeFirstVersion(
   while (!stop.aborted) {
     try {
       const outcome = await versions.promoteFirst(version.buildId);
-      if (outcome === 'promoted') logger.info(version, 'this is the first version of the workers, and the current one');
+      if (outcome === 'promoted') logger.info(version, 'made the first worker version the current one');
       if (outcome === 'waiting') {
-        logger.info(version, 'this version of the workers gets work when an operator promotes it, or pinned runs');
+        logger.info(
+          version,
+          'this worker version is not current: it only gets pinned runs until an operator promotes it',
+        );
       }
       if (outcome !== 'not_there_yet') return;
     } catch (error) {
-      logger.warn({ err: error }, 'the versions of the workers could not be looked up');
+      logger.warn({ err: error }, 'cannot read the worker versions from Temporal');
     }
     await delay(ASK_INTERVAL_MS, undefined, { signal: stop }).catch(() => undefined);
   }

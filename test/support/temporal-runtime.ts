@@ -1,9 +1,9 @@
 import pino, { type Logger } from 'pino';
-import { installRuntime } from '#workers/runtime.ts';
+import { installRuntime } from '#workers/telemetry.ts';
 
 let isInstalled = false;
 
-/** The library allows one runtime a process, whoever of the tests comes first. */
+/** The Temporal SDK allows one runtime per process, so the first test that needs it installs it. */
 export function installRuntimeOnce(logger: Logger = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })): void {
   if (!isInstalled) installRuntime(logger);
   isInstalled = true;

@@ -21,7 +21,7 @@ import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
-import { becomeFirstVersion, versioningOptions } from '#workers/versioning.ts';
+import { promoteFirstVersion, versioningOptions } from '#workers/versioning.ts';
 import { temporalProgram } from '../../scripts/launchers/temporal.ts';
 
 describe('versions of the workers', () => {
@@ -68,7 +68,7 @@ describe('versions of the workers', () => {
     const version = { deploymentName: deployment, buildId };
     const stopping = new AbortController();
     const work = async () => {
-      const first = becomeFirstVersion(connection, version, {
+      const first = promoteFirstVersion(connection, version, {
         stop: stopping.signal,
         logger: pino({ level: 'silent' }),
       });

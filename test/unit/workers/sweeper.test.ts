@@ -1,9 +1,9 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { aside, daily, dailyInParts } from '#workers/sweeper.ts';
+import { daily, dailyInBatches, inBackground } from '#workers/sweeper.ts';
 
 describe('a daily sweep', () => {
-  it('is done once, however often its turn comes', async () => {
+  it('runs once a day although it is called every second', async () => {
     let runs = 0;
     const sweep = daily(async () => {
       runs += 1;
@@ -12,9 +12,9 @@ describe('a daily sweep', () => {
     expect(runs).equal(1);
   });
 
-  it('in parts does one each turn, from where the last one ended, and then rests', async () => {
+  it('with batches runs one batch per call, each with the cursor of the last one, until the end', async () => {
     const begun: (number | null)[] = [];
-    const sweep = dailyInParts<number>(async (after) => {
+    const sweep = dailyInBatches<number>(async (after) => {
       begun.push(after);
       return after === 2 ? null : (after ?? 0) + 1;
     });
@@ -22,10 +22,10 @@ describe('a daily sweep', () => {
     expect(begun).deep.equal([null, 1, 2]);
   });
 
-  it('whose part fails rests for an hour, and begins anew then', async () => {
+  it('starts over an hour after a batch failed', async () => {
     mock.timers.enable({ apis: ['Date'] });
     const begun: (number | null)[] = [];
-    const sweep = dailyInParts<number>(async (after) => {
+    const sweep = dailyInBatches<number>(async (after) => {
       begun.push(after);
       if (after === 1) throw new Error('a table is locked');
       return 1;
@@ -39,11 +39,11 @@ describe('a daily sweep', () => {
   });
 });
 
-describe('a sweep aside', () => {
-  it('is not waited for, and not begun again while it runs', async () => {
+describe('a sweep in the background', () => {
+  it('does not block the caller, and is not started again while it runs', async () => {
     let runs = 0;
     let end = () => {};
-    const sweep = aside(() => {
+    const sweep = inBackground(() => {
       runs += 1;
       return new Promise<void>((resolve) => {
         end = resolve;
@@ -58,8 +58,8 @@ describe('a sweep aside', () => {
     expect(runs).equal(2);
   });
 
-  it('tells its failure at its next turn', async () => {
-    const sweep = aside(() => Promise.reject(new Error('no room')));
+  it('throws its failure at the next call', async () => {
+    const sweep = inBackground(() => Promise.reject(new Error('no room')));
     await sweep();
     await new Promise(setImmediate);
     const failure = await sweep().catch((error: unknown) => error);

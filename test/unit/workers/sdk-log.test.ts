@@ -1,14 +1,14 @@
 import { ActivityFailure, ApplicationFailure, ApplicationFailureCategory, RetryState } from '@temporalio/common';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { writeEngineLog } from '#workers/engine-log.ts';
+import { writeSdkLog } from '#workers/telemetry.ts';
 
-describe('log of the engine', () => {
+describe('log of the Temporal SDK', () => {
   function linesOf(failure: unknown) {
     const lines: string[] = [];
     const logger = pino({ base: {} }, { write: (line) => lines.push(line) });
     const meta = { workflowId: 'ingest-1-1', error: failure };
-    writeEngineLog(logger, { level: 'WARN', message: 'Workflow failed', timestampNanos: 0n, meta });
+    writeSdkLog(logger, { level: 'WARN', message: 'Workflow failed', timestampNanos: 0n, meta });
     return lines.map((line) => JSON.parse(line));
   }
   const failed = (category?: typeof ApplicationFailureCategory.BENIGN) => {
@@ -20,7 +20,7 @@ describe('log of the engine', () => {
     return new ActivityFailure('Activity task failed', 'convert', '1', RetryState.NON_RETRYABLE_FAILURE, '1', cause);
   };
 
-  it('tells in one line, and no warning, what is the news of whoever uploaded the file', () => {
+  it("logs a failure that the user's file caused as one info line without the error", () => {
     const [line, ...others] = linesOf(failed(ApplicationFailureCategory.BENIGN));
     expect(others).deep.equal([]);
     expect(line)
@@ -29,7 +29,7 @@ describe('log of the engine', () => {
       .and.not.have.any.keys('err', 'error');
   });
 
-  it('warns of every other failure, with where it came from', () => {
+  it('logs every other failure as a warning with its stack', () => {
     const [line] = linesOf(failed());
     expect(line).include({ level: 40, workflowId: 'ingest-1-1' });
     expect(line.err.stack).include('Activity task failed');

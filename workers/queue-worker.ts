@@ -1,8 +1,0 @@
-import type { TaskQueue } from '#src/contracts/task-queues.ts';
-
-/** What runs on one task queue. */
-export type QueueWorker = {
-  taskQueue: TaskQueue;
-  activities: object;
-  maxConcurrentActivities: number;
-};

@@ -1,0 +1,89 @@
+import { availableParallelism } from 'node:os';
+import { createAlignmentActivities } from '#activities/alignment.ts';
+import { createAnchoringActivities } from '#activities/anchoring.ts';
+import { createConnectorActivities } from '#activities/connectors.ts';
+import { createDeletionActivities } from '#activities/deletion.ts';
+import { createErasureActivities } from '#activities/erasure.ts';
+import { createEvaluationActivities } from '#activities/evaluation.ts';
+import { createExportActivities } from '#activities/exports.ts';
+import { createIngestionActivities } from '#activities/ingestion.ts';
+import { createPreviewActivities } from '#activities/previews.ts';
+import { createReembeddingActivities } from '#activities/reembedding.ts';
+import { createStoreAuditActivities } from '#activities/store-audit.ts';
+import type { Container } from '#src/container.ts';
+import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
+
+export type QueueWorker = { taskQueue: TaskQueue; activities: object; maxConcurrentActivities: number };
+
+/** The activities of each task queue, and how many of them a worker process runs at the same time. */
+export function queueWorkers(container: Container): QueueWorker[] {
+  return [
+    {
+      taskQueue: taskQueues.ingestion,
+      activities: createIngestionActivities(container),
+      // Ingestion mostly waits for parsers, models and Postgres, but each parser may take a core.
+      maxConcurrentActivities: Math.max(4, 2 * availableParallelism()),
+    },
+    {
+      taskQueue: taskQueues.alignment,
+      activities: createAlignmentActivities(container),
+      // Scoring takes milliseconds; the limit bounds concurrent calls to Postgres and the embedder.
+      maxConcurrentActivities: 16,
+    },
+    {
+      taskQueue: taskQueues.anchoring,
+      activities: createAnchoringActivities(container),
+      // Each activity waits for a chat model that also serves waiting users.
+      maxConcurrentActivities: 4,
+    },
+    {
+      taskQueue: taskQueues.previews,
+      activities: createPreviewActivities(container),
+      // LibreOffice takes a core per file; the second activity reads or stores files meanwhile.
+      maxConcurrentActivities: 2,
+    },
+    {
+      // Deletion has its own queue, so that a backlog of ingestions does not delay it.
+      taskQueue: taskQueues.deletion,
+      activities: createDeletionActivities(container),
+      // The limit bounds concurrent calls to Postgres.
+      maxConcurrentActivities: 8,
+    },
+    {
+      taskQueue: taskQueues.reembedding,
+      activities: createReembeddingActivities(container),
+      // These activities wait for ingestions, one activity per organization.
+      maxConcurrentActivities: 16,
+    },
+    {
+      taskQueue: taskQueues.erasure,
+      activities: createErasureActivities(container),
+      // Erasure is not urgent; few activities leave Postgres to the users.
+      maxConcurrentActivities: 4,
+    },
+    {
+      taskQueue: taskQueues.exports,
+      activities: createExportActivities(container),
+      // An export reads and writes at full speed; two at once let a small export overtake a large one.
+      maxConcurrentActivities: 2,
+    },
+    {
+      taskQueue: taskQueues.evaluation,
+      activities: createEvaluationActivities(container),
+      // Activities wait for models; the call limiter allows 8 calls per organization and model.
+      maxConcurrentActivities: 64,
+    },
+    {
+      taskQueue: taskQueues.connectors,
+      activities: createConnectorActivities(container),
+      // Activities wait for providers, 8 per import, and stream files without holding them in memory.
+      maxConcurrentActivities: 32,
+    },
+    {
+      taskQueue: taskQueues.storeAudit,
+      activities: createStoreAuditActivities(container),
+      // The audit is not urgent and should take few resources.
+      maxConcurrentActivities: 1,
+    },
+  ];
+}

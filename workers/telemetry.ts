@@ -1,0 +1,166 @@
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { ApplicationFailureCategory } from '@temporalio/common';
+import { DefaultLogger, type InjectedSinks, type LogEntry, Runtime } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import type { Container } from '#src/container.ts';
+import { traceSinkName } from '#src/contracts/tracing.ts';
+import { parseJobId } from '#src/contracts/workflow-ids.ts';
+import type { TraceSinks } from '../workflows/interceptors/trace.ts';
+
+/**
+ * Configures the Temporal SDK of this process: its log goes to our log, and shutdown signals are left to `main.ts`, which
+ * stops the parts of the process in order.
+ * @param metricsAddress address on which the SDK serves its metrics; without it, it serves none
+ */
+export function installRuntime(logger: Logger, metricsAddress?: string): void {
+  Runtime.install({
+    shutdownSignals: [],
+    logger: new DefaultLogger('WARN', (entry) => writeSdkLog(logger, entry)),
+    ...(metricsAddress !== undefined && {
+      telemetryOptions: {
+        metrics: {
+          prometheus: {
+            bindAddress: metricsAddress,
+            countersTotalSuffix: true,
+            unitSuffix: true,
+            useSecondsForDurations: true,
+          },
+        },
+      },
+    }),
+  });
+}
+
+/**
+ * Writes a log entry of the Temporal SDK to our log. A run that failed because of a user's file (encrypted, unsupported
+ * format) is logged as info, because an operator cannot do anything about it.
+ */
+export function writeSdkLog(logger: Logger, { level, message, meta }: LogEntry): void {
+  const { error, ...where } = meta ?? {};
+  const failure = benignFailure(error);
+  if (failure !== null) logger.info({ ...where, ...failure }, message);
+  else if (level === 'ERROR') logger.error({ ...meta, err: error }, message);
+  else logger.warn({ ...meta, err: error }, message);
+}
+
+/** Compares fields instead of classes, because an error from the workflow sandbox has its own copy of the classes. */
+function benignFailure(error: unknown): { code: unknown; reason: unknown } | null {
+  if (typeof error !== 'object' || error === null) return null;
+  if ('category' in error && error.category === ApplicationFailureCategory.BENIGN && 'type' in error) {
+    return { code: error.type, reason: 'message' in error ? error.message : undefined };
+  }
+  return 'cause' in error ? benignFailure(error.cause) : null;
+}
+
+export type SdkMetrics = {
+  /** Address for `installRuntime`. */
+  bindAddress: string;
+  /** Reads the SDK's metrics in the text format of Prometheus. */
+  read(): Promise<string>;
+};
+
+/**
+ * Finds a free local port for the metrics of the Temporal SDK (slots, polls, sticky cache, task latencies). The SDK can
+ * only serve them on a port; `read` fetches them from there for the worker's own metrics page.
+ */
+export async function findSdkMetrics(): Promise<SdkMetrics> {
+  let port = randomPort();
+  while (!(await isFree(port))) port = randomPort();
+  return {
+    bindAddress: `127.0.0.1:${port}`,
+    async read() {
+      const response = await fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(2_000) });
+      return response.text();
+    },
+  };
+}
+
+/** Stays below the ephemeral ports: an outgoing connection could take one of those before the SDK listens. */
+function randomPort(): number {
+  return randomInt(12_000, 32_768);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
+}
+
+/** Exports the spans of workflow runs. Only runs that belong to a trace call this sink. */
+export function traceSinks({ tracing }: Container['telemetry']): InjectedSinks<TraceSinks> {
+  return {
+    [traceSinkName]: {
+      ended: {
+        fn({ workflowId, runId, taskQueue }, { workflowType, ...span }) {
+          tracing.record({
+            ...span,
+            name: `RunWorkflow ${workflowType}`,
+            kind: 'consumer',
+            attributes: {
+              'acs.job_id': parseJobId(workflowId).workflowId,
+              'temporal.workflow_id': workflowId,
+              'temporal.run_id': runId,
+              'messaging.destination.name': taskQueue,
+            },
+          });
+        },
+        callDuringReplay: false,
+      },
+    },
+  };
+}
+
+/** Scrapes within this time share a reading, which costs two SQL statements and about twenty Temporal RPCs. */
+const READ_EVERY_MS = 15_000;
+
+/**
+ * Registers gauges for the open jobs, the outbox and the task queues of the whole deployment. Every worker reports the
+ * same values, so dashboards must take the maximum, not the sum.
+ */
+export function measureJobs({ jobs, orchestrator, telemetry }: Container): void {
+  const { metrics } = telemetry;
+  let read: ReturnType<typeof jobs.statistics> | undefined;
+  let readAgainMs = 0;
+  const statistics = () => {
+    if (read === undefined || performance.now() >= readAgainMs) {
+      readAgainMs = performance.now() + READ_EVERY_MS;
+      read = jobs.statistics();
+      read.catch(() => {
+        read = undefined;
+      });
+    }
+    return read;
+  };
+
+  metrics.gauge('acs_jobs_open', async () => {
+    const totals = new Map<string, { labels: { kind: string; status: string }; value: number }>();
+    for (const { kind, status, count } of (await statistics()).open) {
+      const key = `${kind} ${status}`;
+      totals.set(key, { labels: { kind, status }, value: (totals.get(key)?.value ?? 0) + count });
+    }
+    return [...totals.values()];
+  });
+  metrics.gauge('acs_jobs_parked', async () =>
+    (await statistics()).open.flatMap(({ kind, status, errorCode, count }) =>
+      status === 'parked' ? [{ labels: { kind, code: errorCode ?? 'unknown' }, value: count }] : [],
+    ),
+  );
+  metrics.gauge('acs_outbox_waiting', async () => [{ labels: {}, value: (await statistics()).outbox.waiting }]);
+  metrics.gauge('acs_outbox_oldest_seconds', async () => [
+    { labels: {}, value: (await statistics()).outbox.oldestSeconds },
+  ]);
+  metrics.gauge(
+    'acs_task_queue_backlog',
+    async () => (await orchestrator.backlog()).map(({ count, ...labels }) => ({ labels, value: count })),
+    READ_EVERY_MS,
+  );
+}
