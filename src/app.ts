@@ -10,7 +10,7 @@ import { createCursors } from './http/request/pagination.ts';
 import { createOpenStreams } from './http/response/event-streams.ts';
 import { createErrorHandler } from './http/response/problem.ts';
 import { createDispatcher } from './http/routing/dispatch.ts';
-import { createConcurrency, createRateLimiting } from './http/routing/limits.ts';
+import { createConcurrencyLimiter, createRateLimiting } from './http/routing/limits.ts';
 import type { Route } from './http/routing/route.ts';
 import { createRouteTable } from './http/routing/route-table.ts';
 import { createCors } from './http/server/cors.ts';
@@ -126,7 +126,7 @@ export function createApp(container: Container): App {
     idempotency: container.idempotency,
     fingerprintKey: derivedKey(config.urlSigningKey, 'request-fingerprints'),
     rateLimit: createRateLimiting({ ...container.rateLimiters, limits: config.rateLimits }),
-    concurrency: createConcurrency(config.concurrency),
+    concurrency: createConcurrencyLimiter(config.concurrency),
     readInTurn: container.readInTurn,
     publicUrl,
     streams,

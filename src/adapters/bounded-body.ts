@@ -1,9 +1,9 @@
 import { Transform } from 'node:stream';
 
-/** Pieces are joined from time to time: a body in pieces of a byte would take a hundred times its size in memory. */
+/** Pieces are joined at this number, because one-byte pieces would take a hundred times the memory of the body. */
 const maxPieces = 1_024;
 
-/** Reads a whole body. Returns null, and closes the connection, when it has more than `limitBytes`. */
+/** Reads a whole body. Returns null, and closes the connection, if it is larger than `limitBytes`. */
 export async function readWhole(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer | null> {
   const { bytes, isWhole } = await readUpTo(body, limitBytes);
   return isWhole ? bytes : null;
@@ -27,7 +27,7 @@ async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number) {
   return { bytes: Buffer.concat(pieces), isWhole: true };
 }
 
-/** A stream that passes on what is written to it, and fails with `tooLarge()` after `limitBytes`. */
+/** A pass-through stream that fails with `tooLarge()` after `limitBytes`. */
 export function atMost(limitBytes: number, tooLarge: () => Error): Transform {
   let sizeBytes = 0;
   return new Transform({

@@ -3,8 +3,8 @@ import { writeSync } from 'node:fs';
 const WARN = 40;
 
 /**
- * Where a process logs to. A line is written at once, so that the last words of a process are there when it dies; one
- * that cannot be written, as on a full disk, is lost and counted: no request waits for a log.
+ * Writes log lines synchronously, so that none is missing when the process crashes. A line that cannot be written (full disk)
+ * is dropped and counted, because no request should wait for a log. The next line says how many were dropped.
  */
 export function createLogDestination(fd: number, onLost: () => void = () => undefined): { write(line: string): void } {
   let lost = 0;
@@ -18,7 +18,7 @@ export function createLogDestination(fd: number, onLost: () => void = () => unde
     }
   }
 
-  function tellLost(): void {
+  function reportLost(): void {
     if (lost === 0) return;
     const msg = `${lost} lines before this one are lost: ${reason}`;
     append(`${JSON.stringify({ level: WARN, time: Date.now(), pid: process.pid, msg })}\n`);
@@ -28,7 +28,7 @@ export function createLogDestination(fd: number, onLost: () => void = () => unde
   return {
     write(line) {
       try {
-        tellLost();
+        reportLost();
         append(line);
       } catch (error) {
         lost += 1;

@@ -4,10 +4,10 @@ import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 
 const script = join(import.meta.dirname, 'parser-sandbox.pl');
 
-/** Where child processes look for programs. */
+/** The PATH of child processes. */
 export const usualPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
 
-/** Programs and libraries of the system. Not all of /usr: applications and their data are in /usr/src and /usr/local, too. */
+/** Folders with programs and libraries of the system. Not all of /usr, because it may also contain applications' data. */
 const systemFolders = [
   ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/nix/store'],
   ...['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share'].map((name) => `/usr/${name}`),
@@ -15,33 +15,33 @@ const systemFolders = [
 ];
 const systemFiles = [
   ...['/etc/ld.so.cache', '/etc/localtime', '/dev/urandom'],
-  // Node does not start when OpenSSL finds its configuration and cannot read it.
+  // Node does not start if OpenSSL's configuration exists but cannot be read.
   ...['/etc/ssl/openssl.cnf', '/etc/pki/tls/openssl.cnf', '/etc/crypto-policies'],
-  // Of the processes, each sees itself only: PDFium's measures its memory here.
+  // The PDF parser measures its own memory here; other processes stay invisible.
   '/proc/self',
 ];
 
-/** What a parser gets besides the system's programs and libraries. All paths are absolute and stand for what is below. */
+/** Access of a parser besides the system's programs and libraries. Paths are absolute and include all files below. */
 export type ParserAccess = {
   read: readonly string[];
   write?: readonly string[];
-  /** Local sockets between its own processes. */
+  /** Allows local sockets between the parser's own processes. */
   unixSockets?: boolean;
-  /** Processes of its own, all in its process group. Without it, the program can start threads only. */
+  /** Allows child processes within the parser's process group. Without it, the program can only start threads. */
   childProcesses?: boolean;
 };
 
 type Command = readonly [program: string, ...args: string[]];
 
-/** Starts programs that read files of strangers where they reach no secret, no other file and no network. */
+/** Sandbox for programs that parse users' files: they can read no secret and no other file, and have no network. */
 export type ParserSandbox = {
-  /** Why programs run without one; null when they run in it. */
+  /** Reason why there is no sandbox; null if there is one. */
   missing: string | null;
-  /** The command that runs this command in the sandbox; the same command where there is none. */
+  /** Wraps a command so that it runs in the sandbox; returns it unchanged if there is none. */
   confine(command: Command, access: ParserAccess): Command;
 };
 
-/** `off` changes nothing about programs; `auto` confines them where the system can. */
+/** `auto` uses a sandbox if the system supports it. */
 export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
   const missing = mode === 'off' ? 'PARSER_SANDBOX is off' : whatIsMissing();
   if (missing !== null) return { missing, confine: (command) => command };
@@ -54,7 +54,7 @@ export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
   };
 }
 
-/** The program's absolute path; null when it is not in the usual places. */
+/** Returns the absolute path of a program, or null if it is not in {@link usualPath}. */
 export function findProgram(name: string): string | null {
   const paths = usualPath.split(':').map((folder) => join(folder, name));
   return paths.find(isExecutable) ?? null;
@@ -94,7 +94,7 @@ function confined(
   ];
 }
 
-/** Where a program and its libraries are, if that is not in the system's folders. */
+/** Folders of a program and its libraries, unless they are in the system's folders. */
 function foldersOf(program: string): string[] {
   let folder: string;
   try {
@@ -104,13 +104,13 @@ function foldersOf(program: string): string[] {
   }
   if (systemFolders.some((name) => folder === name || folder.startsWith(name + sep))) return [];
   if (basename(folder) !== 'bin') return [folder];
-  // Not all of its parent: for a program in ~/bin that is everything of a user.
+  // Not the whole parent folder: for a program in ~/bin, that would be the user's home.
   return [folder, ...['lib', 'lib64'].map((name) => join(dirname(folder), name)).filter((path) => existsSync(path))];
 }
 
 let found: { missing: string | null } | undefined;
 
-/** Tried once in a process, since it depends on the system only. */
+/** Tested once per process, because the result only depends on the system. */
 function whatIsMissing(): string | null {
   found ??= { missing: tryOnce() };
   return found.missing;
@@ -119,7 +119,7 @@ function whatIsMissing(): string | null {
 function tryOnce(): string | null {
   if (process.platform !== 'linux') return 'only Linux has Landlock';
   if (findProgram('perl') === null) return 'perl is not installed';
-  // Node needs more of the system than any other program that parses.
+  // Tests with Node, which needs more of the system than the other parsers.
   const [program, ...args] = confined([process.execPath, '-e', ''], { read: [] });
   const { status, stderr, error } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
   if (status === 0) return null;

@@ -1,6 +1,6 @@
 import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
-import { createFairQueue } from '../adapters/fair-queue.ts';
+import { createFairQueue } from '../adapters/limits.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
 import { createAccountDeletionService } from '../modules/account-deletion/account-deletion.service.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from '../modules/connectors/connections.model.ts';

@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import { pageTitle } from '../adapters/converter/page-title.ts';
-import { createFairQueue } from '../adapters/fair-queue.ts';
+import { createFairQueue } from '../adapters/limits.ts';
 import { createClamd } from '../adapters/malware/clamd.ts';
 import { derivedKey } from '../derived-key.ts';
 import { defaultRagConfig } from '../domain/documents/rag-config.ts';

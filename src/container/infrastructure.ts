@@ -6,12 +6,11 @@ import { createFilesystemBlobStore } from '../adapters/blob/filesystem-blob-stor
 import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
 import { createAvatarMaker } from '../adapters/converter/avatar/avatar-maker.ts';
 import { createConverter } from '../adapters/converter/converter.ts';
-import { createFairQueue } from '../adapters/fair-queue.ts';
+import { createFairQueue, createMemoryRateLimiter } from '../adapters/limits.ts';
 import { createLogDestination } from '../adapters/log-destination.ts';
-import { createMemoryRateLimiter } from '../adapters/memory-rate-limiter.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from '../adapters/models/embedder.ts';
-import { createParameterHabits } from '../adapters/models/parameter-habits.ts';
+import { createModelCapabilities } from '../adapters/models/model-capabilities.ts';
 import { createOAuthClient } from '../adapters/oauth/oauth-client.ts';
 import { createSignInStrategy } from '../adapters/oauth/sign-in-strategy.ts';
 import { createParserSandbox } from '../adapters/parser-sandbox.ts';
@@ -22,9 +21,10 @@ import { loggableError } from '../adapters/postgres/errors.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
 import { createPgRateLimiter } from '../adapters/postgres/rate-limiter.ts';
 import { createSecretCipher } from '../adapters/secrets/secret-cipher.ts';
-import { createStatementObserver, measurePool } from '../adapters/telemetry/database-telemetry.ts';
 import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 import {
+  createStatementObserver,
+  measurePool,
   observedBlobStore,
   observedChatModel,
   observedConverter,
@@ -148,7 +148,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
       telemetry,
     ),
     chatModel: observedChatModel(
-      createChatModel(models, undefined, createParameterHabits({ logger })),
+      createChatModel(models, undefined, createModelCapabilities({ logger })),
       config.models.prices,
       telemetry,
     ),

@@ -1,4 +1,4 @@
-import { createFairQueue } from '../adapters/fair-queue.ts';
+import { createFairQueue } from '../adapters/limits.ts';
 import { createReranker } from '../adapters/models/reranker.ts';
 import { observedReranker } from '../adapters/telemetry/observed-ports.ts';
 import { createPassageRanker } from '../modules/retrieval/passage-ranker.ts';

@@ -1,4 +1,4 @@
-import { createFairQueue } from '../adapters/fair-queue.ts';
+import { createFairQueue } from '../adapters/limits.ts';
 import { createModelCatalog } from '../adapters/models/model-catalog.ts';
 import { embeddingSpace } from '../domain/documents/embedding.ts';
 import { createAuditService } from '../modules/audit/audit.service.ts';

@@ -5,8 +5,8 @@ export type DecryptedSecret = { secret: string; isStale: boolean };
 export type SecretCipher = {
   /** Id of the key that encrypts. Ciphertexts begin with the id of their key and a colon. */
   readonly activeKeyId: string;
-  /** @param place row and column of the secret, bound to it as associated data: it cannot be decrypted elsewhere */
-  encrypt(secret: string, place: string): string;
-  /** Throws `credentials_unreadable` for an unknown key, another `place`, or a ciphertext that was changed. */
-  decrypt(encrypted: string, place: string): DecryptedSecret;
+  /** @param associatedData row and column of the secret: in another row it cannot be decrypted */
+  encrypt(secret: string, associatedData: string): string;
+  /** Throws `credentials_unreadable` for an unknown key, other associated data, or a ciphertext that was changed. */
+  decrypt(encrypted: string, associatedData: string): DecryptedSecret;
 };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import pino from 'pino';
-import { createFairQueue } from '#src/adapters/fair-queue.ts';
+import { createFairQueue } from '#src/adapters/limits.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';

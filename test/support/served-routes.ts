@@ -10,7 +10,7 @@ import type { Authenticate } from '#src/http/request/authentication.ts';
 import { createOpenStreams, type OpenStreams } from '#src/http/response/event-streams.ts';
 import { createErrorHandler } from '#src/http/response/problem.ts';
 import { createDispatcher } from '#src/http/routing/dispatch.ts';
-import { createConcurrency } from '#src/http/routing/limits.ts';
+import { createConcurrencyLimiter } from '#src/http/routing/limits.ts';
 import type { Route } from '#src/http/routing/route.ts';
 import { createRouteTable } from '#src/http/routing/route-table.ts';
 import { createRequestLog } from '#src/http/server/request-log.ts';
@@ -43,7 +43,7 @@ export async function serveRoutes(
     idempotency: deps.idempotency ?? noIdempotency,
     fingerprintKey: randomBytes(32),
     rateLimit: async () => {},
-    concurrency: createConcurrency({
+    concurrency: createConcurrencyLimiter({
       requests: deps.requestLimit ?? null,
       streams: null,
       ...(deps.uploadLimit !== undefined && { uploads: deps.uploadLimit }),

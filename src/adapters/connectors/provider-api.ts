@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { asRecord, asText, isRecord, parseJson, unexpected } from '#src/adapters/provider-json.ts';
+import { asRecord, asText, invalidProviderAnswer, isRecord, parseJson } from '#src/adapters/provider-answers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorAccess, OAuthAccess } from '#src/ports/connectors.ts';
 import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/web.ts';
@@ -75,7 +75,7 @@ export function createProviderApi(
       const answer = await call(url, { ...request, headers });
       if (answer.status < 200 || answer.status >= 300) throw failure(answer);
       const said = answer.body === '' ? null : parseJson(name, answer);
-      if (said !== null && !isRecord(said)) throw unexpected(name);
+      if (said !== null && !isRecord(said)) throw invalidProviderAnswer(name);
       return said ?? {};
     },
     open: (access, url, { headers = {}, ...request }) =>
@@ -97,14 +97,14 @@ export function createProviderApi(
  * whose documents a sync may delete.
  */
 export function entriesOf(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
-  if (!Array.isArray(value) || value.length > maxEntries || !value.every(isRecord)) throw unexpected(name);
+  if (!Array.isArray(value) || value.length > maxEntries || !value.every(isRecord)) throw invalidProviderAnswer(name);
   return value;
 }
 
 /** An id or a position that the provider always gives. */
 export function requiredText(name: string, value: unknown): string {
   const text = asText(value);
-  if (text === '') throw unexpected(name);
+  if (text === '') throw invalidProviderAnswer(name);
   return text;
 }
 

@@ -6,7 +6,7 @@ import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConvertedDocument, Converter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { createFairQueue } from '../fair-queue.ts';
+import { createFairQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';

@@ -15,42 +15,41 @@ import {
   readChatAnswer,
   watchSilence,
 } from './chat-reply.ts';
-import { createOpenAiClient, type Endpoint, limitedFetch, maxAnswerBytes } from './openai-client.ts';
-import { createModelErrors } from './openai-errors.ts';
-import { createParameterHabits, type LearnedHabits, type ParameterHabits } from './parameter-habits.ts';
+import { createModelCapabilities, type LearnedCapabilities, type ModelCapabilities } from './model-capabilities.ts';
+import { createModelErrors, createOpenAiClient, type Endpoint, limitedFetch, maxAnswerBytes } from './openai-client.ts';
 
-/** A service that still works on an answer sends something within it, if only a comment. */
+/** Longest silence of a stream; services send at least comments while they work. */
 const silenceTimeoutMs = 60_000;
-/** Ten thousand tokens of a slow model on a busy machine. */
+/** Longest stream: ten thousand tokens of a slow model under CPU contention. */
 const longestStreamMs = 60 * 60_000;
-/** Of a stream for each token that is asked for: a piece is a few hundred bytes of JSON. */
+/** Size limit of a stream per requested token; an event is a few hundred bytes of JSON. */
 const bytesPerToken = 4_096;
 const maxEventBytes = 1_000_000;
 
-/** Our own model server answers those first who watch an answer come, and takes a stream for one of them. */
-const unwatched = { 'x-urgency': 'judge' };
+/** The packaged model server prefers streams, because a user reads along; this header marks a stream without a reader. */
+const backgroundStream = { 'x-urgency': 'judge' };
 
-/** No model writes as much: one that finds no end must not fill our memory. */
+/** Protects the memory from a model that repeats itself without end. */
 const maxReplyCharacters = 4_000_000;
 
 const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
 
-/** Chat models over Chat Completions. Retries belong to the callers, who know whether somebody waits. */
+/** Chat models over Chat Completions. Callers retry, because they know whether a user waits. */
 export function createChatModel(
   endpoint: Endpoint,
   watch = () => watchSilence(silenceTimeoutMs, longestStreamMs),
-  habits: LearnedHabits = createParameterHabits(),
+  capabilities: LearnedCapabilities = createModelCapabilities(),
 ): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
   const toModelError = createModelErrors(endpoint);
 
-  /** Makes a call, and again when its refusal says how the model wants to be asked. */
+  /** Repeats a call with other parameters if its error shows that the model does not accept the first ones. */
   async function ask<Answer>(request: ModelRequest, call: (body: ChatBody) => Promise<Answer>): Promise<Answer> {
-    for (let tried = habits.of(request.model); ; ) {
+    for (let tried = capabilities.of(request.model); ; ) {
       try {
         return await call(bodyOf(request, tried));
       } catch (error) {
-        const better = habits.learn(request.model, tried, error);
+        const better = capabilities.learn(request.model, tried, error);
         if (better === null) throw error;
         tried = better;
       }
@@ -69,13 +68,13 @@ export function createChatModel(
     const add = (piece: string) => {
       if (piece === '') return;
       text += piece;
-      if (text.length > maxReplyCharacters) throw invalid('it finds no end');
+      if (text.length > maxReplyCharacters) throw invalid('it is too long');
       onToken(piece);
     };
     let usage: ModelUsage | undefined;
     let end: ChatAnswer['end'] = 'none';
     try {
-      const headers = request.timeoutMs === null ? unwatched : {};
+      const headers = request.timeoutMs === null ? backgroundStream : {};
       const chunks = await ask(request, (body) =>
         completions.create({ ...body, stream: true, stream_options: { include_usage: true } }, { signal, headers }),
       );
@@ -83,7 +82,7 @@ export function createChatModel(
         const piece = readChatAnswer(chunk, 'delta');
         add(storable.next(piece.text));
         called.add(piece.toolCalls);
-        if (piece.end === 'broken') throw invalid('the service says that it broke off');
+        if (piece.end === 'broken') throw invalid('the service reports that it is incomplete');
         if (piece.end !== 'none') end = piece.end;
         usage = piece.usage ?? usage;
       }
@@ -94,7 +93,7 @@ export function createChatModel(
     } finally {
       silence.stop();
     }
-    if (end === 'none') throw invalid('it broke off');
+    if (end === 'none') throw invalid('it ended without a finish_reason');
     add(storable.rest());
     return replyOf(request, { text, end, usage }, called.calls());
   }
@@ -109,7 +108,7 @@ export function createChatModel(
       throw toModelError(error, signal);
     });
     const { text, toolCalls, end, usage } = readChatAnswer(answer, 'message');
-    if (end === 'broken') throw invalid('the service says that it broke off');
+    if (end === 'broken') throw invalid('the service reports that it is incomplete');
     const called = createToolCallPieces();
     called.add(toolCalls);
     return replyOf(request, { text: toStorable(text), end, usage }, called.calls());
@@ -120,8 +119,8 @@ export function createChatModel(
 
 type ChatBody = ReturnType<typeof bodyOf>;
 
-function bodyOf(request: ModelRequest, habits: ParameterHabits) {
-  const { limit, takesTemperature, takesSeed, takesTools, keepsTools, format } = habits;
+function bodyOf(request: ModelRequest, capabilities: ModelCapabilities) {
+  const { limit, takesTemperature, takesSeed, takesTools, keepsTools, format } = capabilities;
   const { model, messages, temperature, seed, maxTokens, tools = [], mayCall = true, responseSchema } = request;
   return {
     model,
@@ -163,7 +162,7 @@ function replyOf(
   { text, end, usage = noUsage }: Pick<ChatAnswer, 'text' | 'end' | 'usage'>,
   called: readonly ModelToolCall[],
 ): ModelReply {
-  // Nobody would answer calls that were not asked for, but where nothing else was said they say why.
+  // Calls that were not allowed are dropped, unless the reply has nothing else; then they explain the empty text.
   const isBlank = text.trim() === '';
   const toolCalls = tools.length > 0 && (mayCall || isBlank) ? called : [];
   if (isBlank && toolCalls.length === 0) throw invalid('it is empty');
@@ -172,5 +171,5 @@ function replyOf(
 }
 
 function invalid(reason: string): AppError {
-  return appError('model_response_invalid', { detail: `The answer of the chat model cannot be used: ${reason}.` });
+  return appError('model_response_invalid', { detail: `The response of the chat model is invalid: ${reason}.` });
 }

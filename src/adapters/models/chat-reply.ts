@@ -1,10 +1,10 @@
-import { isRecord } from '#src/adapters/provider-json.ts';
+import { isRecord } from '#src/adapters/provider-answers.ts';
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ModelToolCall, ModelUsage, Truncation } from '#src/ports/models.ts';
 
 export type Silence = {
-  /** Aborted after too long a silence, or when the stream took too long. */
+  /** Aborted when the silence or the whole stream is too long. */
   signal: AbortSignal;
   heard(): void;
   stop(): void;
@@ -18,7 +18,7 @@ export function watchSilence(timeoutMs: number, longestMs: number): Silence {
   const controller = new AbortController();
   const giveUp = (detail: string) => controller.abort(appError('model_unavailable', { detail }));
   const silence = setTimeout(giveUp, timeoutMs, 'The model service stopped answering.');
-  const end = setTimeout(giveUp, longestMs, 'The answer of the model service took too long.');
+  const end = setTimeout(giveUp, longestMs, 'The model service did not finish its response in time.');
   return {
     signal: controller.signal,
     heard: () => silence.refresh(),
@@ -46,10 +46,10 @@ export function createStorablePieces() {
   };
 }
 
-/** Longer names and arguments are cut off; the truncated call is then refused when it is executed. */
+/** Longer tool names and arguments are truncated; the tool call is then rejected when it is executed. */
 const maxNameCharacters = 200;
 const maxArgumentCharacters = 200_000;
-/** A model that exceeds these is in a loop. */
+/** A model that exceeds the number or the size of tool calls is in a loop. */
 const maxCalls = 64;
 const maxCharacters = 4_000_000;
 
@@ -57,9 +57,8 @@ type CallSoFar = { index: number | null; id: string; name: string; args: string 
 
 /**
  * Assembles tool calls from a whole reply or from pieces of a stream. Services differ: a piece may lack its index, or have
- * the index of another call and a different id; a name may come in pieces, or repeatedly; arguments may be an object.
- * Anything else becomes a call without a name, so that it can be refused. Throws `model_response_invalid` only if the
- * limits are exceeded.
+ * the index of another call with a different id; names may be split or repeated; arguments may be an object. Anything
+ * else becomes a call without a name, which is rejected later. Throws `model_response_invalid` only beyond the limits.
  */
 export function createToolCallPieces() {
   const calls: CallSoFar[] = [];
@@ -80,7 +79,7 @@ export function createToolCallPieces() {
 
   function addOne(value: unknown): void {
     const piece = isRecord(value) ? value : {};
-    // Some services send null first, and the name in a later piece.
+    // Some services send `function: null` first, and the name in a later piece.
     const said = isRecord(piece.function) ? piece.function : {};
     const id = stringOf(piece.id);
     const name = stringOf(said.name);
@@ -116,14 +115,13 @@ function argumentsOf(value: unknown): string {
 
 function tooManyCalls(): AppError {
   return appError('model_response_invalid', {
-    detail: 'The answer of the chat model cannot be used: it has too many or too long tool calls.',
+    detail: 'The response of the chat model is invalid: it has too many or too long tool calls.',
   });
 }
 
-/** Larger counts are invalid: no model reads or writes as much, and no column can store more. */
+/** Larger token counts are read as 0: no model reaches them, and an integer column could not store them. */
 const maxTokens = 1_000_000_000;
 
-/** A reply, or a piece of one. */
 export type ChatAnswer = {
   text: string;
   /** Unparsed, for `createToolCallPieces`. */
@@ -149,14 +147,14 @@ export function readChatAnswer(answer: unknown, part: 'message' | 'delta'): Chat
   };
 }
 
-/** `error` is what gateways send when the service behind them failed. */
+/** Gateways send the finish_reason `error` when the service behind them failed. */
 function endOf(reason: unknown): ChatAnswer['end'] {
   if (!reason) return 'none';
   if (reason === 'length' || reason === 'content_filter') return reason;
   return reason === 'error' ? 'broken' : 'good';
 }
 
-/** Some services reply in parts; parts with the model's reasoning are ignored. */
+/** Joins content parts, and leaves out parts with the model's reasoning. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';

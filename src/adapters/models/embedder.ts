@@ -1,4 +1,5 @@
-import { isRecord } from '#src/adapters/provider-json.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isRecord } from '#src/adapters/provider-answers.ts';
 import {
   type BatchLimits,
   embeddingSpace,
@@ -8,130 +9,40 @@ import {
   readEmbeddingSpace,
   toUnitLength,
 } from '#src/domain/documents/embedding.ts';
-import { type AppError, appError } from '#src/errors.ts';
+import { AppError, appError } from '#src/errors.ts';
 import type { Embedder, Embedders, EmbedOptions } from '#src/ports/models.ts';
-import { type CallPacing, createCallPacing } from './call-pacing.ts';
-import { createOpenAiClient, type Endpoint, limitedFetch, maxAnswerBytes } from './openai-client.ts';
-import { createModelErrors, isTooLarge } from './openai-errors.ts';
+import {
+  createModelErrors,
+  createOpenAiClient,
+  type Endpoint,
+  isTooLarge,
+  limitedFetch,
+  maxAnswerBytes,
+} from './openai-client.ts';
 
-/** Enough for 64 texts of 8,192 tokens, the largest chunks, on two slow cores. */
+/** Enough for 64 chunks of 8,192 tokens (the maximum) on two slow cores. */
 const callTimeoutMs = 5 * 60_000;
 const bytesOfFloat = 4;
-/** Limit of one vector in a response: 5,000 numbers as text. */
+/** Size limit of a vector in a response: 5,000 numbers as text. */
 const maxVectorBytes = 128 * 1024;
 
-/** A vector for each text, or why the call was refused as too large. */
-type EmbeddingAnswer = { vectors: Float32Array[] } | { tooLarge: unknown };
-
-type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined) => Promise<EmbeddingAnswer>;
-
-/**
- * One call of the Embeddings endpoint. Rejects a response of another model, or with vectors of another size than requested
- * (or than before), because they could not be compared with stored vectors.
- */
-function createEmbeddingCall(
-  options: Endpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
-): EmbeddingCall {
-  const deadlineMs = options.timeoutMs ?? callTimeoutMs;
-  const client = createOpenAiClient(options, deadlineMs);
-  const toModelError = createModelErrors(options);
-  const { model } = options;
-  const asked = options.dimensions ?? undefined;
-  let before: number | undefined;
-
-  return async (texts, signal) => {
-    const body = { model, input: [...texts], encoding_format: 'base64' as const };
-    let answer: unknown;
-    try {
-      const dimensionsAsked = asked === undefined ? {} : { dimensions: asked };
-      const maxBytes = maxAnswerBytes + texts.length * maxVectorBytes;
-      const { embeddings } = client.withOptions({ fetch: limitedFetch({ maxBytes, deadlineMs }) });
-      answer = await embeddings.create({ ...body, ...dimensionsAsked }, signal === undefined ? {} : { signal });
-    } catch (error) {
-      const fault = toModelError(error, signal);
-      if (isTooLarge(error)) return { tooLarge: fault };
-      throw fault;
-    }
-    const answered = isRecord(answer) ? answer.model : undefined;
-    if (typeof answered === 'string' && answered !== '' && !isSameModel(model, answered)) {
-      throw invalid(`the model ${answered} answered where ${model} was asked`);
-    }
-    const vectors = readVectors(answer, texts.length);
-    const expected = asked ?? before ?? vectors[0]?.length;
-    const wrong = vectors.find(({ length }) => length !== expected);
-    // Either of the two answers may be the wrong one, so the next one decides.
-    before = wrong === undefined ? expected : undefined;
-    if (wrong !== undefined) {
-      throw invalid(`a vector of ${wrong.length} dimensions came where ${expected} were expected`);
-    }
-    return { vectors };
-  };
-}
-
-/** Providers add a publisher's folder, a tag or a version to a name, or leave them out; anything else is another model. */
-function isSameModel(asked: string, answered: string): boolean {
-  const [a, b] = [asked, answered].map((name) => (name.split('/').at(-1) ?? name).toLowerCase()).sort(byLength);
-  return a !== undefined && b?.startsWith(a) === true && /^(?:[:@].*|-v?\d[\d.-]*(?:-v\d+)?)?$/.test(b.slice(a.length));
-}
-
-function byLength(a: string, b: string): number {
-  return a.length - b.length;
-}
-
-function readVectors(answer: unknown, count: number): Float32Array[] {
-  const data = isRecord(answer) ? answer.data : undefined;
-  if (!Array.isArray(data) || data.length !== count) throw invalid(`it should hold ${count} vectors`);
-  const vectors: Float32Array[] = new Array(count);
-  for (const item of data) {
-    const index: unknown = isRecord(item) ? item.index : undefined;
-    if (typeof index !== 'number' || !(index in data) || vectors[index] !== undefined) {
-      throw invalid('its vectors are not numbered');
-    }
-    vectors[index] = toUnitVector(decode(item.embedding));
-  }
-  return vectors;
-}
-
-/** Base64 of little-endian 32-bit floats, as asked for, or numbers from a service that does not know the format. */
-function decode(embedding: unknown): Float32Array {
-  if (Array.isArray(embedding)) return Float32Array.from(embedding, Number);
-  if (typeof embedding !== 'string') throw invalid('a vector is missing');
-  const bytes = Buffer.from(embedding, 'base64');
-  if (bytes.length % bytesOfFloat !== 0) throw invalid('a vector is cut off');
-  return Float32Array.from({ length: bytes.length / bytesOfFloat }, (_, index) =>
-    bytes.readFloatLE(index * bytesOfFloat),
-  );
-}
-
-function toUnitVector(vector: Float32Array): Float32Array {
-  const unit = toUnitLength(vector);
-  if (unit.length === 0 || !unit.every(Number.isFinite)) throw invalid('a vector has no direction');
-  return unit;
-}
-
-function invalid(reason: string): AppError {
-  return appError('model_response_invalid', {
-    detail: `The answer of the embedding service cannot be used: ${reason}.`,
-  });
-}
-
-/** Calls of about a second on two cores: small enough to be repeated, large enough for what a call costs. */
+/** First batch size of embedding calls: about a second on two cores, which is cheap to repeat. */
 const firstLimits: BatchLimits = { texts: 64, tokens: 16_000 };
-/** Bulk calls at once in this process: one computes while the next is on its way. */
+/** Concurrent bulk calls of this process: the service always has a next call to compute. */
 const maxBulkCalls = 4;
-/** A service that refuses even such a piece refuses it for another reason than its length. */
+/** A rejected text below twice this length (in characters) is not split further: length cannot be the reason. */
 const shortestPiece = 64;
 
 type Numbered = { index: number; vector: Float32Array };
 
 type EmbedderSettings = Endpoint & {
-  /** Of one call. */
+  /** Timeout of one call. */
   timeoutMs?: number;
-  /** Of any tokenizer: it decides what shares a call. */
+  /** Estimates the size of a text for batching; need not be the model's tokenizer. */
   estimateTokens: (text: string) => number;
 };
 
-/** All embedding models of one endpoint. They share its pace: a service that asks one for a pause asks them all. */
+/** The embedding models of one endpoint. They share its pauses: a Retry-After for one model stops calls for all. */
 export function createEmbedders(settings: EmbedderSettings): Embedders {
   const pacing = createCallPacing(maxBulkCalls);
   const made = new Map<string, Embedder>();
@@ -145,8 +56,8 @@ export function createEmbedders(settings: EmbedderSettings): Embedders {
 }
 
 /**
- * Embeddings over the OpenAI protocol. Texts are sorted by length into calls; a call that is refused as too large is
- * halved, and later calls are made as small as what went through. Retries belong to the callers.
+ * Embeddings over the OpenAI protocol. Texts are batched by length; a batch that is rejected as too large is halved, and
+ * later batches are as small as those that were accepted. Callers retry.
  */
 export function createEmbedder(
   options: EmbedderSettings & { model: string; dimensions?: number | null | undefined; pacing?: CallPacing },
@@ -165,7 +76,7 @@ export function createEmbedder(
     const texts = batch.map(({ text }) => text);
     const answer = await pacing.run(() => call(texts, caller.signal), caller);
     if ('vectors' in answer) {
-      return { vectors: batch.flatMap(({ index }, place) => numbered(index, answer.vectors[place])), isWhole: true };
+      return { vectors: batch.flatMap(({ index }, n) => numbered(index, answer.vectors[n])), isWhole: true };
     }
     const [only, second] = batch;
     if (second !== undefined) return { vectors: await embedHalves(batch, caller), isWhole: false };
@@ -177,7 +88,7 @@ export function createEmbedder(
     const middle = Math.ceil(batch.length / 2);
     const first = await embedBatch(batch.slice(0, middle), caller);
     const second = await embedBatch(batch.slice(middle), caller);
-    // One long text says nothing about how much fits into a call; two halves that pass do.
+    // Lowers the limits only if both halves passed whole: a single long text says nothing about batch sizes.
     if (first.isWhole && second.isWhole) {
       const tokens = batch.reduce((sum, text) => sum + text.tokens, 0);
       limits = { texts: Math.min(limits.texts, middle), tokens: Math.min(limits.tokens, Math.ceil(tokens / 2)) };
@@ -230,4 +141,190 @@ export function createEmbedder(
 
 function numbered(index: number, vector: Float32Array | undefined): Numbered[] {
   return vector === undefined ? [] : [{ index, vector }];
+}
+
+/** A vector per text, or the error of a call that was too large. */
+type EmbeddingAnswer = { vectors: Float32Array[] } | { tooLarge: unknown };
+
+type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined) => Promise<EmbeddingAnswer>;
+
+/**
+ * Calls the Embeddings endpoint. Rejects vectors of another model, or of another size than requested (or than before),
+ * because they could not be compared with stored vectors.
+ */
+function createEmbeddingCall(
+  options: Endpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
+): EmbeddingCall {
+  const deadlineMs = options.timeoutMs ?? callTimeoutMs;
+  const client = createOpenAiClient(options, deadlineMs);
+  const toModelError = createModelErrors(options);
+  const { model } = options;
+  const asked = options.dimensions ?? undefined;
+  let before: number | undefined;
+
+  return async (texts, signal) => {
+    const body = { model, input: [...texts], encoding_format: 'base64' as const };
+    let answer: unknown;
+    try {
+      const dimensionsAsked = asked === undefined ? {} : { dimensions: asked };
+      const maxBytes = maxAnswerBytes + texts.length * maxVectorBytes;
+      const { embeddings } = client.withOptions({ fetch: limitedFetch({ maxBytes, deadlineMs }) });
+      answer = await embeddings.create({ ...body, ...dimensionsAsked }, signal === undefined ? {} : { signal });
+    } catch (error) {
+      const fault = toModelError(error, signal);
+      if (isTooLarge(error)) return { tooLarge: fault };
+      throw fault;
+    }
+    const answered = isRecord(answer) ? answer.model : undefined;
+    if (typeof answered === 'string' && answered !== '' && !isSameModel(model, answered)) {
+      throw invalid(`it comes from the model ${answered} instead of ${model}`);
+    }
+    const vectors = readVectors(answer, texts.length);
+    const expected = asked ?? before ?? vectors[0]?.length;
+    const wrong = vectors.find(({ length }) => length !== expected);
+    // This response or the one before may be wrong, so the next response sets the size.
+    before = wrong === undefined ? expected : undefined;
+    if (wrong !== undefined) {
+      throw invalid(`a vector has ${wrong.length} dimensions instead of ${expected}`);
+    }
+    return { vectors };
+  };
+}
+
+/** Ignores a publisher's folder, a tag or a version in one of the names, because providers add or omit them. */
+function isSameModel(asked: string, answered: string): boolean {
+  const [a, b] = [asked, answered].map((name) => (name.split('/').at(-1) ?? name).toLowerCase()).sort(byLength);
+  return a !== undefined && b?.startsWith(a) === true && /^(?:[:@].*|-v?\d[\d.-]*(?:-v\d+)?)?$/.test(b.slice(a.length));
+}
+
+function byLength(a: string, b: string): number {
+  return a.length - b.length;
+}
+
+function readVectors(answer: unknown, count: number): Float32Array[] {
+  const data = isRecord(answer) ? answer.data : undefined;
+  if (!Array.isArray(data) || data.length !== count) throw invalid(`it does not have ${count} vectors`);
+  const vectors: Float32Array[] = new Array(count);
+  for (const item of data) {
+    const index: unknown = isRecord(item) ? item.index : undefined;
+    if (typeof index !== 'number' || !(index in data) || vectors[index] !== undefined) {
+      throw invalid('the indexes of its vectors are wrong');
+    }
+    vectors[index] = toUnitVector(decode(item.embedding));
+  }
+  return vectors;
+}
+
+/** Decodes base64 of little-endian 32-bit floats, or an array of numbers from services that ignore `encoding_format`. */
+function decode(embedding: unknown): Float32Array {
+  if (Array.isArray(embedding)) return Float32Array.from(embedding, Number);
+  if (typeof embedding !== 'string') throw invalid('a vector is missing');
+  const bytes = Buffer.from(embedding, 'base64');
+  if (bytes.length % bytesOfFloat !== 0) throw invalid('a vector is truncated');
+  return Float32Array.from({ length: bytes.length / bytesOfFloat }, (_, index) =>
+    bytes.readFloatLE(index * bytesOfFloat),
+  );
+}
+
+function toUnitVector(vector: Float32Array): Float32Array {
+  const unit = toUnitLength(vector);
+  if (unit.length === 0 || !unit.every(Number.isFinite)) throw invalid('a vector is empty, zero or not finite');
+  return unit;
+}
+
+function invalid(reason: string): AppError {
+  return appError('model_response_invalid', {
+    detail: `The response of the embedding service is invalid: ${reason}.`,
+  });
+}
+
+/** Longest wait of a bulk call; after that, Temporal retries its activity. */
+const timeoutMs = 60_000;
+
+type CallPacing = {
+  /**
+   * Makes a call unless the service asked for a pause (Retry-After). During a pause, bulk calls wait, and calls for a
+   * waiting user fail immediately with `model_unavailable`.
+   */
+  run<T>(call: () => Promise<T>, options: { isBulk: boolean; signal: AbortSignal | undefined }): Promise<T>;
+};
+
+/** @param maxBulkCalls limit for concurrent bulk calls; calls for a waiting user are not limited */
+function createCallPacing(maxBulkCalls: number): CallPacing {
+  let notBeforeMs = 0;
+  let running = 0;
+  const waiting: (() => void)[] = [];
+
+  async function takeSlot(signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    if (running < maxBulkCalls) {
+      running += 1;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const begin = () => {
+        signal?.removeEventListener('abort', leave);
+        resolve();
+      };
+      const leave = () => {
+        waiting.splice(waiting.indexOf(begin), 1);
+        reject(signal?.reason);
+      };
+      waiting.push(begin);
+      signal?.addEventListener('abort', leave, { once: true });
+    });
+  }
+
+  function releaseSlot(): void {
+    const next = waiting.shift();
+    if (next) next();
+    else running -= 1;
+  }
+
+  function notePause(error: unknown): void {
+    if (!(error instanceof AppError) || error.retryAfterSeconds === undefined) return;
+    notBeforeMs = Math.max(notBeforeMs, Date.now() + error.retryAfterSeconds * 1000);
+  }
+
+  function paused(): AppError {
+    return appError('model_unavailable', {
+      detail: 'The model service limits the rate of calls.',
+      retryAfterSeconds: Math.max(1, Math.ceil((notBeforeMs - Date.now()) / 1000)),
+    });
+  }
+
+  async function runNow<T>(call: () => Promise<T>): Promise<T> {
+    if (Date.now() < notBeforeMs) throw paused();
+    try {
+      return await call();
+    } catch (error) {
+      notePause(error);
+      throw error;
+    }
+  }
+
+  async function runAfterPauses<T>(call: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    const givesUpAtMs = Date.now() + timeoutMs;
+    for (;;) {
+      if (notBeforeMs > givesUpAtMs) throw paused();
+      while (Date.now() < notBeforeMs) await delay(notBeforeMs - Date.now(), undefined, signal && { signal });
+      try {
+        return await runNow(call);
+      } catch (error) {
+        if (!(error instanceof AppError) || error.retryAfterSeconds === undefined) throw error;
+      }
+    }
+  }
+
+  return {
+    async run(call, { isBulk, signal }) {
+      if (!isBulk) return runNow(call);
+      await takeSlot(signal);
+      try {
+        return await runAfterPauses(call, signal);
+      } finally {
+        releaseSlot();
+      }
+    },
+  };
 }

@@ -1,21 +1,20 @@
 import { NotFoundError } from 'openai';
-import { isRecord } from '#src/adapters/provider-json.ts';
+import { isRecord } from '#src/adapters/provider-answers.ts';
 import { kindByName, type ModelKind } from '#src/domain/agents/models.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
-import { createOpenAiClient, type Endpoint } from './openai-client.ts';
-import { createModelErrors } from './openai-errors.ts';
+import { createModelErrors, createOpenAiClient, type Endpoint } from './openai-client.ts';
 
-/** Requests wait for the first list. */
+/** Short, because API requests wait for the first list. */
 const callTimeoutMs = 3_000;
-/** Some resellers list thousands; nobody chooses among so many. */
+/** Some resellers list thousands of models. */
 const maxModels = 1_000;
 
 const kinds: readonly string[] = ['chat', 'embedding', 'reranker'] satisfies ModelKind[];
-/** How servers call the window: ours and Groq, OpenRouter, vLLM, Mistral. */
+/** Names of the context window: Groq and the packaged server, OpenRouter, vLLM, Mistral. */
 const windowNames = ['context_window', 'context_length', 'max_model_len', 'max_context_length'];
 
-/** Reads `GET /models`. What OpenAI's list does not have is taken where a server adds it. */
+/** Reads `GET /models`, including fields that some servers add to OpenAI's format. */
 export function createModelCatalog(endpoint: Endpoint & { timeoutMs?: number }): ModelCatalog {
   const client = createOpenAiClient(endpoint, endpoint.timeoutMs ?? callTimeoutMs);
   const toModelError = createModelErrors(endpoint);
@@ -27,7 +26,9 @@ export function createModelCatalog(endpoint: Endpoint & { timeoutMs?: number }):
       });
       const data = isRecord(answer) ? answer.data : undefined;
       if (!Array.isArray(data)) {
-        throw appError('model_response_invalid', { detail: 'The list of models cannot be read.' });
+        throw appError('model_response_invalid', {
+          detail: 'The response of the model service to GET /models is not a list of models.',
+        });
       }
       return data.slice(0, maxModels).flatMap(readModel);
     },

@@ -1,18 +1,18 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import OpenAI from 'openai';
-import { appError } from '#src/errors.ts';
+import OpenAI, { APIConnectionError, APIError, OpenAIError } from 'openai';
+import { AppError, appError } from '#src/errors.ts';
 
-type AnswerLimits = {
-  /** Of the whole response, uncompressed. */
+type ResponseLimits = {
+  /** Size of the whole response, uncompressed. */
   maxBytes: number;
-  /** For the whole response; for a stream until its first byte. */
+  /** Time for the whole response, or until the first byte of a stream. */
   deadlineMs: number;
-  /** Of one event of a stream. */
+  /** Size of one server-sent event. */
   maxEventBytes?: number;
 };
 
-/** An event ends with one of these, which may be split across pieces. */
+/** A server-sent event ends with one of these, which may be split across two network reads. */
 const eventEnds = ['\n\n', '\r\r', '\r\n\r\n'];
 const eventEndBytes = 4;
 
@@ -21,7 +21,7 @@ const eventEndBytes = 4;
  * error response.
  * @param heard called for every piece that arrives, including comments of a stream
  */
-export function limitedFetch(limits: AnswerLimits, heard: () => void = () => {}): typeof fetch {
+export function limitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
   const { maxBytes, deadlineMs, maxEventBytes } = limits;
   return async (input, init) => {
     const deadline = new AbortController();
@@ -48,7 +48,7 @@ export function limitedFetch(limits: AnswerLimits, heard: () => void = () => {})
   };
 }
 
-/** Returns the bytes of the event that is not complete yet, for each piece of a stream. */
+/** Returns a function that takes each piece of an event stream and returns the size of the incomplete event. */
 function createEventMeter(): (bytes: Uint8Array) => number {
   let openBytes = 0;
   let tail: Uint8Array = new Uint8Array();
@@ -62,15 +62,15 @@ function createEventMeter(): (bytes: Uint8Array) => number {
 }
 
 function tooSlow() {
-  return appError('model_unavailable', { detail: 'The answer of the model service took too long.' });
+  return appError('model_unavailable', { detail: 'The model service did not answer in time.' });
 }
 
-/** The detail must not say "too large", which would be read as a refusal of a too large request. */
+/** The text must not say "too large": `isTooLarge` would take it for a rejected request. */
 function tooLong() {
-  return appError('model_response_invalid', { detail: 'The answer of the model service is longer than the limit.' });
+  return appError('model_response_invalid', { detail: 'The response of the model service is longer than the limit.' });
 }
 
-/** `traceparent` is only sent to servers of the deployment. */
+/** A model service. `traceparent` is only sent to servers of this deployment (see `isOwnServer`). */
 export type Endpoint = {
   baseUrl: string;
   apiKey: string;
@@ -80,7 +80,7 @@ export type Endpoint = {
 /** Twice the size of a list of 1,000 models or an answer of 100,000 tokens. */
 export const maxAnswerBytes = 2_000_000;
 
-/** A client of one provider. It never retries; callers do, because they know whether a user waits. */
+/** Creates an OpenAI client that never retries; callers retry, because they know whether a user waits. */
 export function createOpenAiClient({ baseUrl, apiKey, traceparent }: Endpoint, timeoutMs: number): OpenAI {
   class Client extends OpenAI {
     protected override async prepareRequest(request: RequestInit): Promise<void> {
@@ -106,4 +106,105 @@ export function createOpenAiClient({ baseUrl, apiKey, traceparent }: Endpoint, t
 export function isOwnServer(baseUrl: string): boolean {
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
   return isIP(host) === 0 ? !host.includes('.') : ipaddr.process(host).range() !== 'unicast';
+}
+
+const messageLimit = 300;
+const longestPauseSeconds = 3_600;
+const shortestPauseSeconds = 1;
+
+/** API keys below this length are not masked: they are placeholders for local servers, and may be common words. */
+const minSecretLength = 8;
+
+/**
+ * Maps errors of the OpenAI client to the error catalogue. An aborted call gives the reason of the signal.
+ * - 401, 402, 403, 404, exhausted quota: `model_not_configured`; an operator has to act.
+ * - 408, 409, 429, 5xx, network errors, timeouts, errors within a stream: `model_unavailable`, with Retry-After.
+ * - a text beyond the context window, recognized by error code, or by message for 400, 413, 422: `context_too_long`.
+ * - other 4xx: `model_rejected`; a retry would fail again.
+ * - a response that violates the protocol: `model_response_invalid`.
+ *
+ * Removes `apiKey` from details (shown to tenants) and causes (logs, run histories), because services quote rejected keys.
+ */
+export function createModelErrors({ apiKey }: { apiKey: string }) {
+  const mask = (text: string) => (apiKey.length < minSecretLength ? text : text.replaceAll(apiKey, '[key]'));
+  /** Replaces the thrown error, which contains the whole response with its headers. */
+  const causeOf = (error: unknown) => new Error(mask(wordsOf(error)));
+
+  function ofStatus(error: APIError, status: number): AppError {
+    const cause = causeOf(error);
+    if ([401, 402, 403].includes(status) || error.code === 'insufficient_quota') {
+      const detail = 'The model service rejects the API key, or its quota is exhausted. Contact the operator.';
+      return appError('model_not_configured', { detail, cause });
+    }
+    const detail = `The model service answered: ${mask(error.message).slice(0, messageLimit)}`;
+    if (status === 404) return appError('model_not_configured', { detail, cause });
+    if (status >= 500 || [408, 409, 429].includes(status)) {
+      const retryAfterSeconds = retryAfter(error.headers);
+      return appError('model_unavailable', {
+        detail,
+        cause,
+        ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+      });
+    }
+    return appError(isContextTooLong(error, status) ? 'context_too_long' : 'model_rejected', { detail, cause });
+  }
+
+  return (error: unknown, signal?: AbortSignal): unknown => {
+    if (signal?.aborted) return signal.reason;
+    if (error instanceof AppError) return error;
+    if (error instanceof APIConnectionError || isNetworkFault(error)) {
+      const detail = 'The model service could not be reached.';
+      return appError('model_unavailable', { detail, cause: causeOf(error) });
+    }
+    if (error instanceof APIError) return ofStatus(error, error.status ?? statusInStream(error));
+    // The client throws a TypeError for a response of an unexpected shape.
+    if (error instanceof SyntaxError || error instanceof TypeError || error instanceof OpenAIError) {
+      const detail = 'The response of the model service is unreadable.';
+      return appError('model_response_invalid', { detail, cause: causeOf(error) });
+    }
+    return error;
+  };
+}
+
+/** Errors within a stream have no HTTP status, because 200 was sent at its beginning. */
+function statusInStream({ type }: APIError): number {
+  return type === 'invalid_request_error' ? 400 : 503;
+}
+
+function isContextTooLong({ code, message }: APIError, status: number): boolean {
+  if (code === 'context_length_exceeded') return true;
+  const words = /context (?:length|window|size)|(?:prompt|input) is too long|maximum (?:context|prompt|input)/i;
+  return [400, 413, 422].includes(status) && words.test(message);
+}
+
+/** Messages of an error and its causes. */
+function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const words = `${error.name}: ${error.message}`;
+  return error.cause === undefined ? words : `${words} (${wordsOf(error.cause)})`;
+}
+
+/** True if a service rejected an embedding call because of its size, so that a smaller batch may succeed. */
+export function isTooLarge(error: unknown): boolean {
+  if (!(error instanceof APIError)) return false;
+  const { status = 0, message } = error;
+  if (status === 413 || isContextTooLong(error, status)) return true;
+  return [400, 422].includes(status) && /too (?:many|long|large|big)|maximum|exceed|at most|limit/i.test(message);
+}
+
+/**
+ * Reads Retry-After as seconds or a date (RFC 9110 §10.2.3). At most an hour, in case a clock is wrong; at least a second,
+ * so that bulk work does not call without a break.
+ */
+function retryAfter(headers: Headers | undefined): number | undefined {
+  const value = headers?.get('retry-after');
+  if (value === null || value === undefined) return undefined;
+  const seconds = /^[\d.]+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
+  if (Number.isNaN(seconds)) return undefined;
+  return Math.min(longestPauseSeconds, Math.max(shortestPauseSeconds, Math.ceil(seconds)));
+}
+
+/** undici throws a TypeError `terminated` when the connection breaks within a body. */
+function isNetworkFault(error: unknown): boolean {
+  return error instanceof TypeError && (error.message === 'terminated' || error.message === 'fetch failed');
 }

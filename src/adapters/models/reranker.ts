@@ -1,13 +1,12 @@
-import { isRecord } from '#src/adapters/provider-json.ts';
+import { isRecord } from '#src/adapters/provider-answers.ts';
 import { appError } from '#src/errors.ts';
 import type { Reranker } from '#src/ports/models.ts';
-import { createOpenAiClient, type Endpoint } from './openai-client.ts';
-import { createModelErrors } from './openai-errors.ts';
+import { createModelErrors, createOpenAiClient, type Endpoint } from './openai-client.ts';
 
-/** A small language model takes a second a passage. */
+/** A small language model takes a second per passage. */
 const callTimeoutMs = 60_000;
 
-/** `POST {base}/rerank` in the shape that Cohere and Jina share: `{model, query, documents}` → `{results: [{index, relevance_score}]}`. */
+/** Calls `POST {base}/rerank` in the format of Cohere and Jina. */
 export function createReranker(endpoint: Endpoint & { timeoutMs?: number }): Reranker {
   const client = createOpenAiClient(endpoint, endpoint.timeoutMs ?? callTimeoutMs);
   const toModelError = createModelErrors(endpoint);
@@ -24,19 +23,19 @@ export function createReranker(endpoint: Endpoint & { timeoutMs?: number }): Rer
 
 function readScores(answer: unknown, count: number): number[] {
   const results = isRecord(answer) ? answer.results : undefined;
-  if (!Array.isArray(results) || results.length !== count) throw invalid(`it should hold ${count} scores`);
+  if (!Array.isArray(results) || results.length !== count) throw invalid(`it does not have ${count} scores`);
   const scores: number[] = new Array(count);
   for (const result of results) {
     const { index, relevance_score: score }: Record<string, unknown> = isRecord(result) ? result : {};
     if (typeof index !== 'number' || !(index in results) || scores[index] !== undefined) {
-      throw invalid('its scores are not numbered');
+      throw invalid('the indexes of its scores are wrong');
     }
-    if (typeof score !== 'number' || !Number.isFinite(score)) throw invalid('a score is no number');
+    if (typeof score !== 'number' || !Number.isFinite(score)) throw invalid('a score is not a number');
     scores[index] = score;
   }
   return scores;
 }
 
 function invalid(reason: string) {
-  return appError('model_response_invalid', { detail: `The answer of the reranker cannot be used: ${reason}.` });
+  return appError('model_response_invalid', { detail: `The response of the reranker is invalid: ${reason}.` });
 }

@@ -1,12 +1,11 @@
 import * as openid from 'openid-client';
-import { appError } from '#src/errors.ts';
+import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
-import { failureOf, fetchBy } from './provider-answers.ts';
 
 type TokenAnswer = Awaited<ReturnType<typeof openid.refreshTokenGrant>>;
 
-/** Speaks to any provider that keeps to the standards; what is special about one stands in its settings. */
+/** OAuth 2 client for any provider; what differs between providers is in {@link OAuthProvider}. */
 export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClient {
   function configurationOf(provider: OAuthProvider): openid.Configuration {
     const { issuer, authorizeUrl, tokenUrl, revokeUrl, client } = provider;
@@ -18,7 +17,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
     };
     const configuration = new openid.Configuration(server, client.id, client.secret);
     configuration[openid.customFetch] = fetchBy(call);
-    // Whoever has set an address without TLS knows why.
+    // The operator configured an address without TLS.
     if (tokenUrl.startsWith('http:')) openid.allowInsecureRequests(configuration);
     return configuration;
   }
@@ -63,7 +62,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
       try {
         await openid.tokenRevocation(configurationOf(provider), token);
       } catch (error) {
-        // Google's word for a token that is gone; by the standard that is a success.
+        // Google's error for an unknown token, which is a success by RFC 7009.
         if (error instanceof openid.ResponseBodyError && error.error === 'invalid_token') return;
         throw failureOf(error, 'provider_rejected');
       }
@@ -79,4 +78,56 @@ function tokensOf(answer: TokenAnswer): OAuthTokens {
     refreshToken: answer.refresh_token ?? null,
     scopes: answer.scope?.split(' ').filter(Boolean) ?? null,
   };
+}
+
+/** Lets openid-client send its requests through a {@link ProviderCaller}, which limits hosts, time and size. */
+export function fetchBy(call: ProviderCaller): openid.CustomFetch {
+  return async (url, { method, headers, body, signal }) => {
+    const answer = await call(url, {
+      method: method === 'GET' ? 'GET' : 'POST',
+      headers,
+      ...(body !== undefined && body !== null && { body: String(body) }),
+      ...(signal !== undefined && { signal }),
+    });
+    // The Response constructor throws for a body with these statuses.
+    const isEmpty = [204, 205, 304].includes(answer.status);
+    return new Response(isEmpty ? null : answer.body, { status: answer.status, headers: answer.headers });
+  };
+}
+
+/**
+ * Maps errors of openid-client to the error catalogue. Drops the cause, because a provider's answer may quote secrets of
+ * the request. An AppError is returned unchanged.
+ * @param ofGrant error code for a code or token that the provider rejects
+ */
+export function failureOf(error: unknown, ofGrant: ErrorCode): unknown {
+  if (error instanceof Error && error.cause instanceof AppError) return error.cause;
+  if (!failuresOfCalls.some((kind) => error instanceof kind)) return error;
+  const { status, oauthError } = rejectionOf(error);
+  if (oauthError === 'invalid_grant') return appError(ofGrant);
+  if (status === 401 || clientErrors.includes(oauthError)) return appError('provider_not_configured');
+  if (status !== null) return appError('provider_rejected', { detail: 'The provider rejects the request.' });
+  return appError('provider_unavailable', { detail: "The provider's token endpoint does not give a valid answer." });
+}
+
+/** Errors of openid-client about an answer; wrong arguments make it throw a TypeError instead. */
+const failuresOfCalls = [
+  openid.ClientError,
+  openid.ResponseBodyError,
+  openid.AuthorizationResponseError,
+  openid.WWWAuthenticateChallengeError,
+];
+
+/** Errors in the registration of our client (RFC 6749 §5.2, and Google's for an unregistered redirect URI). */
+const clientErrors = ['invalid_client', 'unauthorized_client', 'redirect_uri_mismatch'];
+
+/** Status and OAuth error of a 4xx answer; the status is null for 429 and any other failure. */
+function rejectionOf(error: unknown): { status: number | null; oauthError: string } {
+  const isAnswered = error instanceof openid.ResponseBodyError || error instanceof openid.WWWAuthenticateChallengeError;
+  const answer = isAnswered ? error : error instanceof openid.ClientError ? error.cause : null;
+  const status: unknown = Object(answer).status;
+  if (typeof status !== 'number' || status < 400 || status >= 500 || status === 429) {
+    return { status: null, oauthError: '' };
+  }
+  return { status, oauthError: error instanceof openid.ResponseBodyError ? error.error : '' };
 }

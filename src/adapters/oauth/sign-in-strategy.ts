@@ -4,7 +4,7 @@ import type { StrategyCreated, StrategyCreatedStatic } from 'passport';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { Identity, SignInRequest } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
-import { failureOf, fetchBy } from './provider-answers.ts';
+import { failureOf, fetchBy } from './oauth-client.ts';
 
 /** How long the provider's discovery document is cached. */
 const discoveryMaxAgeMs = 60 * 60_000;
@@ -14,7 +14,7 @@ const sessionKey = 'attempt';
 export type SignInStrategyDeps = {
   call: ProviderCaller;
   issuer: string;
-  /** How the deployment is registered at the provider. */
+  /** Registration of this deployment at the provider. */
   client: { id: string; secret: string };
 };
 
@@ -38,7 +38,7 @@ export function createSignInStrategy({ call, issuer, client }: SignInStrategyDep
       const metadata = provider.serverMetadata();
       const missing = requiredAddresses.find((name) => !isUsable(metadata[name]));
       if (missing === undefined) return new SignInStrategy(provider);
-      throw appError('provider_response_invalid', { detail: `It names no ${missing} that can be used.` });
+      throw appError('provider_response_invalid', { detail: `The discovery document has no usable ${missing}.` });
     } catch (error) {
       throw failureOfAnswer(error, 'provider_response_invalid');
     }
@@ -60,8 +60,8 @@ type Tokens = Parameters<VerifyFunction>[0];
 type Session = { [sessionKey]?: { code_verifier: string; nonce: string } };
 
 /**
- * openid-client's strategy without a session. Its option `request` is a {@link SignInRequest}; it succeeds with the begun
- * attempt and the provider's address, or with the {@link Identity}. Its name is the issuer.
+ * openid-client's strategy without a session; its name is the issuer. Takes a {@link SignInRequest} as the option
+ * `request`. Succeeds with the provider's URL and the secrets of the attempt, or with the {@link Identity}.
  */
 class SignInStrategy extends Strategy {
   constructor(config: openid.Configuration) {
@@ -71,7 +71,7 @@ class SignInStrategy extends Strategy {
     });
   }
 
-  /** Passport calls it on an object made for this one call, whose methods can therefore be set here. */
+  /** Passport calls it on an object created for this call, so methods of `this` can be replaced. */
   override authenticate(this: Authenticating, _: unknown, options: AuthenticateOptions): void {
     const { request }: { request: SignInRequest } = Object(options);
     const { error, success } = this;
@@ -81,7 +81,7 @@ class SignInStrategy extends Strategy {
     if ('answer' in request) {
       session[sessionKey] = { code_verifier: request.codeVerifier, nonce: request.nonce };
       url.searchParams.set('code', request.answer.code);
-      // `iss` tells several providers apart. With a single one the client need not pass it on.
+      // `iss` (RFC 9207) protects against mixing up providers; optional, because there is only one.
       url.searchParams.set('iss', request.answer.issuer ?? this.name);
     } else {
       const params = { redirect_uri: redirectUri, state: request.state, nonce: openid.randomNonce() };
@@ -97,21 +97,20 @@ class SignInStrategy extends Strategy {
   }
 }
 
-/** Throws `identity_not_verified`, and what the library throws for the userinfo. */
 async function identityOf(config: openid.Configuration, tokens: Tokens): Promise<Identity> {
   const claims = tokens.claims();
   if (claims === undefined || !subjectPattern.test(claims.sub)) {
-    throw appError('identity_not_verified', { detail: 'It names nobody.' });
+    throw appError('identity_not_verified', { detail: 'The ID token has no valid `sub`.' });
   }
   const { iss, sub, azp } = claims;
-  // The library checks it only if there are several audiences (OpenID Connect Core §3.1.3.7).
+  // openid-client checks `azp` only if there are several audiences (OpenID Connect Core §3.1.3.7).
   if (azp !== undefined && azp !== config.clientMetadata().client_id) {
     throw appError('identity_not_verified', { detail: detailOfOther });
   }
   if (config.serverMetadata().userinfo_endpoint === undefined) return { issuer: iss, subject: sub, claims };
-  const person = await fetchUserInfo(config, tokens.access_token, sub);
-  const email = emailOf(person.email === undefined ? claims : person);
-  return { issuer: iss, subject: sub, claims: { ...claims, ...person, ...email } };
+  const userInfo = await fetchUserInfo(config, tokens.access_token, sub);
+  const email = emailOf(userInfo.email === undefined ? claims : userInfo);
+  return { issuer: iss, subject: sub, claims: { ...claims, ...userInfo, ...email } };
 }
 
 async function fetchUserInfo(config: openid.Configuration, accessToken: string, subject: string) {
@@ -120,21 +119,22 @@ async function fetchUserInfo(config: openid.Configuration, accessToken: string, 
   } catch (error) {
     const failure = failureOfAnswer(error, 'identity_not_verified');
     const isRefused = failure instanceof AppError && failure.code === 'provider_not_configured';
-    // This request does not authenticate our client.
-    throw isRefused ? appError('provider_rejected', { detail: 'It refuses the token that it has given.' }) : failure;
+    // The userinfo request does not authenticate our client, so a 401 is about the access token.
+    throw isRefused
+      ? appError('provider_rejected', { detail: 'The userinfo endpoint rejects the access token.' })
+      : failure;
   }
 }
 
-/** Required for a sign-in. */
 const requiredAddresses = ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const;
 
 /** OpenID Connect Core 1.0, §2: at most 255 ASCII characters. */
 const subjectPattern = /^[ -~]{1,255}$/;
 
-/** Both from one source: `email_verified` is about the address beside it. */
+/** Takes both claims from the same source, because `email_verified` is only about the `email` beside it. */
 const emailOf = ({ email, email_verified }: Identity['claims']) => ({ email, email_verified });
 
-/** Sends the secret in the header (RFC 6749 §2.3.1) unless the provider lists only other methods. */
+/** Sends the client secret in the header (RFC 6749 §2.3.1) unless the provider only supports other methods. */
 function authenticateBy(secret: string): openid.ClientAuth {
   const [inHeader, inBody] = [openid.ClientSecretBasic(secret), openid.ClientSecretPost(secret)];
   return (provider, ...request) => {
@@ -145,15 +145,17 @@ function authenticateBy(secret: string): openid.ClientAuth {
 }
 
 /**
- * Maps what the library throws to our errors; an error of our own is returned unchanged.
- * @param ofContent code for a well-formed answer with wrong content
+ * Maps errors of openid-client to the error catalogue; an AppError is returned unchanged.
+ * @param ofContent error code for a well-formed answer with wrong content
  */
 function failureOfAnswer(error: unknown, ofContent: ErrorCode): unknown {
   if (error instanceof AppError) return error;
   const { code, cause } = Object(error);
   const isRefused = Object(cause).ok === false;
   if (!isRefused && faultsOfForm.includes(code)) {
-    return appError('provider_response_invalid', { detail: 'It does not answer as an identity provider does.' });
+    return appError('provider_response_invalid', {
+      detail: 'An answer of the identity provider violates OpenID Connect.',
+    });
   }
   const isOfCall = isRefused || code === undefined || faultsOfTransport.includes(code);
   if (isOfCall || !(error instanceof openid.ClientError)) return failureOf(error, 'sign_in_invalid');
@@ -169,17 +171,18 @@ const faultsOfForm = [
   'OAUTH_INVALID_SERVER_METADATA',
   'OAUTH_HTTP_REQUEST_FORBIDDEN',
   'OAUTH_REQUEST_PROTOCOL_FORBIDDEN',
-  // An issuer that is not a URL, and a signature that is not base64url.
+  // Thrown for an issuer that is not a URL, and for a signature that is not base64url.
   'ERR_INVALID_URL',
   'ERR_INVALID_ARG_VALUE',
 ];
 
-/** Details for the operator; the user cannot do anything about it. */
+/** Details are for the operator; a user cannot fix them. */
 function detailOf(code: string): string {
-  if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') return 'The ID token is too old, or one of the clocks is wrong.';
+  if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') return 'The ID token has expired, or a clock is wrong.';
   if (code === 'OAUTH_JWT_CLAIM_COMPARISON_FAILED') return detailOfOther;
-  if (code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED') return 'It speaks for, or about, somebody else.';
-  return 'It is not signed by the provider, or not complete.';
+  if (code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED')
+    return 'The issuer or subject in an answer is not the expected one.';
+  return 'The ID token is incomplete, or its signature is invalid.';
 }
 
 const detailOfOther = 'The ID token is for another service or another sign-in.';

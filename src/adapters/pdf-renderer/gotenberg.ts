@@ -6,15 +6,15 @@ import { FormData, fetch, type Response } from 'undici';
 import { atMost, readBeginning } from '#src/adapters/bounded-body.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
-import { defaultRenderLimits, type RenderLimits } from './render-limits.ts';
+import { defaultRenderLimits, pdfTooLarge, type RenderLimits } from './libreoffice.ts';
 
 const version = 'gotenberg 1';
 
-/** Bytes of a refusal, for the log. */
-const keptAnswer = 500;
+/** Bytes of an error response that are kept for the log. */
+const loggedErrorBytes = 500;
 const pdfSignature = '%PDF-';
 
-/** A Gotenberg server: `POST /forms/libreoffice/convert`, both ways as a stream. */
+/** Renders PDFs on a Gotenberg server (`POST /forms/libreoffice/convert`), with files and PDFs as streams. */
 export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimits> }): PdfRenderer {
   const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
   const address = `${deps.url.replace(/\/+$/, '')}/forms/libreoffice/convert`;
@@ -25,47 +25,47 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
       signal.throwIfAborted();
       const wall = AbortSignal.timeout(limits.wallMs);
       const form = new FormData();
-      // The name tells it the format, and is all that it gets to know of the document's.
+      // Gotenberg reads the format from the extension; the real file name is not sent.
       form.append('files', await openAsBlob(path), `document.${format}`);
       try {
-        // The package's own `fetch`: in the one that Node 24 brings, an abort while the body is read rejects a promise that
-        // belongs to no caller, which ends the process.
+        // undici's `fetch` instead of Node 24's: in that one, an abort while the body is read causes an unhandled rejection,
+        // which ends the process.
         const response = await fetch(address, {
           method: 'POST',
           body: form,
           redirect: 'manual',
           signal: AbortSignal.any([signal, wall]),
         });
-        if (!response.ok || response.body === null) throw await refusalOf(response);
+        if (!response.ok || response.body === null) throw await errorOf(response);
         await pipeline(
           Readable.fromWeb(response.body),
-          atMost(limits.pdfBytes, () => appError('too_large', { detail: 'The file makes too large a PDF.' })),
+          atMost(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLarge })),
           createWriteStream(pdfPath, { flags: 'wx' }),
         );
-        if (!(await isPdf(pdfPath))) throw refused('Gotenberg answers with something else than a PDF');
+        if (!(await isPdf(pdfPath))) throw wrongAddress('Gotenberg did not return a PDF');
       } catch (error) {
         await rm(pdfPath, { force: true });
         signal.throwIfAborted();
         if (wall.aborted) throw timedOut(limits.wallMs);
-        throw isOfNetwork(error) ? away(error) : error;
+        throw isNetworkError(error) ? unavailable(error) : error;
       }
     },
   };
 }
 
-async function refusalOf(response: Response): Promise<AppError> {
+async function errorOf(response: Response): Promise<AppError> {
   const { status } = response;
-  const text = response.body === null ? '' : (await readBeginning(response.body, keptAnswer)).toString('utf8');
+  const text = response.body === null ? '' : (await readBeginning(response.body, loggedErrorBytes)).toString('utf8');
   const cause = new Error(`Gotenberg answered ${status}: ${text}`);
   if (status === 400)
-    return appError('corrupt_document', { detail: 'Gotenberg cannot open the file, or not print it.', cause });
-  if (status === 413) return appError('too_large', { detail: 'The file is larger than Gotenberg takes.', cause });
-  if (status === 429 || status >= 500) return away(cause);
-  return refused(`Gotenberg answers ${status}`, cause);
+    return appError('corrupt_document', { detail: 'Gotenberg cannot open or print the file.', cause });
+  if (status === 413) return appError('too_large', { detail: "The file exceeds Gotenberg's size limit.", cause });
+  if (status === 429 || status >= 500) return unavailable(cause);
+  return wrongAddress(`Gotenberg answered ${status}`, cause);
 }
 
-function refused(what: string, cause?: unknown): AppError {
-  return appError('converter_refused', { detail: `${what}: is GOTENBERG_URL its address?`, cause });
+function wrongAddress(problem: string, cause?: unknown): AppError {
+  return appError('converter_refused', { detail: `${problem}; check the setting GOTENBERG_URL.`, cause });
 }
 
 async function isPdf(path: string): Promise<boolean> {
@@ -83,12 +83,12 @@ function timedOut(wallMs: number): AppError {
   return appError('conversion_timeout', { detail: `Gotenberg did not print the file within ${seconds} seconds.` });
 }
 
-function away(cause: unknown): AppError {
+function unavailable(cause: unknown): AppError {
   return appError('service_unavailable', { detail: 'Gotenberg is not reachable or overloaded.', cause });
 }
 
-/** What `fetch` throws for a connection that fails, before the answer or within it. */
-function isOfNetwork(error: unknown): boolean {
+/** True for errors of `fetch` about a connection that failed before or within the response. */
+function isNetworkError(error: unknown): boolean {
   return (
     error instanceof TypeError ||
     (error instanceof Error &&

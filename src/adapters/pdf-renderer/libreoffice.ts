@@ -1,15 +1,34 @@
+import { execFile, spawn } from 'node:child_process';
 import { constants, existsSync, realpathSync } from 'node:fs';
-import { copyFile, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
+import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { availableParallelism, setPriority } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { findProgram, isExecutable, type ParserSandbox, usualPath } from '../parser-sandbox.ts';
-import { runProcessGroup } from './process-group.ts';
-import { defaultRenderLimits, type RenderLimits } from './render-limits.ts';
+
+const MiB = 1024 ** 2;
+
+/** Limits for making one PDF. */
+export type RenderLimits = {
+  wallMs: number;
+  /** Resident memory of LibreOffice with its child processes. */
+  memoryBytes: number;
+  pdfBytes: number;
+};
+
+export const defaultRenderLimits: Readonly<RenderLimits> = {
+  // A workbook of a hundred thousand rows takes a minute on a slow core.
+  wallMs: 120_000,
+  memoryBytes: 1_500 * MiB,
+  pdfBytes: 256 * MiB,
+};
+
+export const pdfTooLarge = 'The PDF of this file would be too large.';
 
 /**
  * Restricts LibreOffice for untrusted files: no macros, and no links to the web or to local files. The proxy is a port
@@ -44,7 +63,7 @@ async function writeOfficeProfile(folder: string): Promise<void> {
 
 const version = 'libreoffice 1';
 
-const usualPlaces = [
+const usualPaths = [
   '/usr/lib/libreoffice/program/soffice',
   '/usr/lib64/libreoffice/program/soffice',
   '/opt/libreoffice/program/soffice',
@@ -53,12 +72,12 @@ const usualPlaces = [
 
 const flags = ['--headless', '--norestore', '--nologo', '--nolockcheck', '--nodefault', '--nofirststartwizard'];
 
-/** Path of the program on this machine, or null. */
+/** @returns the path of LibreOffice on this machine, or null */
 export function findLibreOffice(): string | null {
-  return findProgram('soffice') ?? usualPlaces.find(isExecutable) ?? null;
+  return findProgram('soffice') ?? usualPaths.find(isExecutable) ?? null;
 }
 
-/** Files that it reads outside of its own folder and the system folders. */
+/** Files that LibreOffice reads outside of its own folder and the system folders. */
 const officeFiles = [
   '/etc/fonts',
   '/var/cache/fontconfig',
@@ -67,7 +86,7 @@ const officeFiles = [
   '/var/spool/libreoffice',
 ];
 
-/** Exit code 81 of a first start with a new profile asks for a restart, as the launcher does. */
+/** Restarts LibreOffice after exit code 81, which its first start with a new profile returns; its launcher does the same. */
 const restart = `"$0" "$@"; code=$?; [ $code = 81 ] || exit $code; exec "$0" "$@"`;
 
 /**
@@ -83,7 +102,7 @@ export function createLibreOffice(deps: {
 }): PdfRenderer {
   const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
   const { start, installation } = programOf(deps);
-  // Each process takes a core and some hundred megabytes, beside the parsers.
+  // Each LibreOffice process takes a core and some hundred megabytes, in addition to the parsers.
   const limit = pLimit(Math.max(1, Math.floor(availableParallelism() / 2)));
 
   return {
@@ -107,7 +126,7 @@ export function createLibreOffice(deps: {
               unixSockets: true,
               childProcesses: true,
             }),
-            // Not our environment, which contains secrets.
+            // Not this process's environment, which contains secrets.
             environment: { PATH: usualPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
             workingDirectory: folder,
             limits,
@@ -123,8 +142,8 @@ export function createLibreOffice(deps: {
 }
 
 /**
- * The launcher cannot run in the sandbox, because it needs a socket in /tmp. The program behind it accepts another folder
- * for the socket: the job's folder, which is the working directory.
+ * The launcher cannot run in the sandbox, because it needs a socket in /tmp. The program that it starts accepts another
+ * folder for the socket: the job's folder, which is the working directory.
  */
 function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }): {
   start: readonly [string, ...string[]];
@@ -139,8 +158,8 @@ function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }):
 }
 
 /**
- * The exit code is 0 for any result except a crash, which the file caused. The output shows whether LibreOffice got as
- * far as reading the file.
+ * LibreOffice exits with 0 unless it crashes, so a missing PDF is the only sign of a failure. A crash, or output about
+ * the source file, means that the file caused it.
  */
 async function requirePdf(
   path: string,
@@ -148,12 +167,127 @@ async function requirePdf(
   { pdfBytes }: Pick<RenderLimits, 'pdfBytes'>,
 ): Promise<void> {
   const size = (await stat(path).catch(() => undefined))?.size ?? 0;
-  if (size > pdfBytes) throw appError('too_large', { detail: 'The file makes too large a PDF.' });
+  if (size > pdfBytes) throw appError('too_large', { detail: pdfTooLarge });
   if (size > 0) return;
   const cause = new Error(`LibreOffice ended with exit code ${exitCode}: ${output.trim()}`);
   const hasCrashed =
     exitCode === null || exitCode >= 128 || /Fatal exception|Unspecified Application Error/.test(output);
-  const cameToFile = hasCrashed || exitCode === 0 || /source file could not be loaded|^convert /m.test(output);
-  if (!cameToFile) throw cause;
-  throw appError('corrupt_document', { detail: 'LibreOffice cannot open the file, or not print it.', cause });
+  const isFileToBlame = hasCrashed || exitCode === 0 || /source file could not be loaded|^convert /m.test(output);
+  if (!isFileToBlame) throw cause;
+  throw appError('corrupt_document', { detail: 'LibreOffice cannot open or print the file.', cause });
+}
+
+const watchEveryMs = 200;
+const keptOutput = 4_000;
+/** LibreOffice gets a lower CPU priority: users wait for the other processes, but not for previews. */
+const niceness = 10;
+const pageBytes = 4_096;
+
+/**
+ * Starts the program beside a shell that waits for the end of its input, which comes when this process dies; then the shell
+ * kills the process group.
+ */
+const diesWithParent = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
+
+/** Result of a program that was not killed. Exit code 126 or 127: it could not be started. */
+type ProcessResult = { exitCode: number | null; output: string };
+
+/**
+ * Runs a program with its children in a process group. Kills the whole group when it exceeds its limits, when the signal
+ * fires, when the program ends and leaves children behind, and when this process dies.
+ *
+ * @throws AppError conversion_timeout, too_large
+ * @throws the signal's reason after an abort
+ */
+export async function runProcessGroup(run: {
+  command: readonly string[];
+  environment: Record<string, string>;
+  workingDirectory: string;
+  limits: Pick<RenderLimits, 'wallMs' | 'memoryBytes'>;
+  signal: AbortSignal;
+}): Promise<ProcessResult> {
+  const { limits, signal } = run;
+  signal.throwIfAborted();
+  const child = spawn('/bin/sh', ['-c', diesWithParent, ...run.command], {
+    cwd: run.workingDirectory,
+    env: run.environment,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const group = child.pid;
+  const kill = () => {
+    try {
+      if (group !== undefined) process.kill(-group, 'SIGKILL');
+    } catch {
+      // The whole group has ended.
+    }
+  };
+  let failure: unknown;
+  const end = (reason: unknown) => {
+    failure ??= reason;
+    kill();
+  };
+
+  const onAbort = () => end(signal.reason);
+  signal.addEventListener('abort', onAbort);
+  const wall = setTimeout(() => {
+    const seconds = Math.round(limits.wallMs / 1_000);
+    end(appError('conversion_timeout', { detail: `LibreOffice did not print the file within ${seconds} seconds.` }));
+  }, limits.wallMs);
+  const watch = setInterval(async () => {
+    const bytes = group === undefined ? 0 : await residentBytes(group).catch(() => 0);
+    if (bytes > limits.memoryBytes) {
+      end(appError('too_large', { detail: 'LibreOffice exceeds its memory limit with this file.' }));
+    }
+  }, watchEveryMs);
+
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-keptOutput);
+    });
+  }
+  try {
+    const exitCode = await new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('spawn', () => lowerPriority(group));
+      // `exit` instead of `close`: children that were left behind may keep the output open.
+      child.once('exit', resolve);
+    });
+    if (failure !== undefined) throw failure;
+    return { exitCode, output };
+  } finally {
+    kill();
+    child.stdout.destroy();
+    child.stderr.destroy();
+    clearTimeout(wall);
+    clearInterval(watch);
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+async function residentBytes(group: number): Promise<number> {
+  if (process.platform !== 'linux') {
+    const { stdout } = await promisify(execFile)('ps', ['-axo', 'pgid=,rss=']);
+    const rows = stdout.split('\n').map((row) => row.trim().split(/\s+/).map(Number));
+    return rows.reduce((sum, [pgid, kib = 0]) => sum + (pgid === group ? kib * 1_024 : 0), 0);
+  }
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const sizes = await Promise.all(pids.map((pid) => residentBytesIn(group, pid).catch(() => 0)));
+  return sizes.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** Returns 0 for a process of another group. Fields are counted after the `)`, because the process name may have spaces. */
+async function residentBytesIn(group: number, pid: string): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return Number(fields[2]) === group ? Number(fields[21]) * pageBytes : 0;
+}
+
+function lowerPriority(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) setPriority(pid, niceness);
+  } catch {
+    // The process has ended already; its `exit` event reports that.
+  }
 }

@@ -4,7 +4,7 @@ import { createGotenberg } from './gotenberg.ts';
 import { createLibreOffice, findLibreOffice } from './libreoffice.ts';
 
 /**
- * What this deployment prints with; null where it has nothing. A `path` of null is looked for in the usual places.
+ * Creates the configured PDF renderer; null if there is none. A LibreOffice `path` of null searches the usual folders.
  */
 export function createPdfRenderer(
   choice: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' },

@@ -8,47 +8,48 @@ const tagBytes = 16;
 
 /**
  * Writes `<key id>:<base64 of nonce, ciphertext and tag>`. The random 96-bit nonce is safe for 2^32 secrets per key (NIST
- * SP 800-38D). Key id and place are authenticated as associated data.
+ * SP 800-38D). The key id is authenticated together with the associated data.
  * @param keys 32 bytes each; the first one encrypts
  */
 export function createSecretCipher(keys: readonly { id: string; key: Buffer }[]): SecretCipher {
   const [active] = keys;
-  if (active === undefined) throw new Error('there is no encryption key');
+  if (active === undefined) throw new Error('ENCRYPTION_KEYS has no key');
   const byId = new Map(keys.map(({ id, key }) => [id, key]));
 
   return {
     activeKeyId: active.id,
 
-    encrypt(secret, place) {
+    encrypt(secret, associatedData) {
       const { id, key } = active;
       const nonce = randomBytes(nonceBytes);
       const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes });
-      cipher.setAAD(authenticated(id, place));
+      cipher.setAAD(authenticated(id, associatedData));
       const parts = [nonce, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()];
       return `${id}:${Buffer.concat(parts).toString('base64')}`;
     },
 
-    decrypt(encrypted, place) {
+    decrypt(encrypted, associatedData) {
       const [id = '', encoded = ''] = encrypted.split(':');
       const key = byId.get(id);
       if (key === undefined) throw unreadable(`The key ${JSON.stringify(id)} is not among ENCRYPTION_KEYS.`);
       const bytes = Buffer.from(encoded, 'base64');
-      if (bytes.length < nonceBytes + tagBytes) throw unreadable('The stored value is not an encrypted secret.');
+      if (bytes.length < nonceBytes + tagBytes)
+        throw unreadable('The stored value is too short to be an encrypted secret.');
       const decipher = createDecipheriv(algorithm, key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes });
-      decipher.setAAD(authenticated(id, place)).setAuthTag(bytes.subarray(-tagBytes));
+      decipher.setAAD(authenticated(id, associatedData)).setAuthTag(bytes.subarray(-tagBytes));
       try {
         const secret =
           decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8');
         return { secret, isStale: id !== active.id };
       } catch {
-        throw unreadable('It was encrypted with another key or for another row, or was changed.');
+        throw unreadable('The secret was encrypted with another key or for another row, or was changed.');
       }
     },
   };
 }
 
-function authenticated(keyId: string, place: string): Buffer {
-  return Buffer.from(`${keyId}:${place}`);
+function authenticated(keyId: string, associatedData: string): Buffer {
+  return Buffer.from(`${keyId}:${associatedData}`);
 }
 
 function unreadable(detail: string) {

@@ -10,17 +10,17 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Metrics, OpenSpan, SpanFacts, Telemetry, Tracing } from '#src/ports/telemetry.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 
-/** What a failure is called where it is counted: a code of the catalogue, so that there are few. */
+/** Label value for a failure: a code of the error catalogue, so that the number of values is bounded. */
 function outcomeOf(error: unknown): string {
   if (error instanceof AppError) return error.code;
   const name = error instanceof Error ? error.name : '';
   return name === 'AbortError' || name === 'CancelledFailure' ? 'cancelled' : 'internal_error';
 }
 
-/** `ok`, or the code of what went wrong; how long it took. */
+/** @param outcome `ok` or an error code */
 type CallEnd = (outcome: string, seconds: number) => void;
 
-/** Does `work` as a span of its own, and says how it ended and when. */
+/** Runs `work` in a span, and reports its outcome and duration. */
 async function observedCall<T>(
   { tracing }: Pick<Telemetry, 'tracing'>,
   facts: SpanFacts,
@@ -47,8 +47,8 @@ type AsyncMethod = (...args: never[]) => Promise<unknown>;
 type AsyncNames<Port> = { [Name in keyof Port]: Port[Name] extends AsyncMethod ? Name : never }[keyof Port] & string;
 
 /**
- * The same port, with some of its methods observed.
- * @param observe gets the method's name, what it was called with, and the call itself
+ * Wraps some methods of a port.
+ * @param observe gets the method's name and arguments, and a function that makes the call
  */
 function withObserved<Port extends object>(
   port: Port,
@@ -62,7 +62,7 @@ function withObserved<Port extends object>(
   return { ...port, ...Object.fromEntries(observed) };
 }
 
-/** @param prices by the ids of models; one without a price costs nothing here, as in the sums of chats */
+/** @param prices by model id; a model without a price counts as free, as in the totals of chats */
 export function observedChatModel(
   chatModel: ChatModel,
   prices: Readonly<Record<string, ModelPrice>>,
@@ -78,13 +78,13 @@ export function observedChatModel(
       (outcome, seconds) => metrics.time('acs_model_call_duration_seconds', { kind: 'chat', model, outcome }, seconds),
       async (span) => {
         const reply = await ask();
-        note(span, reply);
+        recordUsage(span, reply);
         return reply;
       },
     );
   }
 
-  function note(span: OpenSpan, { model, usage }: ModelReply): void {
+  function recordUsage(span: OpenSpan, { model, usage }: ModelReply): void {
     const { inputTokens, cachedInputTokens, completionTokens } = usage;
     span.set({ 'gen_ai.usage.input_tokens': inputTokens, 'gen_ai.usage.output_tokens': completionTokens });
     metrics.count('acs_model_tokens_total', { model, direction: 'input' }, inputTokens);
@@ -206,22 +206,22 @@ export function observedBlobStore(blobs: BlobStore, store: 'filesystem' | 's3', 
     );
   return {
     ...withObserved(blobs, ['stage', 'promote', 'unstage', 'read', 'exists', 'delete', 'list'], observe),
-    /** Until the file is there: what is done with it is no business of the store. */
+    /** Measures only the download, not the use of the file. */
     withLocalFile(key, use) {
-      const there = Promise.withResolvers<void>();
-      const fetched = observe('withLocalFile', [], () => there.promise);
-      fetched.catch(() => undefined);
+      const downloaded = Promise.withResolvers<void>();
+      const observed = observe('withLocalFile', [], () => downloaded.promise);
+      observed.catch(() => undefined);
       const used = blobs.withLocalFile(key, (path) => {
-        there.resolve();
+        downloaded.resolve();
         return use(path);
       });
-      used.catch(there.reject);
+      used.catch(downloaded.reject);
       return used;
     },
   };
 }
 
-/** A document that is read in slices counts once for each. */
+/** Counts each conversion; a document that is converted in slices counts once per slice. */
 export function observedConverter(
   converter: Converter,
   sizeOf: (path: string) => Promise<number>,
@@ -269,7 +269,7 @@ export function observedConnectors(access: ConnectorAccesses, telemetry: Telemet
   return { ...access, connectors: Object.fromEntries(connectors) as Record<ConnectorProvider, Connector> };
 }
 
-/** The start of a run is where its trace leaves the process: what the run does is a part of this span. */
+/** Traces workflow starts: the spans of a run are children of its start. */
 export function observedOrchestrator(orchestrator: Orchestrator, tracing: Tracing): Orchestrator {
   return {
     ...orchestrator,
@@ -307,4 +307,48 @@ export function observedRateLimiter<Limiter extends Pick<RateLimiter, 'take'>>(
       return window;
     },
   };
+}
+
+const operations = new Set(['select', 'insert', 'update', 'delete', 'with', 'begin', 'commit', 'rollback']);
+/** Matches the main table of a statement. */
+const table = /\b(?:from|into|update)\s+"?([a-z_]+)/i;
+
+/** Measures each SQL statement, and adds a span within a trace. Records only verb and table, never values. */
+export function createStatementObserver({ metrics, tracing }: Telemetry) {
+  return (sql: string) => {
+    const startedMs = performance.now();
+    const verb = /^\W*(\w+)/.exec(sql)?.[1]?.toLowerCase() ?? '';
+    const operation = operations.has(verb) ? verb : 'other';
+    const span = tracing.isOn ? tracing.start(spanOf(operation, sql)) : undefined;
+    return (failure: string | undefined) => {
+      span?.end(failure);
+      const seconds = (performance.now() - startedMs) / 1_000;
+      metrics.time('acs_db_query_duration_seconds', { operation, outcome: failure ?? 'ok' }, seconds);
+    };
+  };
+}
+
+function spanOf(operation: string, sql: string) {
+  const collection = table.exec(sql)?.[1];
+  return {
+    name: collection === undefined ? operation : `${operation} ${collection}`,
+    kind: 'client' as const,
+    attributes: {
+      'db.system.name': 'postgresql',
+      'db.operation.name': operation,
+      'db.collection.name': collection,
+    },
+  };
+}
+
+type Pool = { numUsed(): number; numFree(): number; numPendingAcquires(): number; max: number };
+
+/** @param pool knex's connection pool */
+export function measurePool({ metrics }: Pick<Telemetry, 'metrics'>, pool: Pool): void {
+  metrics.gauge('acs_db_pool_connections', () => [
+    { labels: { state: 'in_use' }, value: pool.numUsed() },
+    { labels: { state: 'idle' }, value: pool.numFree() },
+  ]);
+  metrics.gauge('acs_db_pool_waiting', () => [{ labels: {}, value: pool.numPendingAcquires() }]);
+  metrics.gauge('acs_db_pool_size', () => [{ labels: {}, value: pool.max }]);
 }

@@ -24,17 +24,17 @@ const kinds = {
   internal: SpanKind.INTERNAL,
 } as const;
 
-/** Sends spans to a collector by OTLP over HTTP, in batches. */
+/** Exports spans to a collector in batches (OTLP over HTTP). */
 export function createOtlpTracing(options: {
-  /** As OTEL_EXPORTER_OTLP_ENDPOINT has it; headers, timeout and certificates the exporter reads itself. */
+  /** OTEL_EXPORTER_OTLP_ENDPOINT. The exporter reads headers, timeout and certificates from the environment itself. */
   endpoint: string;
-  /** Of all traces, 0 to 1. Who comes with a `traceparent` may leave his out, and not keep more of them. */
+  /** Share of traces to keep, 0 to 1. A `traceparent` from a client can turn its trace off, but not on. */
   sampleRatio: number;
   role: string;
   version: string;
 }): Tracing {
   const ids = new RandomIdGenerator();
-  // By the trace's id: all processes keep the same ones.
+  // Samples by trace id, so that all processes keep the same traces.
   const byRatio = new TraceIdRatioBasedSampler(options.sampleRatio);
   let givenSpanId: string | undefined;
   const provider = new TracerProvider({
@@ -46,7 +46,7 @@ export function createOtlpTracing(options: {
           'service.namespace': 'agent-conversation-service',
         }),
       )
-      // What an operator names wins.
+      // OTEL_RESOURCE_ATTRIBUTES overrides the attributes above.
       .merge(detectResources({ detectors: [envDetector] })),
     sampler: new ParentBasedSampler({ root: byRatio, remoteParentSampled: byRatio }),
     idGenerator: {
@@ -78,7 +78,7 @@ export function createOtlpTracing(options: {
   return {
     isOn: true,
     start(facts): OpenSpan {
-      // Nobody asks what a sweep has read: only requests and runs are traced, and what they do.
+      // Calls outside of a request or a run, such as those of sweeps, are not traced.
       const isPart = facts.kind === 'client' || facts.kind === 'producer' || facts.kind === 'internal';
       if (isPart && facts.parent === undefined && trace.getSpan(contexts.active()) === undefined) return noSpan;
       const [span, within] = begin(facts);
@@ -109,7 +109,7 @@ export function createOtlpTracing(options: {
       return active && { trace_id: active.traceId, span_id: active.spanId };
     },
     async close() {
-      // A collector that is away costs the spans that are left, and no process its time to end.
+      // If the collector is down, the remaining spans are lost instead of delaying the shutdown.
       const sent = provider.shutdown().catch(() => undefined);
       await Promise.race([sent, delay(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
     },

@@ -3,14 +3,14 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { type CounterName, type GaugeName, type HistogramName, metricCatalog } from '#src/contracts/metrics.ts';
 import type { GaugeSample, Metrics } from '#src/ports/telemetry.ts';
 
-/** A scrape gives up after ten seconds, as Prometheus sets it. */
+/** Timeout for reading gauges; Prometheus gives up a scrape after 10 s by default. */
 const READ_TIMEOUT_MS = 3_000;
 
 type AnySample = GaugeSample<GaugeName>;
 
 /**
- * Our metrics beside those of the process, in a registry of their own.
- * @param options.others texts of the same format that are put behind ours
+ * The metrics of the catalogue and Node's process metrics, in a separate registry.
+ * @param options.others reads further metrics in Prometheus text format, which are appended to the page
  */
 export function createPrometheusMetrics(options: { others?: () => Promise<string> }): Metrics {
   const { others = async () => '' } = options;
@@ -48,7 +48,7 @@ export function createPrometheusMetrics(options: { others?: () => Promise<string
           }
           gauge.reset();
           for (const sample of samples) gauge.set(sample.labels, sample.value);
-          // What is unknown is not zero.
+          // A gauge that could not be read is absent instead of 0.
           if (samples.length === 0 && labels.length === 0) gauge.remove({});
         },
       });

@@ -1,50 +1,50 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { type ChunkSource, chunkDocument, type IndexedChunk } from '#src/domain/documents/chunk-document.ts';
+import { semanticWindows } from '#src/domain/documents/semantic-chunking.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
-import { createFairQueue } from '../fair-queue.ts';
-import { type ChunkingAnswer, type ChunkingTask, runChunkingTask } from './chunking-task.ts';
+import { createFairQueue } from '../limits.ts';
 
-/** In UTF-16 units: less than a tenth of a second of work, and no more than it takes to start a thread. */
+/** Documents up to this length (UTF-16 units) are chunked without a thread: it takes less than 0.1 s, like a thread start. */
 const inlineLength = 100_000;
 
-/** Twice what the longest body that a converter lets through was measured to need. */
+/** Twice the heap that the longest possible body was measured to need. */
 const threadHeapMiB = 1_024;
 
-/** Five hours of a slow embedder, and what one process can hold; more comes of a tiny target for a very large text. */
+/** Limit of chunks and windows per document. A process can hold as many; a slow embedder takes five hours for them. */
 const maxAnswers = 200_000;
 
-/** One at a time: a second one would double the memory, and leave the core that answers requests less. */
+/** A second thread would double the memory and take CPU time from requests. */
 const maxThreads = 1;
 
-/** Of one document: the largest that a converter lets through takes a minute on a machine that has nothing else to do. */
+/** Timeout for chunking one document; the largest possible one takes a minute on an idle machine. */
 const threadTimeoutMs = 300_000;
 
-/** Usual documents wait a second. A step that waits longer ends and is tried again: others get its place in the worker. */
-const turnTimeoutMs = 10_000;
-const tryAgainSeconds = 5;
+/** Longest wait for the thread (usually a second). Then the activity is retried, so that its slot in the worker is free. */
+const queueTimeoutMs = 10_000;
+const retryAfterSeconds = 5;
 
-/** Cuts small documents at once and large ones in a thread, which takes their memory along when it ends. */
+/** Chunks small documents at once and large ones in a thread, whose memory is freed when it ends. */
 export function createChunker(deps: {
   tokens: TokenCounter;
   analyze: AnalyzeText;
-  /** How long a document waits for its turn, and how long it may be cut. */
-  timeouts?: { turnMs: number; threadMs: number };
+  timeouts?: { queueMs: number; threadMs: number };
 }): Chunker {
-  const { timeouts = { turnMs: turnTimeoutMs, threadMs: threadTimeoutMs } } = deps;
+  const { timeouts = { queueMs: queueTimeoutMs, threadMs: threadTimeoutMs } } = deps;
   const queue = createFairQueue(maxThreads);
 
-  /** Throws `rate_limited` when its turn does not come in time. */
+  /** Throws `rate_limited` if the thread does not become free in time. */
   async function inTurn<Result>(orgId: string, work: () => Promise<Result>): Promise<Result> {
     const late = Promise.withResolvers<never>();
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      const detail = 'Other large documents are being cut into chunks.';
-      late.reject(appError('rate_limited', { detail, retryAfterSeconds: tryAgainSeconds }));
-    }, timeouts.turnMs);
+      const detail = 'Other large documents are being chunked.';
+      late.reject(appError('rate_limited', { detail, retryAfterSeconds }));
+    }, timeouts.queueMs);
     const turn = queue(orgId, async () => {
       clearTimeout(timer);
       return isLate ? late.promise : work();
@@ -94,19 +94,19 @@ async function runInThread(task: ChunkingTask, signal: AbortSignal, timeoutMs: n
     signal.throwIfAborted();
     if (answers.length > maxAnswers) {
       throw appError('too_large', {
-        detail: 'The text has too many parts: split it, or take a larger `target_tokens`.',
+        detail: `The text has more than ${maxAnswers} chunks: split it, or use a larger \`target_tokens\`.`,
       });
     }
     if (isTooSlow) {
       throw appError('conversion_timeout', {
-        detail: `The text was not cut into chunks within ${Math.round(timeoutMs / 1_000)} seconds.`,
+        detail: `The text was not chunked within ${Math.round(timeoutMs / 1_000)} seconds.`,
       });
     }
     if (exitCode !== 0) throw new Error(`The chunking thread ended with exit code ${exitCode}.`);
     return answers;
   } catch (error) {
     if (!hasCode(error, 'ERR_WORKER_OUT_OF_MEMORY')) throw error;
-    throw appError('too_large', { detail: 'Cutting the text takes more memory than is allowed.', cause: error });
+    throw appError('too_large', { detail: 'Chunking the text exceeds the memory limit.', cause: error });
   } finally {
     clearTimeout(timeout);
     signal.removeEventListener('abort', stop);
@@ -115,4 +115,20 @@ async function runInThread(task: ChunkingTask, signal: AbortSignal, timeoutMs: n
 
 function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
+}
+
+/** A task as plain data, so that it can be sent to a worker thread. */
+export type ChunkingTask =
+  | { wanted: 'windows'; source: Pick<ChunkSource, 'body' | 'chunking'> }
+  | { wanted: 'chunks'; source: ChunkSource; distances: readonly number[] };
+
+type ChunkingAnswer<Task extends ChunkingTask> = Task['wanted'] extends 'windows' ? string : IndexedChunk;
+
+export function runChunkingTask(
+  task: ChunkingTask,
+  tools: { tokens: TokenCounter; analyze: AnalyzeText },
+): Iterable<string | IndexedChunk> {
+  if (task.wanted === 'chunks') return chunkDocument(task.source, task.distances, tools);
+  const { method, ...size } = task.source.chunking;
+  return method === 'semantic' ? semanticWindows(task.source.body, { method, ...size }, tools) : [];
 }

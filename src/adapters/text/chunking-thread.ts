@@ -1,10 +1,10 @@
-/** The thread in which a large document is cut: takes its task as data, answers in batches, and ends. */
+/** Worker thread that chunks one large document: gets a task as data, posts the results in batches, and ends. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { type ChunkingTask, runChunkingTask } from './chunking-task.ts';
+import { type ChunkingTask, runChunkingTask } from './chunker.ts';
 import { createTextAnalyzer } from './text-analyzer.ts';
 import { createTokenCounter } from './token-counter.ts';
 
-/** Copying one batch holds the receiving process up for some milliseconds only. */
+/** Receiving a batch of this size blocks the main thread for a few milliseconds only. */
 const itemsPerMessage = 100;
 
 const task: ChunkingTask = workerData;

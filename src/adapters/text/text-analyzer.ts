@@ -11,13 +11,13 @@ const stopWords: ReadonlySet<string> = new Set(
   won would wouldn you your yours yourself yourselves d`.split(/\s+/),
 );
 
-/** Cut after 64 characters: what is longer is no word, and would not fit into an index. */
+/** Longer runs are split after 64 characters, because the index limits the length of a term. */
 const words = /[\p{L}\p{M}\p{N}]{1,64}/gu;
 const maxMemoizedWords = 100_000;
 
 /**
- * Lower-case, words of letters, marks and digits (Unicode, compatibility-composed), English stop-words marked,
- * Porter stems. Words of other scripts come out unchanged.
+ * Splits a text into lower-case words of letters, marks and digits (Unicode, NFKC), marks English stop words, and adds
+ * Porter stems. Words of other scripts are not changed.
  */
 export function createTextAnalyzer(): AnalyzeText {
   const memo = new Map<string, Term>();

@@ -2,18 +2,18 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants';
 import type { TokenCounter, TokenRuler } from '#src/domain/text/tokens.ts';
 
-/** Byte-pair merging is quadratic in the length of one word, so an unbroken run is counted in pieces of this length. */
+/** Longer words are counted in pieces of this length, because byte-pair merging is quadratic in the length of a word. */
 const maxWordLength = 512;
 const maxMemoizedWords = 50_000;
 
 /**
- * Counts o200k_base tokens. The text is cut into words by the tokenizer's own pattern and each distinct word is
- * merged once, so that a whole document costs no more than one plain encoding of it.
+ * Counts o200k_base tokens. Splits the text by the tokenizer's own pattern and encodes each distinct word once, so that
+ * counting costs less than encoding the whole text.
  */
 export function createTokenCounter(): TokenCounter {
   const memo = new Map<string, number>();
 
-  /** Of one word of the pattern. None holds a control token like "<|endoftext|>" whole: all of them are text here. */
+  /** Counts a word of the pattern. The pattern splits control tokens like "<|endoftext|>", so they are counted as text. */
   function countOnce(word: string): number {
     const known = memo.get(word);
     if (known !== undefined) return known;
@@ -49,25 +49,25 @@ export function createTokenCounter(): TokenCounter {
   }
 
   /**
-   * Keeps the running count at every place where the pattern starts a new word whatever comes before or after.
-   * A slice is the difference of two such places and its two edges, which are a few characters long.
+   * Stores the token count before every offset that starts a word in any context. The count of a slice is the difference
+   * of two stored counts, plus the few characters at its two edges.
    */
   function measure(text: string): TokenRuler {
-    const places: number[] = [0];
+    const offsets: number[] = [0];
     const tokensBefore: number[] = [0];
     let total = 0;
     eachWord(text, (end, isCut, tokens) => {
       total += tokens;
       if (isCut || end === text.length || alwaysStartsWord(text, end)) {
-        places.push(end);
+        offsets.push(end);
         tokensBefore.push(total);
       }
     });
     return (start, end) => {
-      const first = firstAtOrAfter(places, start);
-      const last = firstAtOrAfter(places, end + 1) - 1;
-      const from = places[first];
-      const to = places[last];
+      const first = firstAtOrAfter(offsets, start);
+      const last = firstAtOrAfter(offsets, end + 1) - 1;
+      const from = offsets[first];
+      const to = offsets[last];
       if (from === undefined || to === undefined || from >= to) return count(text.slice(start, end));
       const inner = (tokensBefore[last] ?? 0) - (tokensBefore[first] ?? 0);
       return count(text.slice(start, from)) + inner + count(text.slice(to, end));
@@ -93,8 +93,9 @@ const continuesWord = characterTest(/[\p{L}\p{N}\p{M}\p{Cs}'’]/u);
 const isVisible = characterTest(/\S/);
 
 /**
- * A word of the pattern never runs on over these places: a letter or digit before anything that is neither; a single
- * space between two visible characters; the line break before a visible character (a slash may follow it in a word).
+ * True if the tokenizer's pattern starts a word at this offset in any context: after a letter or digit that is followed by
+ * neither; before a single space between two visible characters; after a line break before a visible character (except a
+ * slash, which may continue the word).
  */
 function alwaysStartsWord(text: string, offset: number): boolean {
   const before = text.charCodeAt(offset - 1);
@@ -104,7 +105,7 @@ function alwaysStartsWord(text: string, offset: number): boolean {
   return isLetterOrDigit(before) && !continuesWord(after);
 }
 
-/** Tests UTF-16 units against a pattern of one character; those of ASCII, which are most, by a table. */
+/** Tests UTF-16 units against a pattern of one character, with a table for ASCII. */
 function characterTest(pattern: RegExp): (unit: number) => boolean {
   const ascii = Array.from({ length: 128 }, (_, unit) => pattern.test(String.fromCharCode(unit)));
   return (unit) => ascii[unit] ?? (!Number.isNaN(unit) && pattern.test(String.fromCharCode(unit)));

@@ -2,13 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import type { TopicWord, TopicWords } from '#src/ports/models.ts';
 
-/** Vectors are stored in a byte a dimension: no component of one that has hundreds comes near a third. */
+/** Vectors are stored as one signed byte per dimension: no component of a unit vector with hundreds of dimensions reaches 1/3. */
 export const vectorScale = 400;
 
 /**
- * The list that ships with the application; scripts/build-topic-words.ts wrote it. To embed it takes a packaged model
- * most of a minute, so that its vectors ship, too: for each model that alignment can score with. They are read at the
- * first use, and take 20 MB from then on.
+ * The packaged list of topic words, written by scripts/build-topic-words.ts. Its vectors are packaged for each embedding
+ * model of alignment, because embedding the list takes most of a minute. Loaded at the first use; takes 20 MB.
  */
 export function createTopicWords({ model }: { model: string }): TopicWords {
   let loading: Promise<TopicWord[]> | undefined;
@@ -16,7 +15,7 @@ export function createTopicWords({ model }: { model: string }): TopicWords {
   return {
     async nearest(relevance, limit) {
       loading ??= load(model).catch((error: unknown) => {
-        // A full table of open files passes.
+        // Retries at the next use: a failure such as too many open files is temporary.
         loading = undefined;
         throw error;
       });

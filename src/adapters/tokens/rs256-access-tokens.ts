@@ -8,13 +8,12 @@ import type { AccessTokens, Caller } from '#src/ports/identity.ts';
 const publicJwk = z.object({ kty: z.literal('RSA'), n: z.string(), e: z.string() });
 const tokenClaims = z.object({ sub: z.guid(), sid: z.guid(), exp: z.number() });
 const maxCachedTokens = 20_000;
-/** Proxies refuse headers above 8 kB. The claims are a hint, so that of very many teams the first ones do. */
+/** Proxies refuse headers above 8 kB. The team claims are only a hint for clients, so they may be incomplete. */
 const maxTeamsInClaims = 50;
 
 /**
- * Access tokens, signed by one RSA key and accepted from it and from `verifyKeyPems`, the keys before and after it.
- * Without the private key none can be signed.
- * The service is issuer and audience at once.
+ * Signs access tokens with one RSA key, and verifies tokens of that key and of `verifyKeyPems` (the previous and the next
+ * key). Without the private key, tokens can only be verified. The service is both issuer and audience.
  */
 export function createRs256AccessTokens(options: {
   privateKeyPem: string | null;
@@ -53,7 +52,7 @@ export function createRs256AccessTokens(options: {
     lifetimeSeconds,
 
     async sign(claims) {
-      if (!privateKey || !own) throw new Error('This process has no key that signs access tokens.');
+      if (!privateKey || !own) throw new Error('This process has no private key to sign access tokens with.');
       return new SignJWT({
         sid: claims.sessionId,
         org_id: claims.orgId,
@@ -91,8 +90,8 @@ export function createRs256AccessTokens(options: {
 }
 
 /**
- * Checks tokens of one key in the calling thread, which takes tens of microseconds: on the thread pool, where jose
- * checks, it would wait behind password hashing.
+ * Verifies tokens of one key on the calling thread, which takes tens of microseconds. jose would verify on the thread pool,
+ * behind password hashing.
  */
 function verifierOf(key: KeyObject, issuer: string): (token: string) => unknown {
   return createVerifier({

@@ -1,9 +1,9 @@
 import { decodeHTML } from 'entities';
-import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-json.ts';
+import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-answers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
-import { statusError } from './status-error.ts';
+import { statusError } from '../provider-answers.ts';
 
 const name = 'Brave Search';
 const defaultCount = 8;
@@ -22,12 +22,12 @@ function createSearch({ call, baseUrl }: Deps) {
   };
 }
 
-/** A key that is not known is, to Brave, a request with a wrong field. */
+/** Brave reports an invalid API key as an invalid field of the request. */
 function errorOf(answer: ProviderAnswer): AppError {
   if (answer.status === 404)
-    return appError('provider_unavailable', { detail: `${name} is not where it is set to be.` });
-  const isOfKey = asRecord(asRecord(jsonOrNull(answer.body)).error).code === 'SUBSCRIPTION_TOKEN_INVALID';
-  return statusError(name, isOfKey ? { ...answer, status: 401 } : answer);
+    return appError('provider_unavailable', { detail: `The configured address of ${name} answers 404.` });
+  const isInvalidKey = asRecord(asRecord(jsonOrNull(answer.body)).error).code === 'SUBSCRIPTION_TOKEN_INVALID';
+  return statusError(name, isInvalidKey ? { ...answer, status: 401 } : answer);
 }
 
 function jsonOrNull(text: string): unknown {
@@ -38,7 +38,7 @@ function jsonOrNull(text: string): unknown {
   }
 }
 
-/** Asks for one result. Throws `connection_check_failed` when the key is not accepted, `provider_unavailable`. */
+/** Checks an API key by a search. Throws `connection_check_failed` if Brave rejects it, or `provider_unavailable`. */
 export function createBraveKeyCheck(deps: Deps): (apiKey: string) => Promise<void> {
   const search = createSearch(deps);
   return async (apiKey) => {
@@ -46,12 +46,12 @@ export function createBraveKeyCheck(deps: Deps): (apiKey: string) => Promise<voi
       await search(apiKey, { query: 'weather', count: 1, page: 1 });
     } catch (error) {
       if (!(error instanceof AppError) || error.code === 'provider_unavailable') throw error;
-      throw appError('connection_check_failed', { detail: `${name} does not accept this key.` });
+      throw appError('connection_check_failed', { detail: `${name} rejects this API key.` });
     }
   };
 }
 
-/** `web.search`. */
+/** The tool `web.search`. */
 export function createWebSearch(deps: Deps & { credentials: ToolCredentials }): ToolExecutor {
   const search = createSearch(deps);
   return async ({ query, count = defaultCount, page = 1 }, { actor, signal }) => {
@@ -65,12 +65,12 @@ export function createWebSearch(deps: Deps & { credentials: ToolCredentials }): 
 function entryOf(number: number, result: unknown): string {
   const { title, url, description, age } = asRecord(result);
   const [extract, when] = [plain(description, 1_000), plain(age, 60)];
-  // A line that is an address is a result: of what the page's author has written, none is.
+  // Only the result's own URL is a line by itself (see `isUrlInTexts`): extracts are quoted, so that a page cannot add URLs.
   const lines = [asText(url).replace(/\s.*$/s, '').slice(0, 2_000), extract && `> ${extract}`, when && `(${when})`];
   return [`${number}. ${plain(title, 300)}`, ...lines].filter(Boolean).join('\n');
 }
 
-/** Extracts come with marks of HTML around the words that were looked for. */
+/** Removes the HTML tags with which Brave highlights the words of the query. */
 function plain(value: unknown, maxLength: number): string {
   const text = decodeHTML(asText(value).replace(/<\/?\w[^>]{0,100}>/g, ''));
   return text.replace(/\s+/g, ' ').trim().slice(0, maxLength);

@@ -1,10 +1,11 @@
+import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { standsIn } from '#src/domain/chat/urls.ts';
+import { isUrlInTexts } from '#src/domain/chat/urls.ts';
 import { bareMediaType, charsetOf } from '#src/domain/documents/formats.ts';
 import { webDocumentNames } from '#src/domain/documents/web-document.ts';
 import { appError } from '#src/errors.ts';
@@ -12,12 +13,29 @@ import type { Converter } from '#src/ports/documents.ts';
 import type { ToolExecutor } from '#src/ports/tools.ts';
 import type { WebFetcher } from '#src/ports/web.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
+import { createFairQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
-import { createMathTool } from './math-evaluate.ts';
+
+/** The built-in tools by id, except those over documents, which belong to a chat. */
+export function createBuiltInExecutors(deps: {
+  web: WebFetcher;
+  converter: Converter;
+  tempDir: string;
+  sandbox: ParserSandbox;
+  httpRequestAllow: readonly string[];
+}): ReadonlyMap<string, ToolExecutor> {
+  const { web, httpRequestAllow: allow } = deps;
+  return new Map([
+    ['web.fetch', createWebFetchTool(deps)],
+    ['http.request', createHttpRequestTool({ web, allow })],
+    ['time.now', createTimeTool()],
+    ['math.evaluate', createMathTool(deps)],
+  ]);
+}
 
 const timeArguments = z.object({ time_zone: z.string().default('UTC') });
 
-/** `time.now`, such as `Sunday, 2026-11-22 15:04:05 GMT+01:00 (Europe/Berlin)`. */
+/** The tool `time.now`. Returns for example `Sunday, 2026-11-22 15:04:05 GMT+01:00 (Europe/Berlin)`. */
 export function createTimeTool(now: () => Date = () => new Date()): ToolExecutor {
   return async (args) => {
     const { time_zone: timeZone } = timeArguments.parse(args);
@@ -43,8 +61,8 @@ const maxResponseBytes = 1024 * 1024;
 const urlArguments = z.object({ url: z.string() });
 
 /**
- * `http.request`: the response of a service to a GET. No other methods and no credentials, because every chat with the
- * agent could use them.
+ * The tool `http.request`: sends a GET to a service. Without other methods and credentials, because every user of the agent
+ * could use them.
  * @param deps.allow hosts, with the port if it is not the default; redirects to other hosts are refused
  */
 export function createHttpRequestTool(deps: { web: WebFetcher; allow: readonly string[] }): ToolExecutor {
@@ -72,19 +90,19 @@ function isText(mediaType: string): boolean {
 }
 
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.8,application/pdf;q=0.7,*/*;q=0.1';
-/** A user waits for it, and the model gets only the beginning. */
+/** Size limit of a fetched page: a user waits for it, and the model only gets its beginning. */
 const maxPageBytes = 5 * 1024 * 1024;
 
 /**
- * `web.fetch`: the text of a web page, converted like a document. Throws `untrusted_argument` for a URL that neither the
- * user wrote nor a search found: a URL from a document, or invented by the model, could leak the conversation.
+ * The tool `web.fetch`: returns the text of a web page, converted like a document. Throws `untrusted_argument` for a URL that
+ * neither the user wrote nor a search found: a URL from a document, or invented by the model, could leak the conversation.
  */
 function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempDir: string }): ToolExecutor {
   const { web, converter, tempDir } = deps;
 
   return async (args, { actor, trustedTexts, signal }) => {
     const { url } = urlArguments.parse(args);
-    if (!standsIn(url, trustedTexts)) {
+    if (!isUrlInTexts(url, trustedTexts)) {
       throw appError('untrusted_argument', {
         detail: 'Only URLs that the user wrote, or that a web search found for this answer, can be fetched.',
       });
@@ -117,19 +135,72 @@ function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempD
   };
 }
 
-/** The built-in tools by id, except those over documents, which belong to a chat. */
-export function createBuiltInExecutors(deps: {
-  web: WebFetcher;
-  converter: Converter;
-  tempDir: string;
-  sandbox: ParserSandbox;
-  httpRequestAllow: readonly string[];
-}): ReadonlyMap<string, ToolExecutor> {
-  const { web, httpRequestAllow: allow } = deps;
-  return new Map([
-    ['web.fetch', createWebFetchTool(deps)],
-    ['http.request', createHttpRequestTool({ web, allow })],
-    ['time.now', createTimeTool()],
-    ['math.evaluate', createMathTool(deps)],
-  ]);
+const script = join(import.meta.dirname, 'math-process.ts');
+const projectFolder = join(import.meta.dirname, '../../..');
+const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
+/**
+ * CPU time instead of wall time, because a calculation may wait under CPU contention. A usual calculation takes a millisecond
+ * of it, the start of its process 300 ms.
+ */
+const longestCpuSeconds = 3;
+const heapMiB = 64;
+/** Waiting calculations of an organization: as many as two chat answers can request. Later ones would time out anyway. */
+const maxWaitingPerOwner = 12;
+
+const argumentsOf = z.object({ expression: z.string() });
+const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({ error: z.string() })]);
+
+/**
+ * The tool `math.evaluate`. Evaluates in a child process that can only read its own code, gets no environment variables and
+ * is killed at its limits, so that no expression can block or take over this process. The sandbox blocks the network;
+ * without a sandbox, math.js expressions still cannot reach it.
+ */
+export function createMathTool(deps: { sandbox: ParserSandbox; cpuSeconds?: number }): ToolExecutor {
+  const { sandbox, cpuSeconds = longestCpuSeconds } = deps;
+  // One at a time, because a calculation can use a whole core.
+  const refusal = () => appError('tool_failed', { detail: 'Too many calculations of your organization are waiting.' });
+  const inTurn = createFairQueue(1, { bound: { maxWaitingPerOwner, refusal } });
+
+  return (args, { actor, signal }) =>
+    inTurn(actor.orgId, async () => {
+      const { expression } = argumentsOf.parse(args);
+      const output = await calculate(expression, { sandbox, signal, cpuSeconds });
+      if (output === null) {
+        signal.throwIfAborted();
+        throw appError('tool_arguments_invalid', { detail: 'The calculation exceeds the time or memory limit.' });
+      }
+      const said = answer.parse(JSON.parse(output));
+      if ('error' in said) throw appError('tool_arguments_invalid', { detail: said.error });
+      return said.result;
+    });
+}
+
+/** Returns the output of the process, or null if it was killed or crashed. */
+async function calculate(
+  expression: string,
+  { sandbox, signal, cpuSeconds }: { sandbox: ParserSandbox; signal: AbortSignal; cpuSeconds: number },
+): Promise<string | null> {
+  signal.throwIfAborted();
+  const flags = [
+    '--permission',
+    ...readable.map((path) => `--allow-fs-read=${path}`),
+    `--max-old-space-size=${heapMiB}`,
+  ];
+  const limited = ['/bin/sh', '-c', `ulimit -t ${cpuSeconds}; exec "$0" "$@"`] as const;
+  const [program, ...args] = sandbox.confine([...limited, process.execPath, ...flags, script], { read: readable });
+  const child = spawn(program, args, { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] });
+  const kill = () => {
+    child.kill('SIGKILL');
+    // The shell may keep the pipe open.
+    child.stdout.destroy();
+  };
+  signal.addEventListener('abort', kill);
+  child.stdin.on('error', () => undefined).end(expression);
+  try {
+    const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
+    const [code, output] = await Promise.all([ended, text(child.stdout).catch(() => null)]);
+    return code === 0 ? output : null;
+  } finally {
+    signal.removeEventListener('abort', kill);
+  }
 }

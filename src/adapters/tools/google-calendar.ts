@@ -1,13 +1,13 @@
-import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-json.ts';
+import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-answers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
-import { statusError } from './status-error.ts';
+import { statusError } from '../provider-answers.ts';
 
 const name = 'Google Calendar';
 const defaultLimit = 20;
 const defaultSpanMs = 30 * 24 * 3_600_000;
-/** Google may give less than it is asked for, and still have more. */
+/** Google may return fewer events than requested although there are more. */
 const maxPages = 10;
 
 type Deps = { call: ProviderCaller; credentials: ToolCredentials; baseUrl: string | null };
@@ -17,7 +17,7 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
 
   return async (token: string, request: Parameters<ProviderCaller>[1] & { calendarId: string; query?: object }) => {
     const { calendarId, query = {}, headers, ...rest } = request;
-    // These name no calendar, but a place above them.
+    // Path segments `.` and `..` would be resolved to another endpoint.
     if (/^\.{1,2}$/.test(calendarId)) throw unknownCalendar();
     const url = new URL(`${root}/${encodeURIComponent(calendarId)}/events`);
     url.search = new URLSearchParams({ ...query }).toString();
@@ -25,7 +25,7 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
       ...rest,
       headers: { ...headers, accept: 'application/json', authorization: `Bearer ${token}` },
     });
-    // Only an event that is there already is a conflict.
+    // 409: an event with this id exists, so an earlier attempt created it.
     if (answer.status === 409) return null;
     if (answer.status !== 200) throw errorOf(answer);
     return asRecord(parseJson(name, answer));
@@ -33,16 +33,16 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
 }
 
 function unknownCalendar(): AppError {
-  return appError('tool_arguments_invalid', { detail: 'calendar_id names no calendar.' });
+  return appError('tool_arguments_invalid', { detail: 'calendar_id must not be `.` or `..`.' });
 }
 
-/** Of a 403, only the reason tells a missing right from too many requests. */
+/** Google answers 403 to missing permissions and to exceeded limits; the reason in the body tells them apart. */
 function errorOf(answer: ProviderAnswer): AppError {
   const isLimit = answer.status === 403 && /"(?:\w*[rR]ateLimitExceeded|quotaExceeded)"/.test(answer.body);
   return statusError(name, isLimit ? { ...answer, status: 429 } : answer);
 }
 
-/** `calendar.list_events`. */
+/** The tool `calendar.list_events`. */
 export function createListEvents(deps: Deps): ToolExecutor {
   const events = createEvents(deps);
   return async ({ from, to, query, limit = defaultLimit, calendar_id = 'primary' }, { actor, signal }) => {
@@ -77,7 +77,7 @@ export function createListEvents(deps: Deps): ToolExecutor {
   };
 }
 
-/** `calendar.create_event`, once for each call: an answer that is written again finds its event. */
+/** The tool `calendar.create_event`. Idempotent: the event id is derived from the call, so a retry finds the event. */
 export function createCreateEvent(deps: Deps): ToolExecutor {
   const events = createEvents(deps);
   return async (args, { actor, callKey, signal }) => {
@@ -85,8 +85,8 @@ export function createCreateEvent(deps: Deps): ToolExecutor {
     const event = {
       id: callKey,
       summary: title,
-      start: placeInTime('start', start, time_zone),
-      end: placeInTime('end', end, time_zone),
+      start: eventTime('start', start, time_zone),
+      end: eventTime('end', end, time_zone),
       ...(description !== undefined && { description }),
       ...(location !== undefined && { location }),
     };
@@ -104,15 +104,15 @@ export function createCreateEvent(deps: Deps): ToolExecutor {
   };
 }
 
-/** `2026-03-01T09:00:00+01:00 to 2026-03-01T10:00:00+01:00: Title (place) [id]` */
+/** Formats an event: `2026-03-01T09:00:00+01:00 to 2026-03-01T10:00:00+01:00: Title (location) [id]` */
 function lineOf(value: unknown): string {
   const event = asRecord(value);
   const title = short(event.summary, 300) || '(no title)';
-  const place = short(event.location, 200);
+  const location = short(event.location, 200);
   const text = short(event.description, 500);
   return [
     `${timeOf(event.start)} to ${timeOf(event.end)}: ${title}`,
-    place && ` (${place})`,
+    location && ` (${location})`,
     ` [${short(event.id, 100)}]`,
     text && `\n  ${text}`,
   ].join('');
@@ -133,8 +133,8 @@ function momentOf(field: string, value: unknown): Date {
   return moment;
 }
 
-/** A whole day or a time, as Google tells them apart. */
-function placeInTime(field: string, value: unknown, timeZone: unknown): object {
+/** Google's format: `date` for a whole day, `dateTime` for a time. */
+function eventTime(field: string, value: unknown, timeZone: unknown): object {
   const text = String(value);
   momentOf(field, text);
   if (/^\d{4}-\d\d-\d\d$/.test(text)) return { date: text };
@@ -143,6 +143,6 @@ function placeInTime(field: string, value: unknown, timeZone: unknown): object {
 }
 
 function wrongTime(field: string): AppError {
-  const detail = `${field} must be a time like 2026-03-01T09:00:00+01:00, or one without offset beside a time_zone.`;
+  const detail = `${field} must be a time like 2026-03-01T09:00:00+01:00, or a time without offset and a time_zone.`;
   return appError('tool_arguments_invalid', { detail });
 }

@@ -1,38 +1,38 @@
 /**
- * The process in which expressions are worked out: reads one from its input, writes `{"result":…}` or `{"error":…}`.
- * Whoever started it ends it at its limits.
+ * Child process that evaluates one expression: reads it from stdin, writes `{"result":…}` or `{"error":…}` to stdout. Its
+ * parent enforces the limits.
  */
 import { createRequire } from 'node:module';
 import { text } from 'node:stream/consumers';
 import { runInNewContext } from 'node:vm';
 
 const outputCharacters = 4_000;
-/** For when whoever started it is gone. */
+/** Ends the calculation if the parent process has died. */
 const timeoutMs = 10_000;
 
-// In one file: its hundreds of modules take a second to load.
+// The bundled build: loading hundreds of separate modules would take a second.
 const { create, all } = createRequire(import.meta.url)('mathjs/lib/browser/math.js') as typeof import('mathjs');
 const math = create(all ?? {});
 const { evaluate, format } = math;
 
-/** What makes code of text, changes the functions that are there, or is of no use for a number. */
-const refused = [
+/** Functions that compile text to code, change other functions, or are useless for calculations. */
+const disabledFunctions = [
   ...['import', 'createUnit', 'reviver', 'help', 'print'],
   ...['evaluate', 'parse', 'parser', 'compile', 'simplify', 'derivative', 'rationalize', 'resolve', 'symbolicEqual'],
 ];
-const refuse = () => {
+const throwDisabled = () => {
   throw new Error('This function is not available.');
 };
-math.import(Object.fromEntries(refused.map((name) => [name, refuse])), { override: true });
+math.import(Object.fromEntries(disabledFunctions.map((name) => [name, throwDisabled])), { override: true });
 
 function answerTo(expression: string): { result: string } | { error: string } {
   try {
     const value: unknown = evaluate(expression);
-    if (typeof value === 'function') return { error: 'This is a function and no value.' };
-    if (typeof value === 'number' && !Number.isFinite(value)) return { error: 'The result is no finite number.' };
+    if (typeof value === 'function') return { error: 'The result is a function, not a value.' };
+    if (typeof value === 'number' && !Number.isFinite(value)) return { error: 'The result is not a finite number.' };
     return { result: format(value, { precision: 14 }).slice(0, outputCharacters) };
   } catch (error) {
-    return { error: (error instanceof Error ? error.message : 'This cannot be worked out.').slice(0, 300) };
+    return { error: (error instanceof Error ? error.message : 'The expression cannot be evaluated.').slice(0, 300) };
   }
 }
 

@@ -1,36 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
-import { bigint, double, uuid } from '#src/adapters/postgres/columns.ts';
+import { bigint, boolean, double, integer, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
-import { pick, rows, rowsWithin, shape } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, oneRow, pick, rows, rowsWithin, type Statements, shape } from '#src/adapters/postgres/shapes.ts';
 import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
 import { ChunkVectorModel } from './pgvector.model.ts';
-import { indexedEmbedding, indexName, listVectorIndexes, maintainVectorIndexes } from './pgvector-index.ts';
-
-/** So many different questions are remembered at once. */
-const MAX_KEYS = 10_000;
-
-/** Asks once for each key in `forMs`, for all who ask meanwhile too. What fails is asked again. */
-export function remembered<Arguments extends unknown[], Result>(
-  forMs: number,
-  ask: (key: string, ...rest: Arguments) => Promise<Result>,
-): ((key: string, ...rest: Arguments) => Promise<Result>) & { forget(): void } {
-  const known = new Map<string, { result: Promise<Result>; until: number }>();
-
-  function get(key: string, ...rest: Arguments): Promise<Result> {
-    const now = performance.now();
-    const before = known.get(key);
-    if (before !== undefined && before.until > now) return before.result;
-    if (known.size >= MAX_KEYS) known.clear();
-    const result = ask(key, ...rest);
-    known.set(key, { result, until: now + forMs });
-    result.catch(() => known.delete(key));
-    return result;
-  }
-
-  return Object.assign(get, { forget: () => known.clear() });
-}
 
 const counted = shape({ count: bigint() });
 const vectorHit = shape({ chunkId: uuid(), similarity: double() });
@@ -38,28 +14,27 @@ const generationKey = pick(ChunkVectorModel, 'orgId', 'documentId', 'generation'
 
 type VectorQuery = Parameters<VectorStore['search']>[0];
 
-/** A model with more points than this gets an index. Reading as many took 80 ms, 25 ms of them on a machine at rest. */
+/** Models with more vectors than this get an HNSW index. Scanning as many takes 25 to 80 ms, depending on the load. */
 const EXACT_LIMIT = 50_000;
 
 /**
- * Following an index takes what it finds on its way that may not be read, which is a limit · stored / readable; a scan
- * takes what may be read. Both took the same time where readable was this, times the root of limit · stored.
+ * An index search reads about `limit · stored / readable` vectors, because it passes unreadable ones; a scan reads all
+ * `readable` ones. Measured: both take equally long at `readable = SCAN_SHARE · √(limit · stored)`.
  */
 const SCAN_SHARE = 4;
 
-/** How long it is taken for known what there is to read, and to use: it changes the way of a search, not its results. */
-const KNOWN_FOR_MS = 60_000;
+/** TTL of the index list and of readable counts. Old values can only make a search slower, not wrong. */
+const CACHE_TTL_MS = 60_000;
 
 /**
- * Chunk vectors beside the chunks, in Postgres with pgvector. The access rule is a part of the query, so that a
- * neighbour who may not be read never takes a place in the ranking. What a caller may read is scanned, which is exact;
- * where that is much, their model's HNSW index is followed until enough of them are found.
- * @param options.exactLimit up to how many points are always scanned
- * @param options.timeoutMs how long a query of a search may take before it ends with `service_unavailable`
+ * Stores chunk vectors in Postgres with pgvector. The access rule is part of the query, so that unreadable chunks take no
+ * place in the ranking. Scans the readable vectors, which is exact; if they are many, searches the model's HNSW index.
+ * @param options.exactLimit up to this number of readable vectors, searches always scan
+ * @param options.timeoutMs timeout of a search query, after which it fails with `service_unavailable`
  */
 export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
-  const indexes = remembered(KNOWN_FOR_MS, () => listVectorIndexes(db));
-  const countReadable = remembered(KNOWN_FOR_MS, async (_key: string, query: VectorQuery) => {
+  const indexes = cached(CACHE_TTL_MS, () => listVectorIndexes(db));
+  const countReadable = cached(CACHE_TTL_MS, async (_key: string, query: VectorQuery) => {
     const [row] = await rowsWithin(
       timeoutMs,
       db,
@@ -75,19 +50,19 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     return row?.count ?? 0;
   });
 
-  /** Whether the index is there, and worth following. */
-  async function hasIndexFor(query: VectorQuery): Promise<boolean> {
+  /** True if the model has an index, and searching it is faster than a scan. */
+  async function shouldUseIndex(query: VectorQuery): Promise<boolean> {
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
     if (stored === undefined) return false;
     const { orgId, acl, includeDocumentIds, retrievalSettings = [] } = query.readable;
-    // Excluded documents are few: they do not count.
+    // Excluded documents are few, so the key ignores them.
     const key = [orgId, query.model, ...retrievalSettings, '', ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
     const readable = await countReadable(key, query);
     return readable > Math.min(exactLimit, SCAN_SHARE * Math.sqrt(query.limit * stored));
   }
 
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
-    // The distance is computed after the filter on model and size: vectors of two sizes cannot be compared at all.
+    // The filter on model and dimensions comes first, because the distance of vectors of different sizes is an error.
     return rowsWithin(
       timeoutMs,
       db,
@@ -102,8 +77,8 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     );
   }
 
-  /** Nearest first by the index, each looked up in its document, until there are enough or it has gone on for long. */
-  async function followIndex(query: VectorQuery): Promise<VectorHit[]> {
+  /** Reads the index nearest first and checks access per vector, until enough are found or the tuple limit is reached. */
+  async function searchIndex(query: VectorQuery): Promise<VectorHit[]> {
     const dimensions = query.vector.length;
     return db.transaction(async (trx) => {
       await trx.raw(
@@ -154,13 +129,13 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
       );
     },
 
-    // Searches join the documents, which say it all.
+    // No-op: searches join the access keys from `documents`.
     async publish() {},
 
     async search(query) {
       query.signal?.throwIfAborted();
-      let hits = (await hasIndexFor(query)) ? await followIndex(query) : [];
-      // Where too little of what is near may be read, all that may be read is not much.
+      let hits = (await shouldUseIndex(query)) ? await searchIndex(query) : [];
+      // Too few hits mean that few vectors are readable, so a scan is cheap.
       if (hits.length < query.limit) hits = await scan(query);
       return hits.filter(({ similarity }) => similarity >= query.minSimilarity);
     },
@@ -226,7 +201,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 
     async maintain() {
       await maintainVectorIndexes(db, exactLimit);
-      indexes.forget();
+      indexes.clear();
     },
   };
 }
@@ -234,7 +209,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
   return {
     ...readableValues(readable),
-    // Not named vector: knex would take the cast for a parameter too.
+    // Not named `vector`: knex would replace the cast `::vector`, too.
     query: toVectorText(vector),
     model,
     dimensions: vector.length,
@@ -247,7 +222,7 @@ function parseKey(text: string | null): GenerationKey {
   return { orgId, documentId, generation: Number(generation) };
 }
 
-/** A typed array is no array for pgvector's package. */
+/** The pgvector package does not accept typed arrays. */
 function toVectorText(vector: Float32Array): string {
   return String(toSql(Array.from(vector)));
 }
@@ -256,4 +231,126 @@ function fromVectorText(text: string): Float32Array {
   const numbers = fromSql(text);
   if (!Array.isArray(numbers)) throw new Error('the stored vector is sparse');
   return Float32Array.from(numbers);
+}
+
+/** Runs statements on one connection of the pool, without a transaction. */
+async function withOwnConnection(db: Knex, work: (own: Statements) => Promise<void>): Promise<void> {
+  const connection = await db.client.acquireConnection();
+  const raw = (sql: string, bindings: readonly Knex.RawBinding[] = []) => db.raw(sql, bindings).connection(connection);
+  try {
+    await work({ raw: raw as Knex['raw'] });
+  } finally {
+    await db.client.releaseConnection(connection);
+  }
+}
+
+const vectorIndex = shape({ name: text(), isValid: boolean(), points: double() });
+const support = shape({ isThere: boolean() });
+const lock = shape({ isOurs: boolean() });
+
+const storedModel = shape({ ...pick(ChunkVectorModel, 'model').columns, dimensions: integer(), points: bigint() });
+type StoredModel = Row<typeof storedModel>;
+
+/** pgvector cannot index half-precision vectors with more dimensions. */
+const MAX_INDEXED_DIMENSIONS = 4_000;
+const PREFIX = 'chunk_vectors_hnsw_';
+
+/** Half-precision vectors are indexed, which halves the memory; searches sort the hits again by the full vectors. */
+const indexedEmbedding = (dimensions: number): string => `embedding::halfvec(${dimensions})`;
+
+/** Uses a hash of the model, because a model name can have any characters. */
+function indexName(model: string, dimensions: number): string {
+  return `${PREFIX}${createHash('sha256').update(model).digest('hex').slice(0, 16)}_${dimensions}`;
+}
+
+/** @returns the approximate number of vectors in each valid index, by index name */
+async function listVectorIndexes(db: Knex): Promise<Map<string, number>> {
+  const usable = (await listIndexes(db)).filter((index) => index.isValid);
+  return new Map(usable.map(({ name, points }) => [name, points]));
+}
+
+function listIndexes(db: Statements): Promise<Row<typeof vectorIndex>[]> {
+  return rows(
+    db,
+    vectorIndex,
+    `select c.relname::text as name, i.indisvalid as is_valid, c.reltuples::float as points
+     from pg_index i join pg_class c on c.oid = i.indexrelid
+     where i.indrelid = 'chunk_vectors'::regclass and starts_with(c.relname, ?)`,
+    [PREFIX],
+  );
+}
+
+/**
+ * Creates an HNSW index for each model with more than `limit` vectors, and drops those of models with less than half of it.
+ * Only one process does so at a time, concurrently with reads and writes. Indexes of interrupted builds are rebuilt.
+ */
+async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
+  // `create index concurrently` cannot run in a transaction, and `set` belongs to a connection.
+  await withOwnConnection(db, async (own) => {
+    // pgvector below 0.8 has no iterative index scans, which filtered searches need.
+    const vectors = await firstRow(
+      own,
+      support,
+      `select string_to_array(extversion, '.')::integer[] >= '{0,8}' as is_there from pg_extension where extname = 'vector'`,
+    );
+    if (!vectors?.isThere) return;
+    const { isOurs } = await oneRow(own, lock, 'select pg_try_advisory_lock(hashtext(?)) as is_ours', [PREFIX]);
+    if (!isOurs) return;
+    try {
+      await own.raw('set statement_timeout = 0');
+      await own.raw("set maintenance_work_mem = '512MB'");
+      const stored = await rows(
+        own,
+        storedModel,
+        `select model, count(*) as points,
+                (select vector_dims(embedding) from chunk_vectors f where f.model = v.model limit 1) as dimensions
+         from chunk_vectors v group by model`,
+      );
+      const indexable = stored.filter(({ dimensions }) => dimensions <= MAX_INDEXED_DIMENSIONS);
+      const nameOf = ({ model, dimensions }: StoredModel) => indexName(model, dimensions);
+      const kept = new Set(indexable.filter(({ points }) => points >= limit / 2).map(nameOf));
+      const there = new Set<string>();
+      for (const { name, isValid } of await listIndexes(own)) {
+        if (isValid && kept.has(name)) there.add(name);
+        else await own.raw(`drop index concurrently if exists ${name}`);
+      }
+      for (const of of indexable.filter(({ points }) => points > limit)) {
+        if (!there.has(nameOf(of))) await own.raw(definition(of).replaceAll('?', '\\?'));
+      }
+    } finally {
+      await own.raw('reset statement_timeout');
+      await own.raw('reset maintenance_work_mem');
+      await own.raw('select pg_advisory_unlock(hashtext(?))', [PREFIX]);
+    }
+  });
+}
+
+/** Covers only vectors with the expected dimensions: others would make the index creation fail. */
+function definition({ model, dimensions }: StoredModel): string {
+  return `create index concurrently ${indexName(model, dimensions)} on chunk_vectors
+          using hnsw ((${indexedEmbedding(dimensions)}) halfvec_cosine_ops) with (m = 16, ef_construction = 128)
+          where model = '${model.replaceAll("'", "''")}' and vector_dims(embedding) = ${dimensions}`;
+}
+
+const MAX_CACHED_KEYS = 10_000;
+
+/** Caches the results of `load` per key for `ttlMs`; concurrent calls share a result. Failures are not cached. */
+function cached<Arguments extends unknown[], Result>(
+  ttlMs: number,
+  load: (key: string, ...rest: Arguments) => Promise<Result>,
+): ((key: string, ...rest: Arguments) => Promise<Result>) & { clear(): void } {
+  const known = new Map<string, { result: Promise<Result>; until: number }>();
+
+  function get(key: string, ...rest: Arguments): Promise<Result> {
+    const now = performance.now();
+    const before = known.get(key);
+    if (before !== undefined && before.until > now) return before.result;
+    if (known.size >= MAX_CACHED_KEYS) known.clear();
+    const result = load(key, ...rest);
+    known.set(key, { result, until: now + ttlMs });
+    result.catch(() => known.delete(key));
+    return result;
+  }
+
+  return Object.assign(get, { clear: () => known.clear() });
 }

@@ -2,34 +2,33 @@ import { createHash } from 'node:crypto';
 import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
 import type { GenerationKey, ReadableDocuments, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
-import { isWrongSize } from './qdrant-call.ts';
 import {
   createQdrantPoints,
   hasAny,
   hasNone,
   hasValue,
+  isWrongSize,
   type QdrantOptions,
   type Selection,
   type StoredPoint,
-} from './qdrant-points.ts';
+} from './qdrant-client.ts';
 
-/** About 2 MB of JSON: the server refuses bodies of 32 MB, and a smaller one is sooner tried again. */
-const numbersInBody = 100_000;
+/** Vector components per request: about 2 MB of JSON. Qdrant rejects 32 MB, and a small request is cheap to repeat. */
+const numbersPerRequest = 100_000;
 
-/** Of the server's similarities: opposite vectors can have one just below −1. */
+/** Qdrant's similarities are rounded: that of opposite vectors can be just below −1. */
 const roundingError = 1e-6;
 
-/** How many generations are counted at once. */
-const countsAtOnce = 8;
+const concurrentCounts = 8;
 
 /**
- * Chunk vectors in a Qdrant server: one collection for each embedding model, the organization as its tenant. A point
- * says itself who may read it, so that the filter works before the ranking. It says so once it is published: without
- * keys nobody finds it.
+ * Stores chunk vectors in Qdrant, with a collection per embedding model and a tenant per organization. Points carry the
+ * access keys of their document, so that Qdrant filters before it ranks. Points get their keys when they are published;
+ * before that, no search finds them.
  */
 export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
   const points = createQdrantPoints(options);
-  const limitCounts = pLimit(countsAtOnce);
+  const limitCounts = pLimit(concurrentCounts);
   const collectionOf = (model: string) => points.collectionOf(nameOf(model));
 
   async function count(collections: readonly string[], of: GenerationKey): Promise<number> {
@@ -41,15 +40,15 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
     async upsert({ orgId, model, points: written }) {
       const size = written[0]?.vector.length;
       if (size === undefined) return;
-      for (const batch of batchesOf(written, Math.max(1, Math.floor(numbersInBody / size)))) {
+      for (const batch of batchesOf(written, Math.max(1, Math.floor(numbersPerRequest / size)))) {
         const body = batch.map(({ id, documentId, generation, vector }) => ({
           id,
           vector: [...vector],
           payload: { document_id: documentId, generation },
         }));
-        // A batch of a worker that was taken for dead can arrive after the generation was published.
+        // Does not replace published points: a batch of a worker that was presumed dead may arrive late.
         const onlyIf = hasNone('acl');
-        await sized(points.upsert(collectionOf(model), { orgId, points: body, onlyIf }, size));
+        await checkingSize(points.upsert(collectionOf(model), { orgId, points: body, onlyIf }, size));
       }
     },
 
@@ -62,7 +61,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
       const { acl, includeDocumentIds } = readable;
       if (acl.length === 0 || includeDocumentIds?.length === 0) return [];
       const nearest = { vector: [...vector], limit, scoreThreshold: minSimilarity - roundingError, signal };
-      const found = await sized(points.query(collectionOf(model), readableBy(readable), nearest));
+      const found = await checkingSize(points.query(collectionOf(model), readableBy(readable), nearest));
       return found
         .map(({ id, score }) => ({ chunkId: String(id), similarity: score }))
         .sort((one, other) => other.similarity - one.similarity || (one.chunkId < other.chunkId ? -1 : 1));
@@ -108,14 +107,13 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
       for (const collection of await points.collections()) await points.delete(collection, { orgId, must });
     },
 
-    // The server keeps its indexes itself.
+    // No-op: Qdrant maintains its indexes itself.
     async maintain() {},
   };
 }
 
 /**
- * What may stand in the name of a collection: readable for a person in front of the server, and with the sum behind
- * it, models whose names differ in the other signs only stay apart.
+ * Name of a model's collection: readable characters, and a hash, because models may differ in the other characters only.
  */
 function nameOf(model: string): string {
   const readable = model.replaceAll(/[^a-zA-Z0-9.-]+/g, '-').slice(0, 80);
@@ -143,8 +141,8 @@ function readableBy(readable: ReadableDocuments): Selection {
   };
 }
 
-/** A collection takes vectors of the size that it was made for. */
-async function sized<Result>(work: Promise<Result>): Promise<Result> {
+/** Throws `embedding_model_changed` if the model's vectors no longer have the size of its collection. */
+async function checkingSize<Result>(work: Promise<Result>): Promise<Result> {
   return work.catch((error: unknown) => {
     throw isWrongSize(error) ? appError('embedding_model_changed', { cause: error }) : error;
   });

@@ -4,9 +4,9 @@ import ipaddr from 'ipaddr.js';
 import { Agent, buildConnector } from 'undici';
 import { type AppError, appError } from '#src/errors.ts';
 
-/** The IPv6 addresses that are assigned to networks; special ones among them have their own range. */
+/** IPv6 global unicast; special addresses within it have another range in ipaddr.js. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
-/** In a public range, but the host of an Azure machine. */
+/** In a public range, but serves metadata to Azure machines. */
 const platformAddress = '168.63.129.16';
 
 /**
@@ -20,18 +20,18 @@ export function isPublicAddress(text: string): boolean {
   return address instanceof ipaddr.IPv6 ? address.match(globalUnicast) : address.toString() !== platformAddress;
 }
 
-/** Names that no public server has. They are refused without a lookup, so that a caller cannot probe which exist. */
+/** Host names that no public server has. Refused without a DNS lookup, so that users cannot probe which names exist. */
 function isPrivateName(hostName: string): boolean {
   return (
     !hostName.includes('.') || /\.(?:internal|local|localhost|localdomain|lan|intranet|home\.arpa)$/.test(hostName)
   );
 }
 
-/** @returns all addresses of a name; throws if there are none */
+/** Returns all addresses of a host name; throws if there are none. */
 export type Resolve = (hostName: string) => Promise<string[]>;
 
 type GuardedAgentDeps = {
-  /** `host:port` as in a URL; allowed without a check. */
+  /** `host:port` as in a URL; allowed although private. */
   allow: readonly string[];
   resolve?: Resolve;
 };
@@ -39,12 +39,11 @@ type GuardedAgentDeps = {
 const connectTimeoutMs = 5_000;
 
 /**
- * Connects only to public addresses, for every URL that a user controls, including base URLs. A name is resolved when the
- * connection is made, and the checked address is the one that is connected to. Fails with `url_not_allowed`, whether or
- * not a server is there.
+ * Creates an agent that connects only to public addresses, for URLs that users control. Resolves a name once per connection,
+ * so that the checked address is the one that is connected to. Fails with `url_not_allowed` whether or not a server exists.
  */
 export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAgentDeps): Agent {
-  const allowed = new Set(allow.map(placeOf));
+  const allowed = new Set(allow.map(normalizeHost));
   const settings = { timeout: connectTimeoutMs, allowH2: false };
   const connectAnywhere = buildConnector(settings);
   const connectToPublic = buildConnector({ ...settings, lookup: publicLookup(resolve) });
@@ -54,7 +53,7 @@ export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAge
     connect: (options, callback) => {
       const { hostname, protocol } = options;
       const port = options.port || (protocol === 'https:' ? '443' : '80');
-      if (allowed.has(placeOf(`${bracketed(hostname)}:${port}`))) return connectAnywhere(options, callback);
+      if (allowed.has(normalizeHost(`${bracketed(hostname)}:${port}`))) return connectAnywhere(options, callback);
       const refusal = refusalOf(hostname, port);
       if (refusal !== null) return callback(refusal, null);
       connectToPublic(options, callback);
@@ -66,16 +65,16 @@ export function urlNotAllowed(detail: string): AppError {
   return appError('url_not_allowed', { detail });
 }
 
-/** Checks what needs no lookup. IP addresses are never looked up, so they are checked here. */
+/** Checks the port, and what needs no DNS lookup. */
 function refusalOf(hostName: string, port: string): AppError | null {
-  if (port !== '80' && port !== '443') return urlNotAllowed('Only ports 80 and 443 are asked.');
+  if (port !== '80' && port !== '443') return urlNotAllowed('Only ports 80 and 443 are allowed.');
   const isRefused = isIP(hostName) ? !isPublicAddress(hostName) : isPrivateName(hostName);
   return isRefused ? notPublic() : null;
 }
 
 /**
- * Resolves a name, and refuses it if any of its addresses is private, because any of them may be used. Also works for
- * agents of Node.js.
+ * A `lookup` function for agents of undici and Node.js. Refuses a name if any of its addresses is private, because any of
+ * them may be used.
  */
 export function publicLookup(resolve: Resolve): LookupFunction {
   return (hostName, { all }, callback) => {
@@ -91,10 +90,10 @@ export function publicLookup(resolve: Resolve): LookupFunction {
 }
 
 function notPublic(): AppError {
-  return urlNotAllowed('Only addresses of the public internet are asked.');
+  return urlNotAllowed('Only addresses of the public internet are allowed.');
 }
 
-/** Asks name servers directly: the system's lookup would block a thread while a name server does not answer. */
+/** Asks name servers directly, because the system's lookup blocks a thread of the pool while a name server is slow. */
 async function resolveByDns(hostName: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   const answers = await Promise.allSettled([resolver.resolve4(hostName), resolver.resolve6(hostName)]);
@@ -103,8 +102,8 @@ async function resolveByDns(hostName: string): Promise<string[]> {
   throw new Error('the name has no address', { cause: answers });
 }
 
-/** Normalizes a host and port. */
-function placeOf(text: string): string {
+/** Normalizes `host:port` as a URL does. */
+function normalizeHost(text: string): string {
   const { hostname, port } = new URL(`http://${text}`);
   return `${hostname}:${port || '80'}`;
 }

@@ -6,7 +6,7 @@ import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web.ts';
 import { urlNotAllowed } from './guarded-agent.ts';
 
-/** The file name of a Content-Disposition header (RFC 6266), as servers really write it; null when it has none. */
+/** Reads the file name of a Content-Disposition header (RFC 6266), including common malformed ones; null if there is none. */
 export function dispositionFileName(header: string): string | null {
   const [, charset = '', encoded = ''] = /;\s*filename\*\s*=\s*"?([\w-]+)'[^']*'([^;"]+)/i.exec(header) ?? [];
   const extended = decodeExtended(charset, encoded.trim());
@@ -30,33 +30,32 @@ function decodeExtended(charset: string, text: string): string | null {
 
 const userAgent = 'AgentConversationService';
 const maxRedirects = 3;
-/** Answers before the answer, as 103 Early Hints: servers send one or two. */
+/** Limit of interim responses such as 103 Early Hints; servers send one or two. */
 const maxInterimAnswers = 10;
-/** Each piece of a body costs a turn of the event loop: a server must not make many of few bytes. */
+/** After `count` pieces, a body must have at least `averageBytes` per piece: tiny pieces would keep the event loop busy. */
 const smallPieces = { count: 20_000, averageBytes: 64 };
 
 type Response = Dispatcher.ResponseData;
 
 /**
- * Fetches through a guarded agent, with no cookies, credentials or proxies. Redirects are followed by hand, each of them
- * like a new address.
+ * Fetches URLs through a guarded agent, without cookies, credentials and proxies. Each redirect is checked like a new URL.
  * @param deps.timeoutMs default timeout of a fetch
  */
 export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number }): WebFetcher {
   const { agent, timeoutMs: defaultTimeoutMs = 20_000 } = deps;
 
   async function ask(url: URL, accept: string, signal: AbortSignal): Promise<Response> {
-    // Not Brotli: any user can name a server, and Node's decoder has had memory errors (CVE-2026-111497).
+    // No Brotli, because Node's decoder had memory errors (CVE-2026-111497), and any user can choose the server.
     const headers = { accept, 'accept-encoding': 'gzip', 'user-agent': userAgent };
     const refusal = new AbortController();
     let interimAnswers = 0;
     const onInfo = () => {
       interimAnswers += 1;
       if (interimAnswers > maxInterimAnswers) {
-        refusal.abort(unreachable(`It sends more than ${maxInterimAnswers} interim answers.`));
+        refusal.abort(unreachable(`The server sends more than ${maxInterimAnswers} interim responses.`));
       }
     };
-    // Without keep-alive: the next fetch is of another server.
+    // No keep-alive, because the next fetch usually goes to another server.
     const options = { dispatcher: agent, headers, reset: true, onInfo };
     return request(url, { ...options, signal: AbortSignal.any([signal, refusal.signal]) });
   }
@@ -67,16 +66,17 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
   ): Promise<{ url: URL; response: Response }> {
     let url = permitted(asked);
     for (let redirects = 0; ; redirects += 1) {
-      if (!permits(url)) throw urlNotAllowed('Only what this deployment allows is asked.');
+      if (!permits(url)) throw urlNotAllowed('This deployment does not allow this host.');
       const response = await ask(url, accept, signal);
       if (response.statusCode < 300 || response.statusCode >= 400) return { url, response };
       drop(response.body);
       const location = headerOf(response, 'location');
       if (![301, 302, 303, 307, 308].includes(response.statusCode) || location === null) return { url, response };
-      if (redirects === maxRedirects) throw unreachable(`It redirects more than ${maxRedirects} times.`);
+      if (redirects === maxRedirects) throw unreachable(`The URL redirects more than ${maxRedirects} times.`);
       const next = permitted(location, url.href);
-      // An answer that TLS was to protect is not taken without it.
-      if (url.protocol === 'https:' && next.protocol === 'http:') throw urlNotAllowed('It leads from https to http.');
+      if (url.protocol === 'https:' && next.protocol === 'http:') {
+        throw urlNotAllowed('The URL redirects from https to http.');
+      }
       url = next;
     }
   }
@@ -87,7 +87,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
       const failed = (error: unknown): unknown => {
         if (error instanceof AppError) return error;
         if (signal?.aborted) return signal.reason;
-        if (deadline.aborted) return unreachable(`It takes longer than ${timeoutMs / 1_000} seconds.`, error);
+        if (deadline.aborted) return unreachable(`The fetch took longer than ${timeoutMs / 1_000} seconds.`, error);
         return unreachable(reasonOf(error), error);
       };
       try {
@@ -101,12 +101,14 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
   };
 }
 
-/** The address without fragment and last dot. Refuses what needs no connection to be refused; the agent does the rest. */
+/** Checks a URL and removes its fragment and the last dot of its host. The agent checks the host's address. */
 function permitted(text: string, base?: string): URL {
-  if (!URL.canParse(text, base)) throw urlNotAllowed('It leads to something that is no address.');
+  if (!URL.canParse(text, base)) throw urlNotAllowed('The URL, or the target of a redirect, is not a valid URL.');
   const url = new URL(text, base);
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw urlNotAllowed('Only http and https are asked.');
-  if (url.username !== '' || url.password !== '') throw urlNotAllowed('An address may hold no user and password.');
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw urlNotAllowed('Only http and https URLs are allowed.');
+  if (url.username !== '' || url.password !== '')
+    throw urlNotAllowed('A URL with a user name or password is not allowed.');
   url.hash = '';
   url.hostname = url.hostname.replace(/\.$/, '');
   return url;
@@ -122,12 +124,14 @@ function read(
     drop(body);
     throw error;
   };
-  // A part, without having asked for one, is not the whole.
-  if (statusCode < 200 || statusCode >= 300 || statusCode === 206) refuse(unreachable(`It answers ${statusCode}.`));
+  // 206 is refused, because the request asked for the whole content.
+  if (statusCode < 200 || statusCode >= 300 || statusCode === 206) {
+    refuse(unreachable(`The server answers ${statusCode}.`));
+  }
   if (Number(headerOf(response, 'content-length') ?? 0) > limitBytes) refuse(tooLarge(limitBytes));
   const encoding = headerOf(response, 'content-encoding')?.trim().toLowerCase() || 'identity';
   const unpack = unpackers.get(encoding);
-  if (unpack === undefined) return refuse(unreachable('It answers in an encoding that was not asked for.'));
+  if (unpack === undefined) return refuse(unreachable('The response has an unsupported Content-Encoding.'));
   return {
     mediaType: mediaTypeOf(response),
     fileName: dispositionFileName(headerOf(response, 'content-disposition') ?? ''),
@@ -135,14 +139,14 @@ function read(
   };
 }
 
-/** One layer only: layers upon layers are nothing that servers send, but bombs. */
+/** Decoders of Content-Encoding. Only one layer: several layers would be a decompression bomb. */
 const unpackers = new Map<string, () => Transform | null>([
   ['identity', () => null],
   ['gzip', createGunzip],
   ['x-gzip', createGunzip],
 ]);
 
-/** Counts what comes out, not what comes in. */
+/** Unpacks the body and limits the unpacked size. */
 function measured(
   body: Readable,
   unpacker: Transform | null,
@@ -157,7 +161,7 @@ function measured(
     drop(body);
     unpacker?.destroy();
   });
-  // Its reader may have left when it fails, and an error that nobody hears ends the process.
+  // An `error` event without a listener would end the process if the reader is gone.
   content.on('error', () => {});
   let pieces = 0;
   let bytes = 0;
@@ -165,14 +169,14 @@ function measured(
     pieces += 1;
     bytes += piece.length;
     if (pieces > smallPieces.count && bytes < pieces * smallPieces.averageBytes) {
-      fail(unreachable('It sends its content in too many small pieces.'));
+      fail(unreachable('The server sends the content in too many small pieces.'));
       drop(body);
     }
   });
   return (unpacker === null ? body : body.pipe(unpacker)).pipe(content);
 }
 
-/** Hangs up. */
+/** Closes the connection. */
 function drop(body: Readable): void {
   body.on('error', () => {}).destroy();
 }
@@ -183,7 +187,7 @@ function headerOf({ headers }: Response, name: string): string | null {
   return first === undefined ? null : asWritten(first);
 }
 
-/** Headers are Latin-1 by their rules and UTF-8 by the habits of servers. */
+/** Node decodes headers as Latin-1, but many servers send UTF-8. */
 function asWritten(header: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(header, 'latin1'));
@@ -200,7 +204,7 @@ function mediaTypeOf(response: Response): string {
 }
 
 function tooLarge(limitBytes: number): AppError {
-  return appError('payload_too_large', { detail: `What is at this address has more than ${limitBytes} bytes.` });
+  return appError('payload_too_large', { detail: `The content of the URL is larger than ${limitBytes} bytes.` });
 }
 
 function unreachable(detail: string, cause?: unknown): AppError {
@@ -209,7 +213,7 @@ function unreachable(detail: string, cause?: unknown): AppError {
 
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  if (/CERT|TLS|SSL|ISSUER/.test(code)) return 'Its certificate is not valid, or it does not speak TLS.';
-  if (code.startsWith('Z_')) return 'What it sends is damaged.';
-  return 'It does not answer, or breaks off.';
+  if (/CERT|TLS|SSL|ISSUER/.test(code)) return 'The certificate of the server is invalid, or it does not support TLS.';
+  if (code.startsWith('Z_')) return 'The compressed content is damaged.';
+  return 'The server does not answer, or the connection broke.';
 }

@@ -6,7 +6,7 @@ import { createGuardedAgent } from './guarded-agent.ts';
 
 const defaultAnswerBytes = 1_000_000;
 
-/** @param deps.agent a guarded one */
+/** @param deps.agent see `createGuardedAgent` */
 export function createProviderCaller(deps: {
   agent: Dispatcher;
   deadlineMs?: number;
@@ -32,7 +32,9 @@ export function createProviderCaller(deps: {
       };
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      throw unavailable(deadline.aborted ? `It takes longer than ${deadlineMs / 1_000} seconds.` : reasonOf(error));
+      throw unavailable(
+        deadline.aborted ? `The provider took longer than ${deadlineMs / 1_000} seconds.` : reasonOf(error),
+      );
     }
   };
 }
@@ -46,15 +48,15 @@ function headersOf({ headers }: Dispatcher.ResponseData): Headers {
 
 async function textOf({ body }: Dispatcher.ResponseData, maxAnswerBytes: number): Promise<string> {
   const bytes = await readWhole(body, maxAnswerBytes);
-  if (bytes === null) throw unavailable('Its answer is too large.');
+  if (bytes === null) throw unavailable('The answer of the provider is too large.');
   return bytes.toString('utf8');
 }
 
-/** What the agent refuses is a setting of ours and no address of a user. */
+/** A refused provider URL comes from the settings, not from a user, so the message is for the operator. */
 function reasonOf(error: unknown): string {
-  if (!(error instanceof AppError)) return 'It does not answer, or breaks off.';
+  if (!(error instanceof AppError)) return 'The provider does not answer, or the connection broke.';
   return error.code === 'url_not_allowed'
-    ? 'Its address is not public, and EGRESS_ALLOW does not name it.'
+    ? 'The address of the provider is private and not listed in EGRESS_ALLOW.'
     : error.message;
 }
 
@@ -62,12 +64,13 @@ function unavailable(detail: string): AppError {
   return appError('provider_unavailable', { detail });
 }
 
-/** Of a key set or a userinfo with many groups; the client's search for a key takes time for each of them. */
-const maxAnswerBytes = 256 * 1024;
+/** Enough for a userinfo with many groups; a larger key set would make the search for a key slow. */
+const issuerAnswerBytes = 256 * 1024;
 
 /**
- * Lets an identity provider through where it is, also on a private network: EGRESS_ALLOW would open it to every member.
- * @param deps.allow other places on private networks, as `host:port`
+ * Creates a caller that may also reach the identity provider on a private network. EGRESS_ALLOW is not enough, because it
+ * would let every user reach that server.
+ * @param deps.allow other servers on private networks, as `host:port`
  */
 export function createIssuerCaller(deps: {
   issuer: string;
@@ -76,6 +79,7 @@ export function createIssuerCaller(deps: {
 }): ProviderCaller {
   const { issuer, allow, ...limits } = deps;
   const { hostname, port, protocol } = new URL(issuer);
-  const place = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
-  return createProviderCaller({ agent: createGuardedAgent({ allow: [...allow, place] }), maxAnswerBytes, ...limits });
+  const issuerHost = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
+  const agent = createGuardedAgent({ allow: [...allow, issuerHost] });
+  return createProviderCaller({ agent, maxAnswerBytes: issuerAnswerBytes, ...limits });
 }

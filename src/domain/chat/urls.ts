@@ -53,7 +53,7 @@ function lengthAt(pattern: RegExp, text: string, index: number): number {
 /**
  * Whether one of the texts contains exactly this URL. Only the scheme `http(s)://` and a trailing slash may be missing or added.
  */
-export function standsIn(address: string, texts: readonly string[]): boolean {
+export function isUrlInTexts(address: string, texts: readonly string[]): boolean {
   const asked = bare(address);
   return asked !== '' && texts.some((text) => text.includes(asked) && namesIn(text).has(asked));
 }

@@ -19,7 +19,7 @@ import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
 import { sendDownload, sendEmpty, sendFile, sendJson, sendProblem } from '../response/send-answer.ts';
 import type { AppResponse } from '../server/request-log.ts';
 import { fingerprintOf, readIdempotencyKey, withIdempotency } from './idempotency.ts';
-import type { Concurrency, RateLimited, RateLimiting } from './limits.ts';
+import type { ConcurrencyLimiter, RateLimited, RateLimiting } from './limits.ts';
 import { isEventStream, limitsOf, type Route } from './route.ts';
 
 export type DispatchDeps = {
@@ -30,7 +30,7 @@ export type DispatchDeps = {
   streams: OpenStreams;
   logger: Logger;
   rateLimit: RateLimiting;
-  concurrency: Concurrency;
+  concurrency: ConcurrencyLimiter;
   /** Reads of organizations take turns. */
   readInTurn: FairQueue;
   /** Public base URL of the API; null uses the URL of the request. */

@@ -1,7 +1,7 @@
 import {
   type ConcurrencyLimit,
   countedByProcess,
-  createPlaces,
+  createSlotCounter,
   type RateLimit,
   type RateLimitName,
 } from '#src/domain/access/limits.ts';
@@ -100,11 +100,11 @@ const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event str
  * Streams do not count as requests; uploads count as both.
  * @param limits null for no limit per user and organization
  */
-export function createConcurrency(
+export function createConcurrencyLimiter(
   limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
 ) {
   const limitOf: Record<Kind, ConcurrencyLimit | null> = { uploads: UPLOAD_LIMIT, ...limits };
-  const openOf = { requests: createPlaces(), streams: createPlaces(), uploads: createPlaces() };
+  const openOf = { requests: createSlotCounter(), streams: createSlotCounter(), uploads: createSlotCounter() };
 
   return {
     /** @returns the function that releases the slot. Throws `rate_limited`, or `service_unavailable` if the process is full. */
@@ -129,7 +129,7 @@ export function createConcurrency(
   };
 }
 
-export type Concurrency = ReturnType<typeof createConcurrency>;
+export type ConcurrencyLimiter = ReturnType<typeof createConcurrencyLimiter>;
 
 function refusal(detail: string): Error {
   return appError('rate_limited', { detail, retryAfterSeconds: RETRY_AFTER_SECONDS });

@@ -162,19 +162,19 @@ type Place = Pick<StoredCredentials, 'orgId' | 'id'>;
 export function createCredentialStore<Credentials>(deps: { db: Knex; secrets: SecretCipher; table: CredentialsTable }) {
   const { db, secrets, table } = deps;
   const repository = createCredentialsRepository(db, table);
-  const placeOf = ({ orgId, id }: Place) => `${table}/${orgId}/${id}`;
+  const associatedDataOf = ({ orgId, id }: Place) => `${table}/${orgId}/${id}`;
 
   /** Re-encrypts what an older key encrypted. Throws `credentials_unreadable`. */
   async function decrypt(row: StoredCredentials): Promise<Credentials> {
-    const place = placeOf(row);
-    const { secret, isStale } = secrets.decrypt(row.credentials, place);
-    if (isStale) await repository.reencrypt(row, secrets.encrypt(secret, place));
+    const associatedData = associatedDataOf(row);
+    const { secret, isStale } = secrets.decrypt(row.credentials, associatedData);
+    if (isStale) await repository.reencrypt(row, secrets.encrypt(secret, associatedData));
     return JSON.parse(secret) as Credentials;
   }
 
   function isReadable(row: StoredCredentials): boolean {
     try {
-      secrets.decrypt(row.credentials, placeOf(row));
+      secrets.decrypt(row.credentials, associatedDataOf(row));
       return true;
     } catch {
       return false;
@@ -183,7 +183,7 @@ export function createCredentialStore<Credentials>(deps: { db: Knex; secrets: Se
 
   return {
     encrypt: (row: Place, credentials: Credentials): string =>
-      secrets.encrypt(JSON.stringify(credentials), placeOf(row)),
+      secrets.encrypt(JSON.stringify(credentials), associatedDataOf(row)),
 
     decrypt,
 

@@ -12,7 +12,7 @@ import type {
   RecordImportFailureInput,
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { createPlaces } from '#src/domain/access/limits.ts';
+import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
@@ -53,7 +53,7 @@ export function createImportStepsService(
   const listing = createRemoteListing(deps);
   const importer = createFileImporter(deps);
   const runs = createImportRunsRepository(db);
-  const downloads = createPlaces();
+  const downloads = createSlotCounter();
 
   function beginDownload(orgId: string): () => void {
     if (downloads.of(orgId) >= DOWNLOADS_AT_ONCE) {

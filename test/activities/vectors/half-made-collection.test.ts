@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { QdrantClient } from '@qdrant/js-client-rest';
 import { expect } from 'chai';
-import { createQdrantPoints, hasValue } from '#src/adapters/vectors/qdrant-points.ts';
+import { createQdrantPoints, hasValue } from '#src/adapters/vectors/qdrant-client.ts';
 import { testQdrantUrl } from '#test/support/services.ts';
 
 describe('a collection whose maker was killed before it had its indexes', () => {

@@ -57,7 +57,7 @@ describe('chunker', () => {
   });
 
   it('gives up a document whose turn does not come in time, and cuts those that wait behind it', async () => {
-    const busy = createChunker({ ...tools, timeouts: { turnMs: 1, threadMs: 60_000 } });
+    const busy = createChunker({ ...tools, timeouts: { queueMs: 1, threadMs: 60_000 } });
     const [running, late] = [busy.chunk(source(), [], by), busy.chunk(source(), [], by)];
     expect(await appErrorCode(late)).equal('rate_limited');
     const expected = [...chunkDocument(source(), [], tools)];
@@ -66,7 +66,7 @@ describe('chunker', () => {
   });
 
   it('gives up a document that takes too long', async () => {
-    const hurried = createChunker({ ...tools, timeouts: { turnMs: 60_000, threadMs: 1 } });
+    const hurried = createChunker({ ...tools, timeouts: { queueMs: 60_000, threadMs: 1 } });
     expect(await appErrorCode(hurried.chunk(source(), [], by))).equal('conversion_timeout');
   });
 

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect } from 'chai';
-import { createFairQueue } from '#src/adapters/fair-queue.ts';
+import { createFairQueue } from '#src/adapters/limits.ts';
 import { until } from '#test/support/until.ts';
 
 describe('fair queue', () => {

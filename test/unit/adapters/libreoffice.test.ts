@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import { createLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
-import type { RenderLimits } from '#src/adapters/pdf-renderer/render-limits.ts';
+import { createLibreOffice, type RenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';
 
@@ -97,7 +96,7 @@ describe('the process of LibreOffice', () => {
     const limits = { wallMs: 60_000, memoryBytes: 1e9 };
     const worker = spawn(process.execPath, [
       ...['--input-type=module', '-e'],
-      `import { runProcessGroup } from ${JSON.stringify(import.meta.resolve('#src/adapters/pdf-renderer/process-group.ts'))};
+      `import { runProcessGroup } from ${JSON.stringify(import.meta.resolve('#src/adapters/pdf-renderer/libreoffice.ts'))};
       await runProcessGroup({ ...${JSON.stringify({ ...run, limits })}, signal: new AbortController().signal });`,
     ]);
     const pid = Number(

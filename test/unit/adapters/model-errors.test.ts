@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
 import { APIConnectionError, APIError } from 'openai';
-import { createModelErrors, isTooLarge } from '#src/adapters/models/openai-errors.ts';
+import { createModelErrors, isTooLarge } from '#src/adapters/models/openai-client.ts';
 import { AppError } from '#src/errors.ts';
 
 describe('errors of the model service', () => {

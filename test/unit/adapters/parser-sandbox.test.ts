@@ -13,7 +13,7 @@ import { createConverter } from '#src/adapters/converter/converter.ts';
 import { drawPdfPages } from '#src/adapters/converter/formats/pdf.ts';
 import { createParserSandbox, type ParserAccess, type ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { createLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
-import { createMathTool } from '#src/adapters/tools/math-evaluate.ts';
+import { createMathTool } from '#src/adapters/tools/built-in-executors.ts';
 import { skip } from '#test/support/skip.ts';
 import { toolContext } from '#test/support/tool-context.ts';
 

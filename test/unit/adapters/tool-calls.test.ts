@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createChatModel } from '#src/adapters/models/chat-model.ts';
 import { createToolCallPieces } from '#src/adapters/models/chat-reply.ts';
-import { createParameterHabits } from '#src/adapters/models/parameter-habits.ts';
+import { createModelCapabilities } from '#src/adapters/models/model-capabilities.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
@@ -137,8 +137,8 @@ describe('calls of tools by a chat model', () => {
     const warned: unknown[] = [];
     let minutes = 0;
     const logger = { warn: (told: unknown) => warned.push(told) };
-    const habits = createParameterHabits({ logger, nowMs: () => minutes * 60_000 });
-    const forgetful = createChatModel({ baseUrl: server.baseUrl, apiKey: 'key' }, undefined, habits);
+    const capabilities = createModelCapabilities({ logger, nowMs: () => minutes * 60_000 });
+    const forgetful = createChatModel({ baseUrl: server.baseUrl, apiKey: 'key' }, undefined, capabilities);
     const message = 'Invalid prompt: "function calling is not supported"';
     server.behave(({ tools }) =>
       tools ? { kind: 'status', status: 400, message } : { kind: 'answer', text: 'Well.' },

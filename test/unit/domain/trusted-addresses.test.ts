@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { standsIn } from '#src/domain/chat/urls.ts';
+import { isUrlInTexts } from '#src/domain/chat/urls.ts';
 
 describe('addresses that people wrote', () => {
   const texts = [
@@ -15,7 +15,7 @@ describe('addresses that people wrote', () => {
     'https://wiki.example/Loan_(finance)',
     'https://www.bank.example/',
   ]) {
-    it(`may be asked for: ${address}`, () => expect(standsIn(address, texts)).equal(true));
+    it(`may be asked for: ${address}`, () => expect(isUrlInTexts(address, texts)).equal(true));
   }
 
   for (const address of [
@@ -28,6 +28,6 @@ describe('addresses that people wrote', () => {
     '',
     'https://',
   ]) {
-    it(`are no others: ${address}`, () => expect(standsIn(address, texts)).equal(false));
+    it(`are no others: ${address}`, () => expect(isUrlInTexts(address, texts)).equal(false));
   }
 });

@@ -3,7 +3,7 @@ import { buffer, text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { noContent } from '#src/http/response/answers.ts';
-import { createConcurrency } from '#src/http/routing/limits.ts';
+import { createConcurrencyLimiter } from '#src/http/routing/limits.ts';
 import { multipart, route } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
@@ -133,7 +133,7 @@ describe('concurrent uploads', () => {
   });
 
   it('are refused with 503 beyond the limit of the process', () => {
-    const concurrency = createConcurrency({ requests: null, streams: null });
+    const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (n: number) => concurrency.take('uploads', { userId: `user ${n}`, orgId: `organization ${n}` });
     const [first] = Array.from({ length: 256 }, (_, n) => take(n));
     expect(() => take(256))
@@ -144,7 +144,7 @@ describe('concurrent uploads', () => {
   });
 
   it('leave the last quarter of the process to organizations with fewer than four', () => {
-    const concurrency = createConcurrency({ requests: null, streams: null });
+    const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (user: string, orgId: string) => concurrency.take('uploads', { userId: user, orgId });
     const [first] = Array.from({ length: 192 }, (_, n) => take(`user ${n % 4}`, `organization ${n % 4}`));
     const refusal = 'This server has too many uploads open.';
@@ -158,7 +158,7 @@ describe('concurrent uploads', () => {
   });
 
   it('are limited in the process, as streams are, where their users are not', () => {
-    const concurrency = createConcurrency({ requests: null, streams: null });
+    const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (orgId: string) => concurrency.take('streams', { userId: `user of ${orgId}`, orgId });
     for (let n = 0; n < 3_750; n += 1) take('acme');
     expect(() => take('acme')).throw('This server has too many event streams open.');

@@ -1,18 +1,18 @@
 import { APIError } from 'openai';
 import type { Logger } from 'pino';
 
-/** How a model wants to be asked. `keepsTools`: also for an answer without calls, once there were some. */
-export type ParameterHabits = {
+/** Request parameters that a chat model accepts. `keepsTools`: needs the tools in each request after a tool call. */
+export type ModelCapabilities = {
   limit: 'max_tokens' | 'max_completion_tokens';
   takesTemperature: boolean;
   takesSeed: boolean;
-  /** How an answer is held to JSON; whoever wants one says so in words, too. */
+  /** The `response_format` for JSON; prompts ask for JSON in words, too. */
   format: 'json_schema' | 'json_object' | 'none';
   takesTools: boolean;
   keepsTools: boolean;
 };
 
-const usual: ParameterHabits = {
+const defaults: ModelCapabilities = {
   limit: 'max_tokens',
   takesTemperature: true,
   takesSeed: true,
@@ -21,37 +21,37 @@ const usual: ParameterHabits = {
   keepsTools: false,
 };
 
-/** A refusal of tools is read out of words, which may quote anybody: it is not believed for longer. */
+/** Short, because a refusal of tools is only recognized by the words of its message. */
 const withoutToolsMs = 10 * 60_000;
 
-export type LearnedHabits = ReturnType<typeof createParameterHabits>;
+export type LearnedCapabilities = ReturnType<typeof createModelCapabilities>;
 
 /**
- * Reasoning models of OpenAI refuse `max_tokens` and any temperature; most other servers know nothing but `max_tokens`.
- * Some services know no seed, no JSON schema, or no JSON at all. Many models cannot call tools; some services do not
- * read what was called before unless they are told the tools again.
- * No list says which is which. A refusal does, and it is remembered for each model.
+ * Learns from error responses which parameters each chat model accepts, because no API lists them. OpenAI's reasoning
+ * models reject `max_tokens` and temperatures, and most other servers only accept `max_tokens`. Some services reject
+ * seeds, JSON schemas or any `response_format`. Many models cannot call tools; some services reject earlier tool calls
+ * in a conversation unless the request lists the tools again.
  */
-export function createParameterHabits(deps: { logger?: Pick<Logger, 'warn'>; nowMs?: () => number } = {}) {
+export function createModelCapabilities(deps: { logger?: Pick<Logger, 'warn'>; nowMs?: () => number } = {}) {
   const { logger, nowMs = Date.now } = deps;
-  const learned = new Map<string, ParameterHabits>();
+  const learned = new Map<string, ModelCapabilities>();
   const withoutToolsUntil = new Map<string, number>();
 
-  function of(model: string): ParameterHabits {
+  function of(model: string): ModelCapabilities {
     const takesTools = (withoutToolsUntil.get(model) ?? 0) <= nowMs();
-    return { ...(learned.get(model) ?? usual), takesTools };
+    return { ...(learned.get(model) ?? defaults), takesTools };
   }
 
   return {
     of,
 
-    /** @returns how the same request may do better than as it was `tried`; null where its refusal teaches nothing */
-    learn(model: string, tried: ParameterHabits, error: unknown): ParameterHabits | null {
+    /** @returns the capabilities to retry a failed request with; null if its error says nothing about parameters */
+    learn(model: string, tried: ModelCapabilities, error: unknown): ModelCapabilities | null {
       const lesson = error instanceof APIError ? lessonOf(error, tried) : {};
       if (Object.keys(lesson).length === 0) return null;
       if (lesson.takesTools === false) {
-        logger?.warn({ model }, 'a chat model took no tools, and is asked without them');
-        if (lasts(error)) withoutToolsUntil.set(model, nowMs() + withoutToolsMs);
+        logger?.warn({ model }, 'chat model rejected tools; retrying without them');
+        if (isPermanent(error)) withoutToolsUntil.set(model, nowMs() + withoutToolsMs);
       } else {
         learned.set(model, { ...of(model), ...lesson });
       }
@@ -60,12 +60,12 @@ export function createParameterHabits(deps: { logger?: Pick<Logger, 'warn'>; now
   };
 }
 
-/** Routers answer 404 while nobody is there who could, and servers 5xx while something is broken. */
-function lasts(error: unknown): boolean {
+/** A 404 (router without a suitable server) or 5xx may pass, so it does not count as a missing capability. */
+function isPermanent(error: unknown): boolean {
   return error instanceof APIError && [400, 422].includes(error.status ?? 0);
 }
 
-function lessonOf(error: APIError, tried: ParameterHabits): Partial<ParameterHabits> {
+function lessonOf(error: APIError, tried: ModelCapabilities): Partial<ModelCapabilities> {
   const { status, message } = error;
   if (!tried.keepsTools && status === 400 && /\btools=/.test(message)) return { keepsTools: true };
   if (tried.takesTools && refusesTools(error)) return { takesTools: false };
@@ -89,12 +89,12 @@ const toolRefusals = [
   String.raw`\bunsupported\b[^.\n]{0,40}?\b${tools}\b`,
 ].map((wording) => new RegExp(wording, 'i'));
 
-/** As servers say it: with a 400 mostly, with a 404 where a router finds nobody who could, or with a 500. */
+/** Most servers answer 400 to a request with unsupported tools; routers answer 404, and some servers 500. */
 function refusesTools({ status, message }: APIError): boolean {
   return [400, 404, 422, 500, 501].includes(status ?? 0) && toolRefusals.some((wording) => wording.test(message));
 }
 
-/** Our own server says for good that it cannot: a score without a model behind it would be made up. */
+/** The packaged model server's `unsupported_response_format` is final: it has no model that writes JSON. */
 function refusesFormat({ status, message, code }: APIError): boolean {
   if (code === 'unsupported_response_format') return false;
   return (

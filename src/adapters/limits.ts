@@ -1,4 +1,4 @@
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue, RateLimiter } from '#src/ports/limits.ts';
 
 /**
  * Runs at most `size` tasks at once; owners with waiting tasks take turns (round robin), so that an owner with a thousand
@@ -52,5 +52,37 @@ export function createFairQueue(
       if (owner.running === 0 && owner.waiting.length === 0) owners.delete(name);
       proceed();
     }
+  };
+}
+
+/** Above this number of windows, the oldest is dropped. */
+const maxWindows = 100_000;
+
+/**
+ * Counts requests in the memory of this process, without a query. For limits that only protect the process from a single
+ * client.
+ */
+export function createMemoryRateLimiter(now: () => number = Date.now): Pick<RateLimiter, 'take'> {
+  const windows = new Map<string, { used: number; endsAtMs: number }>();
+
+  return {
+    async take(name, subject, { count, seconds }) {
+      const key = `${name} ${subject}`;
+      const nowMs = now();
+      let window = windows.get(key);
+      if (window === undefined || window.endsAtMs <= nowMs) {
+        windows.delete(key);
+        window = { used: 0, endsAtMs: nowMs + seconds * 1_000 };
+        windows.set(key, window);
+        const oldest = windows.keys().next();
+        if (windows.size > maxWindows && !oldest.done) windows.delete(oldest.value);
+      }
+      window.used += 1;
+      return {
+        isAllowed: window.used <= count,
+        remaining: Math.max(0, count - window.used),
+        resetSeconds: Math.ceil((window.endsAtMs - nowMs) / 1_000),
+      };
+    },
   };
 }

@@ -1,0 +1,52 @@
+import { type AppError, appError } from '#src/errors.ts';
+import type { ProviderAnswer } from '#src/ports/web.ts';
+
+/** Parses the body of an answer. Throws `provider_unavailable` if it is not JSON. */
+export function parseJson(provider: string, { body }: ProviderAnswer): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw invalidProviderAnswer(provider);
+  }
+}
+
+export function invalidProviderAnswer(provider: string): AppError {
+  return appError('provider_unavailable', { detail: `The answer of ${provider} has an unexpected format.` });
+}
+
+/** Returns an empty record if the value is not a JSON object. */
+export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
+  return isRecord(value) ? value : {};
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function asArray(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function asText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+const maxRetryAfterSeconds = 3_600;
+
+/** Maps an error status of a provider to the error catalogue. Its message is dropped, because it may quote the API key. */
+export function statusError(provider: string, { status, headers }: ProviderAnswer): AppError {
+  if (status === 401) return appError('needs_reauth');
+  if (status === 403)
+    return appError('not_granted', { detail: `The connection has no permission for this at ${provider}.` });
+  if (status === 404) return appError('provider_rejected', { detail: `${provider} did not find it.` });
+  if (status === 429) {
+    const seconds = Number(headers.get('retry-after'));
+    const isSound = Number.isInteger(seconds) && seconds > 0 && seconds <= maxRetryAfterSeconds;
+    const detail = `${provider} limits the rate of requests.`;
+    return appError('provider_unavailable', { detail, ...(isSound && { retryAfterSeconds: seconds }) });
+  }
+  if (status >= 400 && status < 500) {
+    return appError('provider_rejected', { detail: `${provider} rejects the request.` });
+  }
+  return appError('provider_unavailable', { detail: `${provider} answers ${status}.` });
+}

@@ -1,0 +1,316 @@
+import { QdrantClient, type Schemas } from '@qdrant/js-client-rest';
+import { type AppError, appError } from '#src/errors.ts';
+
+type Condition = Schemas['Condition'];
+
+/** Selects points of one organization. Conditions may only name fields of `payloadIndexes`. */
+export type Selection = { orgId: string; must?: Condition[]; mustNot?: Condition[] };
+
+export type StoredPoint = Schemas['Record'];
+
+export type QdrantOptions = QdrantServer & {
+  collectionPrefix: string;
+  /** Timeout of searches and reads. Short, because a chat answers from keyword search alone if the store is slow. */
+  searchTimeoutMs?: number;
+};
+
+/** A user may wait, and the caller's lease must not expire. After a timeout, a sweep publishes again. */
+const publishTimeoutMs = 10_000;
+const readTimeoutMs = 30_000;
+/** Long, because it also applies to deletions of whole documents and to building an index over existing points. */
+const writeTimeoutMs = 120_000;
+
+const payloadIndexes = {
+  org_id: { type: 'keyword', is_tenant: true },
+  acl: 'keyword',
+  document_id: 'keyword',
+  generation: 'integer',
+  retrieval_settings: 'keyword',
+} as const satisfies Record<string, Schemas['PayloadFieldSchema']>;
+
+/**
+ * All access to Qdrant. Every call except the audit's `list` is restricted to one organization. Only collections with the
+ * prefix are touched; a missing collection counts as empty.
+ */
+export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, ...server }: QdrantOptions) {
+  const { api, call } = createQdrantApi(server);
+  const ours = `${collectionPrefix}_`;
+  const ready = new Set<string>();
+
+  /** Creates a collection. Its payload indexes must exist before the first point, because the tenant graphs depend on them. */
+  async function prepare(collection: string, size: number): Promise<void> {
+    if (ready.has(collection)) return;
+    const limits = { timeoutMs: writeTimeoutMs };
+    const { exists } = await call(api.collectionExists, { collection_name: collection }, limits);
+    if (!exists) {
+      const creation = call(
+        api.createCollection,
+        {
+          collection_name: collection,
+          vectors: { size, distance: 'Cosine' },
+          // One HNSW graph per organization and no global one, because every search filters by organization.
+          hnsw_config: { m: 0, payload_m: 16 },
+          strict_mode_config: { enabled: true, unindexed_filtering_retrieve: false, unindexed_filtering_update: false },
+        },
+        limits,
+      );
+      await creation.catch(async (error: unknown) => {
+        // Another process may have created the collection meanwhile.
+        const again = await call(api.collectionExists, { collection_name: collection }, limits);
+        if (!again.exists) throw error;
+      });
+    }
+    await createIndexes(collection);
+    ready.add(collection);
+  }
+
+  async function createIndexes(collection_name: string): Promise<void> {
+    for (const [field_name, field_schema] of Object.entries(payloadIndexes)) {
+      const index = { collection_name, wait: true, field_name, field_schema };
+      await call(api.createFieldIndex, index, { timeoutMs: writeTimeoutMs });
+    }
+  }
+
+  /**
+   * Calls Qdrant and returns `nothing` if the collection does not exist. Creates missing indexes: the process that created
+   * the collection may have been killed before it created them.
+   */
+  async function callOrNothing<Params extends { collection_name: string }, Result, Nothing>(
+    operation: QdrantOperation<Params, Result>,
+    params: Params,
+    nothing: Nothing,
+    limits: QdrantLimits = { timeoutMs: readTimeoutMs },
+  ): Promise<Result | Nothing> {
+    const orNothing = (error: unknown) => {
+      if (isMissing(error)) return nothing;
+      throw error;
+    };
+    return call(operation, params, limits).catch(async (error: unknown) => {
+      if (!isWithoutIndex(error)) return orNothing(error);
+      await createIndexes(params.collection_name);
+      return call(operation, params, limits).catch(orNothing);
+    });
+  }
+
+  return {
+    collectionOf: (model: string) => `${ours}${model}`,
+
+    /** Names of the collections with the prefix, sorted. */
+    async collections(): Promise<string[]> {
+      const { collections } = await call(api.getCollections, {}, { timeoutMs: readTimeoutMs });
+      const names = collections.map(({ name }) => name);
+      return names.filter((name) => name.startsWith(ours)).sort();
+    },
+
+    /** Writes points. An existing point is only replaced if it meets `onlyIf`. */
+    async upsert(
+      collection: string,
+      { orgId, points, onlyIf }: { orgId: string; points: Schemas['PointStruct'][]; onlyIf: Condition },
+      size: number,
+    ): Promise<void> {
+      requireOrganization(orgId);
+      const owned = points.map((point) => ({ ...point, payload: { ...point.payload, org_id: orgId } }));
+      const write = () =>
+        call(
+          api.upsertPoints,
+          { collection_name: collection, wait: true, points: owned, update_filter: { must: [onlyIf] } },
+          { timeoutMs: writeTimeoutMs },
+        );
+      await prepare(collection, size);
+      await write().catch(async (error: unknown) => {
+        if (!isMissing(error)) throw error;
+        // The collection was deleted after this process had seen it.
+        ready.delete(collection);
+        await prepare(collection, size);
+        await write();
+      });
+    },
+
+    /** Returns the nearest points first. Qdrant decides which of equally near points are within the limit. */
+    async query(
+      collection: string,
+      selection: Selection,
+      nearest: { vector: number[]; limit: number; scoreThreshold: number; signal?: AbortSignal | undefined },
+    ): Promise<Schemas['ScoredPoint'][]> {
+      const { vector, limit, scoreThreshold, signal } = nearest;
+      const search = { collection_name: collection, query: vector, filter: filterOf(selection), limit };
+      const answer = await callOrNothing(
+        api.queryPoints,
+        { ...search, score_threshold: scoreThreshold, with_payload: false },
+        { points: [] },
+        { timeoutMs: searchTimeoutMs, signal },
+      );
+      return answer.points;
+    },
+
+    async read(
+      collection: string,
+      selection: Selection,
+      page: { limit: number; withVector: boolean },
+    ): Promise<StoredPoint[]> {
+      const wanted = { limit: page.limit, with_payload: false, with_vector: page.withVector };
+      const filter = filterOf(selection);
+      const asked = { collection_name: collection, filter, ...wanted };
+      return (await callOrNothing(api.scrollPoints, asked, { points: [] }, { timeoutMs: searchTimeoutMs })).points;
+    },
+
+    async count(collection: string, selection: Selection): Promise<number> {
+      const asked = { collection_name: collection, filter: filterOf(selection), exact: true };
+      return (await callOrNothing(api.countPoints, asked, { count: 0 })).count;
+    },
+
+    async setPayload(collection: string, selection: Selection, payload: Record<string, unknown>): Promise<void> {
+      const change = { collection_name: collection, wait: true, filter: filterOf(selection), payload };
+      await callOrNothing(api.setPayload, change, null, { timeoutMs: publishTimeoutMs });
+    },
+
+    async delete(collection: string, selection: Selection): Promise<void> {
+      const deletion = { collection_name: collection, wait: true, filter: filterOf(selection) };
+      await callOrNothing(api.deletePoints, deletion, null, { timeoutMs: writeTimeoutMs });
+    },
+
+    /** For the store audit: the generation keys of points of all organizations. */
+    async list(
+      collection: string,
+      page: { offset: string | undefined; limit: number },
+    ): Promise<{ points: StoredPoint[]; next: string | null }> {
+      const from = { collection_name: collection, ...(page.offset !== undefined && { offset: page.offset }) };
+      const wanted = { limit: page.limit, with_payload: ['org_id', 'document_id', 'generation'], with_vector: false };
+      const nothing = { points: [], next_page_offset: null };
+      const { points, next_page_offset: next } = await callOrNothing(api.scrollPoints, { ...from, ...wanted }, nothing);
+      return { points, next: typeof next === 'string' ? next : null };
+    },
+  };
+}
+
+export function hasValue(key: keyof typeof payloadIndexes, value: string | number): Condition {
+  return { key, match: { value } };
+}
+
+export function hasAny(key: keyof typeof payloadIndexes, values: readonly string[]): Condition {
+  return { key, match: { any: [...values] } };
+}
+
+export function hasNone(key: keyof typeof payloadIndexes): Condition {
+  return { is_empty: { key } };
+}
+
+function filterOf({ orgId, must = [], mustNot = [] }: Selection): Schemas['Filter'] {
+  requireOrganization(orgId);
+  return { must: [hasValue('org_id', orgId), ...must], must_not: mustNot };
+}
+
+/** A filter without an organization would match the points of all organizations. */
+function requireOrganization(orgId: string): void {
+  if (!orgId) throw new TypeError('A vector store call has no organization id.');
+}
+
+type QdrantServer = { url: string; apiKey: string | null };
+
+type QdrantApi = ReturnType<QdrantClient['api']>;
+
+type QdrantOperation<Params, Result> = (params: Params, init?: RequestInit) => Promise<{ data: { result?: Result } }>;
+
+type QdrantLimits = { timeoutMs: number; signal?: AbortSignal | undefined };
+
+type QdrantCall = <Params, Result>(
+  operation: QdrantOperation<Params, Result>,
+  params: Params,
+  limits: QdrantLimits,
+) => Promise<Result>;
+
+function createQdrantApi({ url, apiKey }: QdrantServer): { api: QdrantApi; call: QdrantCall } {
+  const { protocol, origin, pathname, port } = new URL(url);
+  const client = new QdrantClient({
+    url: origin,
+    // Set explicitly, because the client drops the path of a URL and uses port 6333 for a URL without a port.
+    prefix: pathname.replace(/\/$/, ''),
+    port: Number(port || (protocol === 'https:' ? 443 : 80)),
+    // A header, because the client's option `apiKey` prints a console warning for http URLs.
+    ...(apiKey !== null && { headers: { 'api-key': apiKey } }),
+    // The client's own timeout would replace the signal of a call.
+    timeout: Number.POSITIVE_INFINITY,
+    checkCompatibility: false,
+  });
+  const toAppError = createQdrantErrors(apiKey);
+
+  return {
+    api: client.api(),
+    call: async (operation, params, { timeoutMs, signal }) => {
+      const timeout = AbortSignal.timeout(timeoutMs);
+      try {
+        const { data } = await operation(params, {
+          signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+        });
+        if (data.result === undefined) throw new TypeError('the answer holds no result');
+        return data.result;
+      } catch (error) {
+        if (signal?.aborted) throw signal.reason;
+        throw toAppError(error);
+      }
+    },
+  };
+}
+
+/** True if a collection does not exist. */
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && statusOf(error.cause) === 404;
+}
+
+/** True if a filter names a field without an index; in strict mode, Qdrant rejects such a filter. */
+function isWithoutIndex(error: unknown): boolean {
+  return error instanceof Error && error.cause instanceof Error && /index required/i.test(error.cause.message);
+}
+
+/** True if the collection has vectors of another size. */
+export function isWrongSize(error: unknown): boolean {
+  return error instanceof Error && error.cause instanceof Error && /dimension/i.test(error.cause.message);
+}
+
+class QdrantError extends Error {
+  override readonly name = 'QdrantError';
+  readonly status: number | undefined;
+
+  constructor(message: string, status: number | undefined) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/**
+ * Maps errors of the Qdrant client: a rejected key, 408, 429, 5xx, network errors and timeouts to `service_unavailable`,
+ * which is retried; other 4xx to `internal_error`. Removes `apiKey` from causes, which go to logs and run histories.
+ */
+function createQdrantErrors(apiKey: string | null): (error: unknown) => AppError {
+  const mask = (text: string) => (apiKey === null ? text : text.replaceAll(apiKey, '[key]'));
+  return (error) => {
+    const status = statusOf(error);
+    const cause = new QdrantError(mask(wordsOf(error)).slice(0, 1_000), status);
+    if (status === 401 || status === 403) {
+      const detail = 'The vector store rejects the API key (QDRANT_API_KEY). Contact the operator.';
+      return appError('service_unavailable', { detail, cause });
+    }
+    if (status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429) {
+      return appError('internal_error', { cause });
+    }
+    const detail = isTimeout(error) ? 'The vector store did not answer in time.' : 'The vector store is not reachable.';
+    return appError('service_unavailable', { detail, cause });
+  };
+}
+
+function statusOf(error: unknown): number | undefined {
+  if (!(error instanceof Error && 'status' in error)) return undefined;
+  return typeof error.status === 'number' ? error.status : undefined;
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError';
+}
+
+/** Messages of an error, of its response and of its causes. */
+function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const words =
+    'data' in error ? `${statusOf(error)} ${JSON.stringify(error.data)}` : `${error.name}: ${error.message}`;
+  return error.cause === undefined ? words : `${words} (${wordsOf(error.cause)})`;
+}
