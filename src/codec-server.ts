@@ -6,7 +6,7 @@ import { loadCodecServerConfig } from './config/codec-server-config.ts';
 import { ConfigError } from './config.ts';
 import { createCodecApp } from './http/server/codec-app.ts';
 import { listen } from './http/server/servers.ts';
-import { createPayloadCodec } from './temporal/payload-codec.ts';
+import { createPayloadCodec } from './temporal/data-converter.ts';
 
 /** A process of its own: whoever may read payloads need not come near the API, and it has no other secret. */
 async function main(): Promise<void> {

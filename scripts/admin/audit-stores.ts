@@ -7,7 +7,7 @@ import {
   auditSummary,
   findingKinds,
 } from '#src/domain/documents/audit-report.ts';
-import { runStoreAudit } from '#src/temporal/store-audits.ts';
+import { runStoreAudit } from '#src/temporal/schedules.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import { reasonOf } from './reason-of.ts';
 

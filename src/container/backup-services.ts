@@ -1,4 +1,4 @@
-import { createMaintenanceLock } from '../adapters/postgres/maintenance-lock.ts';
+import { createMaintenanceLock } from '../adapters/postgres/backup.ts';
 import { migrate } from '../adapters/postgres/migrate.ts';
 import { createBackupService } from '../modules/backup/backup.service.ts';
 import { createRestoreService } from '../modules/backup/restore.service.ts';

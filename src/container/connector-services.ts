@@ -19,7 +19,7 @@ import { createErasureService } from '../modules/erasure/erasure.service.ts';
 import { createImportStepsService } from '../modules/imports/import-steps.service.ts';
 import { createImportsService } from '../modules/imports/imports.service.ts';
 import { createSyncsService } from '../modules/imports/syncs.service.ts';
-import { createSyncSchedules } from '../temporal/sync-schedules.ts';
+import { createSyncSchedules } from '../temporal/schedules.ts';
 import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';
 import type { ExportServices } from './export-services.ts';

@@ -15,8 +15,8 @@ import { createOAuthClient } from '../adapters/oauth/oauth-client.ts';
 import { createSignInStrategy } from '../adapters/oauth/sign-in-strategy.ts';
 import { createParserSandbox } from '../adapters/parser-sandbox.ts';
 import { createPdfRenderer } from '../adapters/pdf-renderer/pdf-renderer.ts';
+import { createDatabaseDumps } from '../adapters/postgres/backup.ts';
 import { createDatabase } from '../adapters/postgres/database.ts';
-import { createDatabaseDumps } from '../adapters/postgres/database-dumps.ts';
 import { loggableError } from '../adapters/postgres/errors.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
 import { createPgRateLimiter } from '../adapters/postgres/rate-limiter.ts';
@@ -45,7 +45,7 @@ import { createIssuerCaller, createProviderCaller } from '../adapters/web/provid
 import { type Config, ConfigError } from '../config.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
-import { createOrchestrator } from '../temporal/gateway.ts';
+import { createOrchestrator } from '../temporal/orchestrator.ts';
 
 /** Short texts only; a service that is silent for longer is away, and rounds are scored by their words. */
 const alignmentCallMs = 20_000;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   Client,
   Connection,
@@ -5,26 +6,28 @@ import {
   makeGrpcRetryInterceptor,
   type WorkflowClientInterceptor,
 } from '@temporalio/client';
-import { defaultPayloadConverter } from '@temporalio/common';
+import { defaultPayloadConverter, defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
+import proto from '@temporalio/proto';
 import type { TemporalConfig } from '#src/config.ts';
+import { type SearchAttributeName, searchAttributeNames } from '#src/contracts/jobs.ts';
 import { traceHeaderName } from '#src/contracts/tracing.ts';
 import { appError } from '#src/errors.ts';
 import { dataConverter } from './data-converter.ts';
 
-/** Where the server is, and how it is told who we are. */
+/** Address and credentials of the Temporal server. */
 type ServerAccess = Pick<TemporalConfig, 'address'> & Partial<Pick<TemporalConfig, 'tls' | 'apiKey'>>;
 
-/** For connections of clients and of workers alike. */
+/** Connection options for clients and workers. */
 export function connectionOptions({ address, tls, apiKey }: ServerAccess) {
   return { address, ...(tls && { tls }), ...(apiKey && { apiKey }) };
 }
 
-/** Half a second of patience with a server that refuses connections: requests should not hang while it is down. */
+/** Attempts of an RPC while the server refuses connections: about half a second, so that API requests do not hang. */
 const CALL_ATTEMPTS = 3;
 
 /**
- * A client of Temporal. `call` sets a deadline for the RPCs inside it: the configured timeout, or `minTimeoutMs` where
- * that is longer. `close` rejects new calls, waits for pending ones and closes the connection.
+ * A Temporal client. `call` sets an RPC timeout: the configured one, or `minTimeoutMs` if that is longer. `close` rejects
+ * new calls, waits for pending ones and closes the connection.
  */
 export type TemporalConnection = {
   client: Client;
@@ -33,12 +36,12 @@ export type TemporalConnection = {
   close(): Promise<void>;
 };
 
-/** Connects at the first call and again after every loss, so that a process starts and serves while Temporal is down. */
+/** Connects at the first call and reconnects after a loss, so that a process can start while Temporal is down. */
 export function createTemporalConnection(
   options: ServerAccess &
     Pick<TemporalConfig, 'namespace' | 'callTimeoutMs'> &
     Partial<Pick<TemporalConfig, 'payloadKeys'>> & {
-      /** The trace that runs which are started now belong to. */
+      /** Returns the trace context for workflow starts. */
       traceparent?: () => string | undefined;
     },
 ): TemporalConnection {
@@ -46,18 +49,18 @@ export function createTemporalConnection(
     ...connectionOptions(options),
     interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: CALL_ATTEMPTS }))],
   });
-  const underWay = new Set<Promise<unknown>>();
+  const pending = new Set<Promise<unknown>>();
   let isClosing = false;
 
   async function call<T>(work: () => Promise<T>, minTimeoutMs = 0): Promise<T> {
     if (isClosing) throw appError('service_unavailable', { detail: 'The connection to Temporal is closed.' });
     const timeoutMs = Math.max(options.callTimeoutMs, minTimeoutMs);
     const outcome = connection.withDeadline(Date.now() + timeoutMs, work);
-    underWay.add(outcome);
+    pending.add(outcome);
     try {
       return await outcome;
     } finally {
-      underWay.delete(outcome);
+      pending.delete(outcome);
     }
   }
 
@@ -66,20 +69,20 @@ export function createTemporalConnection(
       connection,
       namespace: options.namespace,
       dataConverter: dataConverter(options.payloadKeys),
-      interceptors: { workflow: [passTraceOn(options.traceparent ?? (() => undefined))] },
+      interceptors: { workflow: [propagateTrace(options.traceparent ?? (() => undefined))] },
     }),
     namespace: options.namespace,
     call,
     close: async () => {
       isClosing = true;
-      // A call that waits to be repeated would find its channel closed, and throw where nobody can catch it.
-      await Promise.allSettled(underWay);
+      // A retry on a closed channel would throw an uncaught error, so pending calls end first.
+      await Promise.allSettled(pending);
       await connection.close();
     },
   };
 }
 
-function passTraceOn(traceparent: () => string | undefined): WorkflowClientInterceptor {
+function propagateTrace(traceparent: () => string | undefined): WorkflowClientInterceptor {
   const withTrace = <Input extends { headers: object }>(input: Input): Input => {
     const trace = traceparent();
     if (trace === undefined) return input;
@@ -90,4 +93,42 @@ function passTraceOn(traceparent: () => string | undefined): WorkflowClientInter
     startWithDetails: (input, next) => next(withTrace(input)),
     signalWithStart: (input, next) => next(withTrace(input)),
   };
+}
+
+const KEYWORD = proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
+const READY_TIMEOUT_MS = 30_000;
+const POLL_INTERVAL_MS = 100;
+
+/** Returns search attributes for a workflow start, without those that have no value. */
+export function searchAttributes(
+  values: { [name in SearchAttributeName]?: string | undefined },
+): SearchAttributePair[] {
+  return searchAttributeNames.flatMap((name) => {
+    const value = values[name];
+    return value === undefined ? [] : [{ key: defineSearchAttributeKey(name, 'KEYWORD'), value }];
+  });
+}
+
+/** Registers missing search attributes, and waits until the server accepts them. Idempotent, also concurrently. */
+export async function registerSearchAttributes({ client, namespace, call }: TemporalConnection): Promise<void> {
+  const operator = client.connection.operatorService;
+  const known = await call(() => operator.listSearchAttributes({ namespace }), READY_TIMEOUT_MS);
+  const missing = searchAttributeNames.filter((name) => !(name in (known.customAttributes ?? {})));
+  if (missing.length > 0) {
+    const types = Object.fromEntries(missing.map((name) => [name, KEYWORD]));
+    await call(() => operator.addSearchAttributes({ namespace, searchAttributes: types }), READY_TIMEOUT_MS);
+  }
+
+  // The server caches the search attributes of a namespace, and refuses starts with new ones until it has reloaded them.
+  const query = searchAttributeNames.map((name) => `${name} = ''`).join(' OR ');
+  const deadline = Date.now() + READY_TIMEOUT_MS;
+  for (;;) {
+    try {
+      await call(() => client.workflowService.countWorkflowExecutions({ namespace, query }));
+      return;
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+      await delay(POLL_INTERVAL_MS);
+    }
+  }
 }

@@ -1,19 +1,75 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import type { DataConverter } from '@temporalio/common';
+import { type DataConverter, type Payload, type PayloadCodec, ValueError } from '@temporalio/common';
+import proto from '@temporalio/proto';
 import type { PayloadKeys } from '#src/config.ts';
-import { createPayloadCodec } from './payload-codec.ts';
 
-/** What puts the messages of failures among the payloads, in workflows, too. */
+/** Path of the failure converter, because Temporal loads it into the workflow sandbox, too. */
 export const failureConverterPath = fileURLToPath(new URL('./failure-converter.ts', import.meta.url));
 
 /**
- * How clients and workers write what the server stores, and read it. Without keys it is written as it is, and what is
- * encrypted is refused by name.
+ * Data converter of clients and workers. Without keys, payloads are stored unencrypted, and encrypted payloads cause an error
+ * that names the missing key.
  */
 export function dataConverter(keys: PayloadKeys | null = null): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(keys ?? { sealing: null, all: [] })],
-    // Puts the messages of failures among the payloads; the workflows' bundle holds it, too.
     ...(keys?.sealing && { failureConverterPath }),
   };
+}
+
+const algorithm = 'aes-256-gcm';
+const nonceBytes = 12;
+const tagBytes = 16;
+
+/** The encoding name in Temporal's encryption samples, which tools recognize. */
+const encoding = Buffer.from('binary/encrypted');
+const { Payload: PayloadMessage } = proto.temporal.api.common.v1;
+
+/**
+ * Encrypts whole payloads with AES-256-GCM. The new payload's data is a random 96-bit nonce, the ciphertext and the tag; its
+ * metadata has the key id. Unencrypted payloads are returned unchanged. Payloads are not bound to their run by associated
+ * data, because the codec server for the Temporal UI does not get the run id.
+ */
+export function createPayloadCodec({ sealing, all }: PayloadKeys): PayloadCodec {
+  const keys = new Map(all.map(({ id, key }) => [id, key]));
+
+  function seal(payload: Payload): Payload {
+    if (sealing === null) return payload;
+    const nonce = randomBytes(nonceBytes);
+    const cipher = createCipheriv(algorithm, sealing.key, nonce, { authTagLength: tagBytes });
+    const plain = PayloadMessage.encode(payload).finish();
+    const data = Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+    return { metadata: { encoding, 'encryption-key-id': Buffer.from(sealing.id) }, data };
+  }
+
+  function open(payload: Payload): Payload {
+    if (!encoding.equals(payload.metadata?.encoding ?? Buffer.alloc(0))) return payload;
+    const id = Buffer.from(payload.metadata?.['encryption-key-id'] ?? []).toString();
+    const key = keys.get(id);
+    if (key === undefined) {
+      throw new ValueError(`The key ${JSON.stringify(id)} of a payload is not among those of TEMPORAL_CODEC_KEY.`);
+    }
+    const bytes = Buffer.from(payload.data ?? []);
+    if (bytes.length < nonceBytes + tagBytes) throw unreadable(id);
+    const decipher = createDecipheriv(algorithm, key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes });
+    decipher.setAuthTag(bytes.subarray(-tagBytes));
+    try {
+      const plain = Buffer.concat([decipher.update(bytes.subarray(nonceBytes, -tagBytes)), decipher.final()]);
+      return PayloadMessage.decode(plain);
+    } catch {
+      throw unreadable(id);
+    }
+  }
+
+  return {
+    encode: async (payloads) => payloads.map(seal),
+    decode: async (payloads) => payloads.map(open),
+  };
+}
+
+function unreadable(keyId: string): ValueError {
+  return new ValueError(
+    `A payload could not be decrypted: it was changed, or encrypted with another key that has the same id ${JSON.stringify(keyId)}.`,
+  );
 }

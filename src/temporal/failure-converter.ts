@@ -1,4 +1,4 @@
 import { DefaultFailureConverter } from '@temporalio/common';
 
-/** What failed, with which message and where, becomes a payload, which the codec encrypts; its type, our code, stays. */
+/** Moves messages and stack traces of failures into a payload, which the codec encrypts. The type (error code) stays readable. */
 export const failureConverter = new DefaultFailureConverter({ encodeCommonAttributes: true });

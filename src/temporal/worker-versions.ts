@@ -3,32 +3,32 @@ import proto from '@temporalio/proto';
 import type { TemporalConnection } from './connection.ts';
 
 const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
-/** The server keeps versions by workflows of its own, which take seconds where it is busy; nobody's request waits. */
+/** RPC timeout. Temporal manages versions by system workflows, which take seconds under load; no API request waits for them. */
 const TIMEOUT_MS = 30_000;
 const notFound = 5;
 const failedPrecondition = 9;
 
 export type WorkerVersion = {
   buildId: string;
-  /** What begins now goes to the current one, but for the share of the ramping one. */
+  /** New runs go to the current version, except for the share of the ramping version. */
   role: 'current' | 'ramping' | 'other';
-  /** Of what begins now, where it is ramping. */
+  /** Share of new runs for the ramping version; null for others. */
   percent: number | null;
-  /** Of one that gets nothing new: whether runs that are pinned to it are still open. Null: it was never used. */
+  /** True if no pinned run of this version is open; null if the version was never current. */
   isDrained: boolean | null;
 };
 
-/** The engine refuses it, in words for an operator. */
+/** Temporal rejected the promotion. The message is Temporal's, and shown to the operator. */
 export class PromotionRefused extends Error {
   override readonly name = 'PromotionRefused';
 }
 
-/** The versions of the workers of a deployment, and which of them gets the work. */
+/** Lists and promotes the worker versions of a deployment. */
 export function createWorkerVersions({ client, namespace, call }: TemporalConnection, deploymentName: string) {
   const { workflowService } = client;
   const of = { namespace, deploymentName, identity: client.options.identity };
 
-  /** Null before the first of its workers has asked for work. */
+  /** Returns null until the first worker of the deployment has polled. */
   async function describe() {
     try {
       return await call(() => workflowService.describeWorkerDeployment({ namespace, deploymentName }), TIMEOUT_MS);
@@ -64,29 +64,29 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
     },
 
     /**
-     * From now on what begins, and what is not pinned, goes to this version.
-     * @throws PromotionRefused when it has no workers, or not for all task queues of the current one
+     * Makes a version the current one: new runs and unpinned open runs go to it.
+     * @throws PromotionRefused if it has no workers for all task queues of the current version
      */
     async promote(buildId: string): Promise<void> {
       await change(() => workflowService.setWorkerDeploymentCurrentVersion({ ...of, buildId }));
     },
 
-    /** As {@link promote}, for so many of a hundred runs. */
+    /** Like {@link promote}, but only for a percentage of runs. */
     async ramp(buildId: string, percentage: number): Promise<void> {
       await change(() => workflowService.setWorkerDeploymentRampingVersion({ ...of, buildId, percentage }));
     },
 
-    /** As {@link promote}, where no operator ever had to decide. */
+    /** Like {@link promote}, but only if the deployment never had a current version. */
     async promoteFirst(buildId: string): Promise<'promoted' | 'waiting' | 'current' | 'not_there_yet'> {
       const { workerDeploymentInfo: info, conflictToken = null } = (await describe()) ?? {};
       const { currentDeploymentVersion: current, currentVersionChangedTime } = info?.routingConfig ?? {};
       if (current) return current.buildId === buildId ? 'current' : 'waiting';
-      // Somebody has given the work back to workers without versions.
+      // An operator has unset the current version, so that workers without a version get the work.
       if (currentVersionChangedTime) return 'waiting';
       const isThere = info?.versionSummaries?.some(({ deploymentVersion }) => deploymentVersion?.buildId === buildId);
       if (!isThere) return 'not_there_yet';
       try {
-        // Of several that begin together one is the first.
+        // The conflict token makes sure that only one of several concurrent starts succeeds.
         await change(() => workflowService.setWorkerDeploymentCurrentVersion({ ...of, buildId, conflictToken }));
         return 'promoted';
       } catch (error) {

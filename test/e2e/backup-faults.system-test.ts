@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { createDatabaseDumps } from '#src/adapters/postgres/database-dumps.ts';
+import { createDatabaseDumps } from '#src/adapters/postgres/backup.ts';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
@@ -221,7 +221,9 @@ describe('backup and restore, when something is wrong', function () {
     const dumps = createDatabaseDumps({ databaseUrl: own.source.settings.DATABASE_URL ?? '', programsDir: '/nowhere' });
     const written = { path: join(own.folder, 'never'), snapshot: 'none', withoutRowsOf: [], without: [] };
     const refusal = await dumps.write({ ...written, serverMajor: 99 }).then(() => '', reasonOf);
-    expect(refusal).match(/^There is no pg_dump of Postgres 99 or newer here.*: install its client programs\.$/);
+    expect(refusal).match(
+      /^No pg_dump of version 99 or newer was found.*: install the client programs of Postgres 99\.$/,
+    );
   });
 
   it('has no secret in clear, and passwords as hashes', async () => {

@@ -87,7 +87,7 @@ describe('backup and restore, when they are killed', function () {
     }
     await restoreUpToVectors(place, own.folder);
     const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', reasonOf);
-    expect(begun).match(/^A restore was begun here and has not come to its end: /);
+    expect(begun).match(/^A restore of this database was not completed: /);
     const backedUp = await runAdmin(place.settings, ['backup', '--into', own.folder, '--keep', '1']);
     expect(backedUp.stderr).match(/^A restore was begun here and has not come to its end: /m);
     expect(await own.restore(place)).include({ code: 0 });

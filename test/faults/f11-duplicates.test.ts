@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { ingestAnswerSchema } from '#src/modules/rag/rag.schema.ts';
-import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import type { Member } from '#test/support/client.ts';
 import { newEvaluable, startPath } from '#test/support/evaluations.ts';
 import { post } from '#test/support/exact-limit.ts';

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { retryUpdateName } from '#src/contracts/messages.ts';
 import { appError } from '#src/errors.ts';
-import { createOrchestrator } from '#src/temporal/gateway.ts';
+import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { testServices } from '#test/support/services.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { connectToTemporal } from '#test/support/temporal-client.ts';

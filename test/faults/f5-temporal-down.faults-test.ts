@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { auditScheduleId } from '#src/temporal/store-audits.ts';
+import { auditScheduleId } from '#src/temporal/schedules.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { measured } from '#test/support/fault-run.ts';

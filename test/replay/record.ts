@@ -9,7 +9,7 @@ import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { appError } from '#src/errors.ts';
-import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { searchAttributes } from '#src/temporal/connection.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
 import { stubAnchoring } from '#test/support/stub-anchoring.ts';
 import { stubConnectors } from '#test/support/stub-connectors.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
-import { indexWords } from '#src/adapters/postgres/word-index.ts';
+import { indexWords } from '#src/adapters/postgres/chunks.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
 import { contentStems } from '#src/domain/text/words.ts';

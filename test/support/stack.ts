@@ -10,7 +10,7 @@ import { type Config, loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
 import { defaultRateLimits } from '#src/domain/access/limits.ts';
 import type { Route } from '#src/http/routing/route.ts';
-import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { type RunningWorkers, startWorkers } from '#workers/run.ts';
 import { type ApiClient, createClient, type Member } from './client.ts';
 import { createTestDatabase, testServices } from './services.ts';

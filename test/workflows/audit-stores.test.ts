@@ -5,7 +5,7 @@ import { heartbeating } from '#activities/heartbeating.ts';
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import type { AuditProgress, AuditReport } from '#src/domain/documents/audit-report.ts';
-import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { failFirstAttempt } from '#test/support/stub-calls.ts';
 import { stubStoreAudit } from '#test/support/stub-store-audit.ts';

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { ErasureActivities } from '#activities/erasure.ts';
 import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/messages.ts';
 import { appError } from '#src/errors.ts';
-import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { searchAttributes } from '#src/temporal/connection.ts';
 import { type HistoryEvent, untilHistory } from '#test/support/history-events.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { failFirstAttempt } from '#test/support/stub-calls.ts';

@@ -12,7 +12,7 @@ import { stageQueryName } from '#src/contracts/messages.ts';
 import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { unitName } from '#src/domain/judging/units.ts';
 import { appError } from '#src/errors.ts';
-import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { failFirstAttempt, untilCancelled } from '#test/support/stub-calls.ts';
 import { oneCall, stubEvaluation } from '#test/support/stub-evaluation.ts';

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { ExportActivities } from '#activities/exports.ts';
 import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/messages.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { failFirstAttempt } from '#test/support/stub-calls.ts';
 import { stubExports } from '#test/support/stub-exports.ts';

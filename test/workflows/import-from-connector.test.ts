@@ -7,7 +7,7 @@ import { heartbeating } from '#activities/heartbeating.ts';
 import { retryUpdateName } from '#src/contracts/messages.ts';
 import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appError } from '#src/errors.ts';
-import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { untilCancelled } from '#test/support/stub-calls.ts';
 import { stubConnectors } from '#test/support/stub-connectors.ts';

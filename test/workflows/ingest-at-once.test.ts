@@ -2,7 +2,7 @@ import { CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import { appError } from '#src/errors.ts';
-import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { failFirstAttempt, untilCancelled } from '#test/support/stub-calls.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';

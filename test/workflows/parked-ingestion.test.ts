@@ -5,7 +5,7 @@ import type { IngestionActivities } from '#activities/ingestion.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { RunReport } from '#src/ports/orchestrator.ts';
-import { createOrchestrator } from '#src/temporal/gateway.ts';
+import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';

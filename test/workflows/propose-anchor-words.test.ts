@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { AnchoringActivities } from '#activities/anchoring.ts';
 import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/messages.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { stubAnchoring } from '#test/support/stub-anchoring.ts';
 import { failFirstAttempt } from '#test/support/stub-calls.ts';

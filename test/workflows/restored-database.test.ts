@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
+import { deleteGenerationsWith } from '#src/adapters/postgres/chunks.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';

@@ -6,7 +6,7 @@ import { heartbeating } from '#activities/heartbeating.ts';
 import { type AlignmentProgress, nudgeSignalName } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { appError } from '#src/errors.ts';
-import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
 import { failFirstAttempt, untilCancelled } from '#test/support/stub-calls.ts';

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { DBError, Model, type Pojo, QueryBuilder } from 'objection';
-import type { Columns, Row } from './columns.ts';
+import type { Columns, Row } from './shapes.ts';
 
-/** Throws the errors of pg, whose codes the code knows, instead of objection's wrappers. */
+/** Throws pg's errors instead of objection's wrappers, because `errors.ts` reads the codes of pg. */
 class BaseQueryBuilder<M extends Model, R = M[]> extends QueryBuilder<M, R> {
   override async execute(): Promise<R> {
     try {
@@ -14,24 +14,24 @@ class BaseQueryBuilder<M extends Model, R = M[]> extends QueryBuilder<M, R> {
 }
 
 /**
- * The base of all models. knex renames columns for objection, too, so that queries use the names of properties. Nothing
- * is validated at runtime: TypeScript checks what is written, Postgres has the constraints.
+ * Base class of all models. Queries use property names; knex maps them to column names. Nothing is validated at runtime:
+ * TypeScript checks the types, Postgres the constraints.
  */
 export class BaseModel extends Model {
   static override QueryBuilder = BaseQueryBuilder;
 
   static columns: Columns;
 
-  /** Contents of jsonb columns are written and shown as they are, without a copy. */
+  /** Avoids copies of jsonb values. */
   static cloneObjectAttributes = false;
 
   /**
-   * A query of knex that is typed by the columns. Use it to select some of them, and to insert with
-   * `onConflict(…).ignore()` and `returning`: objection's types promise all columns there, and its ignored inserts look
-   * like inserted ones. It does not write jsonb columns: arrays would become arrays of Postgres.
+   * A knex query typed by the columns. Use it to select some columns, and for `onConflict(…).ignore()` with `returning`:
+   * objection would type all columns, and return ignored rows as if they were inserted. Do not write jsonb columns with it:
+   * knex would turn JSON arrays into Postgres arrays.
    */
   static table<M extends { tableName: string; columns: Columns }>(this: M, db: Knex) {
-    // biome-ignore lint/complexity/noThisInStatic: the model that it is called of
+    // biome-ignore lint/complexity/noThisInStatic: `this` is the model class
     return db<Row<M>>(this.tableName);
   }
 
@@ -40,7 +40,7 @@ export class BaseModel extends Model {
   }
 }
 
-/** A change without the properties that are undefined, which objection's types do not take. */
+/** Removes undefined properties from a patch, because objection's types do not accept them. */
 export function defined<Change extends object>(change: Change) {
   const entries = Object.entries(change).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [Name in keyof Change]?: Exclude<Change[Name], undefined> };
@@ -52,8 +52,8 @@ type ModelOf<C extends Columns> = Omit<typeof BaseModel, 'prototype' | 'columns'
 };
 
 /**
- * The base class of a table's model: `class DraftModel extends model('drafts', { id: uuid(), … }) {}`.
- * @param idColumns the properties of the primary key
+ * Creates the base class of a model: `class DraftModel extends model('drafts', { id: uuid(), … }) {}`.
+ * @param idColumns properties of the primary key
  */
 export function model<const C extends Columns>(
   tableName: string,

@@ -4,32 +4,31 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import { v7 as uuidv7 } from 'uuid';
 import { AppError, appError } from '#src/errors.ts';
 import type { CallLimiter } from '#src/ports/models.ts';
-import { ModelCallModel, ModelPauseModel } from './call-limiter.model.ts';
-import { bigint, double, integer } from './columns.ts';
-import { oneRow, shape } from './shapes.ts';
+import { ModelCallModel, ModelPauseModel } from './limits.model.ts';
+import { bigint, double, integer, oneRow, shape } from './shapes.ts';
 
 const occupancy = shape({ own: bigint(), all: bigint(), width: integer().nullable(), pauseMs: double().nullable() });
 
 /** Concurrent calls of one organization and model. */
 const CALLS_AT_ONCE = 8;
-/** Slots of a process that dies are free again before its activities run elsewhere. */
+/** Short, so that the slots of a dead process are free before Temporal retries its activities elsewhere. */
 const LEASE_SECONDS = 9;
 const RENEW_INTERVAL_MS = 3_000;
 const POLL_INTERVAL_MS = 200;
-/** Longest wait of a call; after that its caller decides when to retry. */
+/** Longest wait of a call; after that, its caller retries. */
 const TIMEOUT_MS = 120_000;
-/** Longest pause that is honoured at once; a service that needs more asks again. */
+/** Longest pause for one Retry-After; a service that needs more time sends it again. */
 const MAX_PAUSE_SECONDS = 600;
 
 type Of = { orgId: string; model: string; atOnce?: number };
-/** `waitMs` is null for a call that may be made; `isThrottled` if the service has asked for a pause. */
+/** `waitMs` is null if the call may start; `isThrottled` if the service has asked for a pause. */
 type Entry = { waitMs: number | null; isThrottled: boolean };
 
-/** Stores a row per running call. A limit within the process comes first, to save queries. */
+/** Limits model calls of all processes by a row per running call. A limit within the process comes first, to save queries. */
 export function createPgCallLimiter(db: Knex): CallLimiter {
-  /** By organization and model; removed when its last call ends. */
+  /** Limits of this process by organization and model; removed when the last call ends. */
   const limits = new Map<string, { run: LimitFunction; users: number }>();
-  /** By model, in milliseconds since the epoch: pauses that the database may not know yet. */
+  /** Ends of pauses by model, in ms since the epoch; covers pauses that are not in the database yet. */
   const pausedUntil = new Map<string, number>();
 
   async function withinProcessLimit<T>({ orgId, model }: Of, call: () => Promise<T>): Promise<T> {
@@ -74,7 +73,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
     await ModelCallModel.query(db).findById(id).patch({ expiresAt });
   }
 
-  /** A row that cannot be deleted expires with its lease. */
+  /** Ignores errors: a row that cannot be deleted expires with its lease. */
   async function leave(id: string): Promise<void> {
     await ModelCallModel.query(db)
       .deleteById(id)
@@ -90,9 +89,9 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
     );
   }
 
-  /** Raises the limit by one, so that a service that has just recovered is not overloaded again. */
+  /** Raises the limit of a throttled model by one, so that a service that has just recovered is not overloaded. */
   async function noteSuccess(model: string): Promise<void> {
-    // A call that was running when another was throttled proves nothing about the time after.
+    // A call that started before the throttling says nothing about the service afterwards.
     await ModelPauseModel.query(db).where({ model }).whereRaw('not_before < clock_timestamp()').increment('width', 1);
     await ModelPauseModel.query(db).where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
   }
@@ -107,7 +106,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
       const waitMs = Math.max(entry.waitMs ?? 0, pauseMs);
       const isThrottled = entry.isThrottled || pauseMs > 0;
       if (isThrottled && Date.now() + waitMs > untilMs) throw paused(waitMs);
-      // Jitter: waiting calls do not all retry at the same moment.
+      // Jitter, so that waiting calls do not retry at the same moment.
       await delay(waitMs + Math.random() * POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -115,7 +114,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
   async function attempt<T>(of: Of, call: () => Promise<T>, untilMs: number, signal: AbortSignal): Promise<T> {
     const id = uuidv7();
     const { isThrottled } = await enter(id, of, untilMs, signal);
-    // While the database is unreachable the lease expires.
+    // Ignores errors: if the database is unreachable, the lease expires.
     const renewal = setInterval(() => void renew(id).catch(() => undefined), RENEW_INTERVAL_MS);
     try {
       const result = await call();
@@ -168,7 +167,7 @@ function pauseOf(error: unknown): number | undefined {
 
 function paused(waitMs: number): AppError {
   return appError('model_unavailable', {
-    detail: 'The model service asked for a pause.',
+    detail: 'The model service limits the rate of calls.',
     retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
   });
 }

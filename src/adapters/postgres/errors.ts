@@ -7,7 +7,7 @@ const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'
 const serverStates = /^(?:08...|57P0[123]|53300)$/;
 
 /**
- * Messages without a code: of pg for a lost connection, of knex for an exhausted pool. Knex prefixes the statement.
+ * Messages of errors without a code: pg for a lost connection, knex for an exhausted pool. Knex puts the statement first.
  */
 const clientMessages =
   /(?:^| - )(?:Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Knex: Timeout acquiring a connection)/;
@@ -20,7 +20,7 @@ export function isOutage(error: unknown): boolean {
   return networkCodes.has(code) || serverStates.test(code) || clientMessages.test(error.message);
 }
 
-/** True if a unique index refused the row. The transaction can only be rolled back. */
+/** True if a unique index rejected the row. After that, the transaction can only be rolled back. */
 export function isUniqueViolation(error: unknown, index: string): boolean {
   if (!(error instanceof Error) || !('code' in error) || !('constraint' in error)) return false;
   return error.code === '23505' && error.constraint === index;
@@ -37,7 +37,7 @@ export function loggableError(error: unknown): unknown {
     isPostgresError(error) ? serialized.filter(([name]) => loggedFields.includes(name)) : serialized,
   );
   if (error instanceof AggregateError) fields.aggregateErrors = error.errors.map(loggableError);
-  // pino adds the messages and stacks of the causes to those of the error.
+  // pino's serializer appends the messages and stacks of causes, so values are removed there, too.
   for (let cause: unknown = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth += 1) {
     if (!isPostgresError(cause) || !cause.code.startsWith('22')) continue;
     // Class 22 quotes the value: `invalid input syntax for type integer: "…"`.

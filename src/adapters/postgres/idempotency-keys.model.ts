@@ -1,6 +1,6 @@
 import type { StoredResponse } from '#src/ports/idempotency-store.ts';
 import { model } from './base-model.ts';
-import { integer, json, text, timestamp, uuid } from './columns.ts';
+import { integer, json, text, timestamp, uuid } from './shapes.ts';
 
 export class IdempotencyKeyModel extends model(
   'idempotency_keys',
@@ -11,8 +11,8 @@ export class IdempotencyKeyModel extends model(
     fingerprint: text(),
     responseStatus: integer().nullable(),
     responseHeaders: json<Record<string, string>>().nullable(),
-    /** As JSON within JSON, since `jsonb` would put the fields in another order; what was kept before that is plain.
-     * Read by `table`: `query` would parse it a second time. */
+    /** A JSON string within JSON, because jsonb reorders fields; older rows have plain JSON. Read it by `table`, because
+     * `query` would parse it twice. */
     responseBody: json<string | StoredResponse['body']>().nullable(),
     reservedId: uuid(),
     leaseOwner: uuid(),

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 import { IdempotencyKeyModel } from './idempotency-keys.model.ts';
 
-/** Keys in Postgres: they survive a restart and hold for all replicas. */
+/** Stores idempotency keys in Postgres, so that they survive restarts and are shared by all replicas. */
 export function createIdempotencyStore(db: Knex): IdempotencyStore {
   const until = (leaseSeconds: number) => db.raw('now() + make_interval(secs => ?)', [leaseSeconds]);
   const expired = () => IdempotencyKeyModel.table(db).whereRaw("created_at < now() - interval '24 hours'");
@@ -14,7 +14,7 @@ export function createIdempotencyStore(db: Knex): IdempotencyStore {
       await expired().where(key).delete();
       const lease = { leaseOwner: uuidv7(), leaseExpiresAt: until(leaseSeconds) };
       for (;;) {
-        // A key whose process died is taken over, by a request of the same fingerprint only.
+        // Takes over the key of a dead process if the lease has expired and the request is the same.
         const [taken] = await IdempotencyKeyModel.table(db)
           .insert({ ...key, fingerprint, reservedId: uuidv7(), ...lease })
           .onConflict(['userId', 'route', 'key'])
@@ -25,7 +25,7 @@ export function createIdempotencyStore(db: Knex): IdempotencyStore {
         if (taken !== undefined) return { outcome: 'claimed', leaseOwner: lease.leaseOwner, ...taken };
 
         const row = await IdempotencyKeyModel.table(db).where(key).first();
-        // Expired between the two statements: try again.
+        // The row expired and was deleted between the two statements: try again.
         if (row === undefined) continue;
         if (row.fingerprint !== fingerprint) return { outcome: 'other_request' };
         if (row.responseStatus === null || row.responseBody === null) return { outcome: 'in_flight' };
@@ -49,7 +49,7 @@ export function createIdempotencyStore(db: Knex): IdempotencyStore {
     },
 
     async release(key, leaseOwner) {
-      // With another owner: a renewal that is still on its way must not bring the lease back.
+      // Changes the owner, so that a late renewal cannot restore the lease.
       await held(key, leaseOwner).patch({ leaseOwner: uuidv7(), leaseExpiresAt: db.fn.now() });
     },
 

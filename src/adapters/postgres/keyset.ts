@@ -1,13 +1,13 @@
 import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 
-/** SQL of the `sortKey` of a position: a time as text with microseconds, which a Date would lose. */
+/** SQL for the `sortKey` of a list position: the time as text with microseconds, which a Date would lose. */
 export const sortKeyOf = (time: string): string =>
   `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key`;
 
 /**
- * Orders a list by time and id, newest first, and starts after a position. Reads one row more than asked for, which
- * tells {@link toPage} whether there is another page.
+ * Orders a list by time and id, newest first, after a position. Reads one row more than `limit`, so that {@link toPage}
+ * knows whether there is another page.
  */
 export function newestFirst(
   query: Knex.QueryBuilder,
@@ -25,7 +25,7 @@ export function newestFirst(
   return query;
 }
 
-/** Cuts the extra row off; `last` is the position to go on from, or null at the end. */
+/** Removes the extra row; `last` is the position for the next page, or null if there is none. */
 export function toPage<Row extends ListPosition>(
   rows: Row[],
   limit: number,

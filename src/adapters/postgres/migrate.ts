@@ -4,15 +4,14 @@ import { knexConfig } from '../../../knexfile.ts';
 
 const directory = new URL('../../../migrations/', import.meta.url);
 
-/** Of the session that migrates; the number is ours alone in our database. */
-const TURN = 7_350;
+/** Key of the advisory lock for migrations. */
+const LOCK = 7_350;
 
 /**
- * Brings the schema of a database up to date. Who comes while another does so waits, and finds it done. The turn is a
- * session's, so that it ends with a process that is killed; the mark that knex leaves in a table does not, and is wiped
- * away by the next one.
- * @param options.isRestoring whose database is half of a backup until it has ended; anybody else is refused there
- * @returns the migrations that were made
+ * Migrates the schema to the current version, under an advisory lock, which Postgres releases if the process is killed.
+ * knex's own lock would stay after a kill, so it is reset.
+ * @param options.isRestoring allows to migrate a database whose restore is not complete; otherwise that is an error
+ * @returns the names of the applied migrations
  */
 export async function migrate(
   databaseUrl: string,
@@ -20,26 +19,26 @@ export async function migrate(
 ): Promise<string[]> {
   const db = knex(knexConfig({ url: databaseUrl, maxConnections: 2 }));
   try {
-    const turn = await db.client.acquireConnection();
+    const session = await db.client.acquireConnection();
     try {
-      await turn.query('select pg_advisory_lock($1)', [TURN]);
-      const { rows } = await turn.query("select to_regclass('public.backup_restore') is not null as is_half");
+      await session.query('select pg_advisory_lock($1)', [LOCK]);
+      const { rows } = await session.query("select to_regclass('public.backup_restore') is not null as is_half");
       if (rows[0].is_half && !isRestoring) {
-        throw new Error('A restore was begun here and has not come to its end: the same command goes on with it.');
+        throw new Error('A restore of this database was not completed: run the same restore command again.');
       }
       await db.migrate.forceFreeMigrationsLock();
-      const [, made] = (await db.migrate.latest()) as [number, string[]];
-      await turn.query('select pg_advisory_unlock($1)', [TURN]);
-      return made;
+      const [, applied] = (await db.migrate.latest()) as [number, string[]];
+      await session.query('select pg_advisory_unlock($1)', [LOCK]);
+      return applied;
     } finally {
-      await db.client.releaseConnection(turn);
+      await db.client.releaseConnection(session);
     }
   } finally {
     await db.destroy();
   }
 }
 
-/** Of this version, in their order. */
+/** Names of this version's migrations in order. */
 export function migrationNames(): string[] {
   return readdirSync(directory)
     .filter((name) => name.endsWith('.ts'))

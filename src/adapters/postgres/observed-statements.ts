@@ -2,17 +2,17 @@ import type { Knex } from 'knex';
 import PostgresClient from 'knex/lib/dialects/postgres/index.js';
 import { isOutage } from './errors.ts';
 
-/** Called when a statement is sent. The function that it returns is called at the end, with a name for the failure. */
+/** Called when a statement is sent. The returned function is called at its end, with a label of the failure. */
 export type StatementObserver = (sql: string) => (failure: string | undefined) => void;
 
 type Runner = { builder: { queryContext(): { keepsResult?: boolean } | undefined } };
 
-/** `onStatement` is ours: without it nothing is measured. */
+/** Adds `onStatement` to knex's configuration; without it, statements are not measured. */
 export type ObservedConfig = Knex.Config & { onStatement?: StatementObserver | undefined };
 
 /**
- * Knex's client for Postgres, which tells `onStatement` of its configuration about each statement. Knex's events are no
- * substitute: it emits `query` for begin, commit and rollback, but never `query-response`.
+ * Knex's Postgres client with the `onStatement` hook. Knex's events are not enough: it emits `query` for begin, commit and
+ * rollback, but no `query-response`.
  */
 export class ObservedPostgres extends PostgresClient {
   declare config: ObservedConfig;
@@ -30,14 +30,14 @@ export class ObservedPostgres extends PostgresClient {
     }
   }
 
-  /** Knex keeps the rows of a builder's result only. `rows` of `shapes.ts` needs its fields, too. */
+  /** Returns the whole result on request: knex keeps only its rows, but `rows` in `shapes.ts` also needs its fields. */
   override processResponse(statement: { response: unknown }, runner: Runner): unknown {
     if (runner.builder.queryContext()?.keepsResult === true) return statement.response;
     return super.processResponse(statement, runner);
   }
 }
 
-/** The class of the SQLSTATE: few values, which tell the cause. */
+/** Label of a failure: `outage`, or the class of the SQLSTATE, so that the number of values is bounded. */
 function failureOf(error: unknown): string {
   if (isOutage(error)) return 'outage';
   const code = error instanceof Error && 'code' in error ? error.code : undefined;

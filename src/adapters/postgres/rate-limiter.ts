@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { RateLimiter } from '#src/ports/limits.ts';
-import { integer } from './columns.ts';
-import { RateLimitModel } from './rate-limiter.model.ts';
-import { oneRow, shape } from './shapes.ts';
+import { RateLimitModel } from './limits.model.ts';
+import { integer, oneRow, shape } from './shapes.ts';
 
 const taken = shape({ used: integer(), resetSeconds: integer() });
 const tried = shape({ taken: integer(), waitSeconds: integer() });
 
-/** Failures are forgotten a day after the last one, which is therefore a day before `ends_at`. */
+/** End of the current delay. `ends_at` is a day after the last failure, because failures expire after a day. */
 const delayEnd = `r.ends_at - interval '1 day' + make_interval(secs => case
   when r.used < :count then 0 else least(:seconds, 30 * power(2, least(r.used - :count, 20))) end)`;
 
-/** A row for each subject and limit, so that windows survive a restart and hold for all replicas. */
+/** Counts in Postgres, a row per subject and limit, so that limits survive restarts and are shared by all replicas. */
 export function createPgRateLimiter(db: Knex): RateLimiter {
   return {
     async take(name, subject, { count, seconds }) {
@@ -47,7 +46,7 @@ export function createPgRateLimiter(db: Knex): RateLimiter {
            where name = :name and subject = :subject), 0)::integer as wait_seconds`,
         { name, subject: hashOf(subject), count, seconds },
       );
-      // The delay that another request has just begun is not in this statement's snapshot.
+      // At least 1: a delay that a concurrent request has just started is not in this statement's snapshot.
       return { isAllowed: row.taken > 0, waitSeconds: Math.max(1, row.waitSeconds) };
     },
 
@@ -63,7 +62,7 @@ export function createPgRateLimiter(db: Knex): RateLimiter {
   };
 }
 
-/** The table holds nobody's address or email. */
+/** Subjects are stored as hashes, because they are IP and email addresses. */
 function hashOf(subject: string): Buffer {
   return createHash('sha256').update(subject).digest();
 }

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import type { Builder } from './shapes.ts';
+import { type Builder, rows, shape, uuid } from './shapes.ts';
 
 /** Restricts a query to the rows of `table` (or its alias) that the caller can read. Every list uses it. */
 export function readableBy<Query extends Builder>(
@@ -82,3 +82,63 @@ export const isOrphaned = (table: string): string => `
       where u.id = case when held.key like 'user:%' then substr(held.key, 6)::uuid end and u.deleted_at is not null
     )
   )`;
+
+const documentId = shape({ id: uuid() });
+
+export type FoldersOf = { orgId: string; folderIds: readonly string[] };
+
+/**
+ * Locks the documents that are linked in these folders until the end of the transaction. Locks in the order of ids, like all
+ * code that locks several documents, to avoid deadlocks. Skips documents whose deletion has begun, and those beyond `limit`.
+ */
+export async function lockDocumentsIn(trx: Knex, { orgId, folderIds }: FoldersOf, limit: number): Promise<string[]> {
+  const locked = await rows(
+    trx,
+    documentId,
+    `select d.id from documents d
+     where d.deleted_at is null
+       and d.id in (
+         select l.document_id from folder_links l where l.org_id = :orgId and l.folder_id = any (:folderIds::uuid[])
+       )
+     order by d.id limit :limit for no key update`,
+    { orgId, folderIds: [...folderIds], limit },
+  );
+  return locked.map(({ id }) => id);
+}
+
+/**
+ * Recomputes the access keys of documents and their jobs: the author's key, and the keys of all folders with a link to the
+ * document. Marks their points in the vector store as outdated. Call it after each change of links or folders, while the
+ * documents are locked.
+ */
+export async function renewDocumentKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
+  const changed = await rows(
+    trx,
+    documentId,
+    `update documents d set
+       acl = due.acl,
+       points_outdated_at = case when d.active_generation is null then d.points_outdated_at else clock_timestamp() end
+     from (${dueKeys} where d.id = any (:ids::uuid[])) due
+     where d.id = due.id and not (d.acl <@ due.acl and d.acl @> due.acl)
+     returning d.id`,
+    { ids: [...documentIds] },
+  );
+  await trx.raw(
+    `update jobs j set acl = d.acl from documents d
+     where d.id = any (:ids::uuid[]) and j.document_id = d.id`,
+    { ids: changed.map(({ id }) => id) },
+  );
+}
+
+/** SQL query for the access keys that documents `d` should have. */
+const dueKeys = `
+  select d.id,
+         array['user:' || d.created_by] || array(
+           select distinct key
+           from folder_links l
+           join folders f on f.org_id = l.org_id and f.id = l.folder_id
+           cross join unnest(f.acl) held (key)
+           where l.document_id = d.id and key <> 'user:' || d.created_by
+           order by key
+         ) as acl
+  from documents d`;

@@ -2,16 +2,81 @@ import type { Knex } from 'knex';
 import knex from 'knex';
 import { type QueryBuilder, snakeCaseMappers } from 'objection';
 import { appError } from '#src/errors.ts';
-import { type Column, type Columns, type Row, typeIds } from './columns.ts';
 
-/** The columns of a result that is no table's row. */
+/**
+ * Column types by their Postgres names, with their ids (`pg_type.oid`), which are the same in every database. `vector` has
+ * none, because ids of extension types differ.
+ */
+const typeIds = {
+  boolean: 16,
+  bytea: 17,
+  bigint: 20,
+  integer: 23,
+  text: 25,
+  'double precision': 701,
+  'integer[]': 1007,
+  'text[]': 1009,
+  date: 1082,
+  'timestamp with time zone': 1184,
+  numeric: 1700,
+  uuid: 2950,
+  'uuid[]': 2951,
+  tsvector: 3614,
+  jsonb: 3802,
+  vector: undefined,
+} as const;
+
+type ColumnType = keyof typeof typeIds;
+
+/** A column of a table or result. `Value` is its TypeScript type. */
+export type Column<Value = unknown> = {
+  readonly type: ColumnType;
+  readonly isNullable: boolean;
+  nullable(): Column<Value | null>;
+  /** Exists only in the type, to infer `Value`. */
+  readonly value?: Value;
+};
+
+export type Columns = Readonly<Record<string, Column>>;
+
+type RowOf<C extends Columns> = { -readonly [Name in keyof C]: C[Name] extends Column<infer Value> ? Value : never };
+
+/** A row of a model or a shape: `Row<typeof DraftModel>`. */
+export type Row<Source extends { columns: Columns }> = RowOf<Source['columns']>;
+
+function column<Value>(type: ColumnType, isNullable = false): Column<Value> {
+  return { type, isNullable, nullable: () => column<Value | null>(type, true) };
+}
+
+export const uuid = () => column<string>('uuid');
+/** @typeParam Value union of the allowed values */
+export const text = <Value extends string = string>() => column<Value>('text');
+export const integer = <Value extends number = number>() => column<Value>('integer');
+/** The driver reads bigint as number, which is exact for sizes and counts. */
+export const bigint = () => column<number>('bigint');
+export const numeric = () => column<number>('numeric');
+export const double = () => column<number>('double precision');
+export const boolean = () => column<boolean>('boolean');
+export const timestamp = () => column<Date>('timestamp with time zone');
+export const date = () => column<Date>('date');
+export const bytea = () => column<Buffer>('bytea');
+/** @typeParam Value contents, whose keys are not renamed */
+export const json = <Value>() => column<Value>('jsonb');
+export const textArray = <Value extends string = string>() => column<Value[]>('text[]');
+export const uuidArray = () => column<string[]>('uuid[]');
+export const integerArray = () => column<number[]>('integer[]');
+export const tsvector = () => column<string>('tsvector');
+/** Read and written in pgvector's text format. */
+export const vector = () => column<string>('vector');
+
+/** The columns of a result that is not a row of a table. */
 export type Shape<C extends Columns = Columns> = { columns: C };
 
 export function shape<const C extends Columns>(columns: C): Shape<C> {
   return { columns };
 }
 
-/** Some of the columns of a model or a shape. */
+/** Makes a shape of some columns of a model or shape. */
 export function pick<C extends Columns, Name extends keyof C>(
   source: Shape<C>,
   ...names: Name[]
@@ -20,18 +85,18 @@ export function pick<C extends Columns, Name extends keyof C>(
   return { columns: columns as Pick<C, Name> };
 }
 
-/** A database, a transaction, or what sends SQL text on one connection. */
+/** A database, a transaction or a single connection. */
 export type Statements = Pick<Knex, 'raw'>;
 export type Bindings = Readonly<Record<string, unknown>> | readonly unknown[];
 // biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
 export type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
 
 /**
- * The rows of a statement: SQL text with bindings, or a builder of knex or objection, which was made on `db`. Names and
- * types of the columns that Postgres gives are compared with the shape each time, so that a wrong shape fails in every
- * test of the statement.
- * @param source a shape, or a model for statements that give its whole rows
- * @param timeoutMs after this time the statement is cancelled, and a KnexTimeoutError thrown
+ * Runs a statement and returns its rows. Compares names and types of the result's columns with the shape each time, so that
+ * a wrong shape fails in every test of the statement.
+ * @param source a shape, or a model for statements that return its whole rows
+ * @param statement SQL text with bindings, or a query builder of knex or objection that was created on `db`
+ * @param timeoutMs after this time, the statement is cancelled and a KnexTimeoutError is thrown
  */
 export async function rows<S extends Shape>(
   db: Statements,
@@ -45,14 +110,14 @@ export async function rows<S extends Shape>(
   )
     // See `ObservedPostgres.processResponse`.
     .queryContext({ keepsResult: true })
-    // Values in the order of the fields: an object by the names of the columns would only be copied.
+    // Rows as arrays, because objects with column names would have to be copied to rename their keys.
     .options({ rowMode: 'array' });
   const result: Result = await (timeoutMs === undefined ? query : query.timeout(timeoutMs, { cancel: true }));
   const fields = compare(result.fields, source.columns);
   return result.rows.map((values) => rowOf(fields, values)) as Row<S>[];
 }
 
-/** The first row, which is undefined where there is none. */
+/** Runs a statement and returns its first row, or undefined. */
 export async function firstRow<S extends Shape>(
   db: Statements,
   source: S,
@@ -63,7 +128,7 @@ export async function firstRow<S extends Shape>(
   return row;
 }
 
-/** The one row of a statement that always gives one, such as a count. */
+/** Runs a statement that always returns exactly one row, such as a count. */
 export async function oneRow<S extends Shape>(
   db: Statements,
   source: S,
@@ -86,7 +151,7 @@ function knexQuery(builder: Builder): Knex.QueryBuilder {
 const { format } = snakeCaseMappers();
 const expectedByColumns = new WeakMap<Columns, Map<string, Column & { key: string }>>();
 
-/** The columns by their names in SQL. */
+/** Maps SQL names to columns. */
 function expectedOf(columns: Columns) {
   let expected = expectedByColumns.get(columns);
   if (expected === undefined) {
@@ -114,11 +179,12 @@ function compare(fields: Result['fields'], columns: Columns): Field[] {
   const given = new Set(fields.map(({ name }) => name));
   if (given.size < fields.length) differences.push('two columns have the same name');
   for (const name of expected.keys()) if (!given.has(name)) differences.push(`"${name}" is missing`);
-  if (differences.length > 0) throw new Error(`The statement does not give its shape: ${differences.join(', ')}.`);
+  if (differences.length > 0)
+    throw new Error(`The result of the statement does not match its shape: ${differences.join(', ')}.`);
   return compared;
 }
 
-/** Ids from 16384 on belong to extensions. */
+/** Ids from 16384 on belong to types of extensions. */
 function hasType({ type }: Column, id: number): boolean {
   return typeIds[type] === undefined ? id >= 16_384 : typeIds[type] === id;
 }
@@ -129,7 +195,7 @@ function nameOfType(id: number): string {
 
 let checksNulls = false;
 
-/** From now on a null where the shape has none is an error. For tests: a service shows what it has instead of nothing. */
+/** Makes null in a non-nullable column an error. Only for tests: in production, an unexpected null is better than a failure. */
 export function checkNulls(): void {
   checksNulls = true;
 }
@@ -144,7 +210,7 @@ function rowOf(fields: readonly Field[], values: readonly unknown[]): Record<str
   return row;
 }
 
-/** As `rows`. Throws `service_unavailable`, and cancels the statement, when it takes longer than `timeoutMs`. */
+/** Like `rows`, but throws `service_unavailable` after `timeoutMs`. */
 export async function rowsWithin<S extends Shape>(
   timeoutMs: number,
   db: Knex,

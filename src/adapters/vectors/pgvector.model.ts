@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, text, uuid, vector } from '#src/adapters/postgres/columns.ts';
+import { integer, text, uuid, vector } from '#src/adapters/postgres/shapes.ts';
 
 export class ChunkVectorModel extends model(
   'chunk_vectors',

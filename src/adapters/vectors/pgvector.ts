@@ -2,9 +2,23 @@ import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
-import { bigint, boolean, double, integer, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
-import { firstRow, oneRow, pick, rows, rowsWithin, type Statements, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  boolean,
+  double,
+  firstRow,
+  integer,
+  oneRow,
+  pick,
+  type Row,
+  rows,
+  rowsWithin,
+  type Statements,
+  shape,
+  text,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
 import { ChunkVectorModel } from './pgvector.model.ts';
 

@@ -131,7 +131,7 @@ function read(
   if (Number(headerOf(response, 'content-length') ?? 0) > limitBytes) refuse(tooLarge(limitBytes));
   const encoding = headerOf(response, 'content-encoding')?.trim().toLowerCase() || 'identity';
   const unpack = unpackers.get(encoding);
-  if (unpack === undefined) return refuse(unreachable('The response has an unsupported Content-Encoding.'));
+  if (unpack === undefined) return refuse(unreachable('The response has a content encoding that was not requested.'));
   return {
     mediaType: mediaTypeOf(response),
     fileName: dispositionFileName(headerOf(response, 'content-disposition') ?? ''),

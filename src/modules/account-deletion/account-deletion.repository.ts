@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { type Row, timestamp } from '#src/adapters/postgres/columns.ts';
-import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, pick, type Row, rows, shape, timestamp } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel, UserIdentityModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';

@@ -5,13 +5,13 @@ import {
   integer,
   json,
   type Row,
+  shape,
   text,
   textArray,
   timestamp,
   uuid,
   uuidArray,
-} from '#src/adapters/postgres/columns.ts';
-import { shape } from '#src/adapters/postgres/shapes.ts';
+} from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { AnchorWords } from '#src/domain/agents/drafts.ts';
 

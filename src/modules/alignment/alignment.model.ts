@@ -1,5 +1,4 @@
-import { boolean, double, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, double, json, pick, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
 import type { EchoState, FoldState, StreakThresholds } from '#src/domain/alignment/fold.ts';
 import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';

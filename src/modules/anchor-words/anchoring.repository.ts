@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Row } from '#src/adapters/postgres/columns.ts';
+import type { Row } from '#src/adapters/postgres/shapes.ts';
 import type { ProposeAnchorWordsInput } from '#src/contracts/anchoring.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 

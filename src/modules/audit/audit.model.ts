@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { bigint, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 
 export class AuditEntryModel extends model('audit_log', {
   id: bigint(),

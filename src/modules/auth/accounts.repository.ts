@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { boolean, uuid, uuidArray } from '#src/adapters/postgres/columns.ts';
-import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, firstRow, pick, rows, shape, uuid, uuidArray } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { Identity } from '#src/ports/identity.ts';

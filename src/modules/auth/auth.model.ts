@@ -1,6 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, bytea, integer, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, bytea, integer, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/access/limits.ts';
 
 export class UserModel extends model('users', {

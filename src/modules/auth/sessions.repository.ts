@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
-import { boolean, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
-import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, firstRow, type Row, rows, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 

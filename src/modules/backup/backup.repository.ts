@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
-import { bigint, integer, text, timestamp } from '#src/adapters/postgres/columns.ts';
 import { migrationNames } from '#src/adapters/postgres/migrate.ts';
-import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, firstRow, integer, oneRow, rows, shape, text, timestamp } from '#src/adapters/postgres/shapes.ts';
 import { ExportVolumeModel } from '#src/modules/exports/exports.model.ts';
 
 const KEYS_AT_ONCE = 500;

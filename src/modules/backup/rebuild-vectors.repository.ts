@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import { integer, type Row, text, textArray, uuid } from '#src/adapters/postgres/columns.ts';
-import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { integer, pick, type Row, rows, shape, text, textArray, uuid } from '#src/adapters/postgres/shapes.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import type { GenerationKey } from '#src/ports/vector-store.ts';
 

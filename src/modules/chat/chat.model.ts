@@ -6,14 +6,15 @@ import {
   integer,
   json,
   numeric,
+  pick,
   type Row,
+  shape,
   text,
   textArray,
   timestamp,
   uuid,
   uuidArray,
-} from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+} from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
 import type { EchoState, FoldState } from '#src/domain/alignment/fold.ts';

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { boolean, type Row, uuid } from '#src/adapters/postgres/columns.ts';
-import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, pick, type Row, rows, shape, uuid } from '#src/adapters/postgres/shapes.ts';
 import { type CompletedAnswer, type Round, type RoundKey, RoundModel, type StreamKey } from './chat.model.ts';
 
 export type RoundsRepository = ReturnType<typeof createRoundsRepository>;

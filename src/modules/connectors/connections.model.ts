@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { ConnectorProvider, SyncConfig } from '#src/domain/documents/imports.ts';
 import type { OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
 

@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bytea, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { bytea, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 
 export class OauthStateModel extends model(
   'oauth_states',

@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
-import { boolean, type Column, type Columns } from '#src/adapters/postgres/columns.ts';
-import { firstRow, shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, type Column, type Columns, firstRow, shape } from '#src/adapters/postgres/shapes.ts';
 import type { SecretCipher } from '#src/ports/encryption.ts';
 
 const stateBytes = 32;

@@ -1,5 +1,4 @@
-import { integer, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { shape } from '#src/adapters/postgres/shapes.ts';
+import { integer, type Row, shape, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 
 export type CredentialsTable = 'tool_connections' | 'connections';
 

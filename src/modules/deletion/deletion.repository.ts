@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
-import { text } from '#src/adapters/postgres/columns.ts';
-import { rows, shape } from '#src/adapters/postgres/shapes.ts';
-import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/word-index.ts';
+import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/chunks.ts';
+import { rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { type FoldersOf, lockDocumentsIn, renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { type FoldersOf, lockDocumentsIn, readableBy, renewDocumentKeys } from '#src/adapters/postgres/readable.ts';
 import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import {

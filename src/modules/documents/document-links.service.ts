@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { FoldersOf } from '#src/adapters/postgres/document-keys.ts';
+import type { FoldersOf } from '#src/adapters/postgres/readable.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';

@@ -6,14 +6,15 @@ import {
   integer,
   integerArray,
   json,
+  pick,
   type Row,
+  shape,
   text,
   textArray,
   timestamp,
   uuid,
   uuidArray,
-} from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+} from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 

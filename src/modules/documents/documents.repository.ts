@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
-import { numeric, text } from '#src/adapters/postgres/columns.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
-import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, numeric, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { pageOfReadable } from './document-pages.ts';
 import {

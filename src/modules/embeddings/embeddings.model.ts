@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bytea, integer, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { bytea, integer, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 
 export class CachedEmbeddingModel extends model(
   'embeddings',

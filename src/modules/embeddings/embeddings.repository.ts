@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import type { Row } from '#src/adapters/postgres/columns.ts';
-import { firstRow, oneRow, pick } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, oneRow, pick, type Row } from '#src/adapters/postgres/shapes.ts';
 import { CachedEmbeddingModel, EmbeddingDimensionsModel } from './embeddings.model.ts';
 
 export type CachedEmbedding = { textSha256: Buffer; vector: Float32Array };

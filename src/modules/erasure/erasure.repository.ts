@@ -1,8 +1,6 @@
 import type { Knex } from 'knex';
-import { boolean, type Row, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
-import { isOrphaned } from '#src/adapters/postgres/readable.ts';
-import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { isOrphaned, renewDocumentKeys } from '#src/adapters/postgres/readable.ts';
+import { boolean, oneRow, pick, type Row, rows, shape, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { ErasedRows, ErasureSubject } from '#src/contracts/erasure.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';

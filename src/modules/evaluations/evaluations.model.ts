@@ -9,7 +9,7 @@ import {
   textArray,
   timestamp,
   uuid,
-} from '#src/adapters/postgres/columns.ts';
+} from '#src/adapters/postgres/shapes.ts';
 import { type AnsweredCase, type EvalScores, evalScores } from '#src/domain/judging/eval-scores.ts';
 import type {
   ComparedSpecification,

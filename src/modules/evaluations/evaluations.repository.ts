@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { double, json, text } from '#src/adapters/postgres/columns.ts';
-import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { double, firstRow, json, pick, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { GoldenCase } from '#src/domain/agents/drafts.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { CaseText, Judgement } from '#src/domain/judging/judgement.ts';

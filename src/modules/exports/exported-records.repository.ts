@@ -1,6 +1,15 @@
 import type { Knex } from 'knex';
-import { bigint, type Row, text, textArray, uuid } from '#src/adapters/postgres/columns.ts';
-import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  firstRow,
+  oneRow,
+  type Row,
+  rows,
+  shape,
+  text,
+  textArray,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import type { ReaderKeys, RecordKind } from './exported-records.ts';
 
 /** A line of JSON and where it stands in its order. */

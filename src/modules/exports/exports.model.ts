@@ -1,6 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, integer, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, integer, json, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
 export class ExportModel extends model('exports', {

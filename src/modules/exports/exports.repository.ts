@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
-import { text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
-import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, pick, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import {

@@ -1,6 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, integer, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, integer, type Row, shape, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 
 export class FolderModel extends model('folders', {

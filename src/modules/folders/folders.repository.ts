@@ -1,8 +1,7 @@
 import type { Knex } from 'knex';
-import { bigint, integer, type Row, uuidArray } from '#src/adapters/postgres/columns.ts';
 import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
-import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, firstRow, integer, oneRow, type Row, rows, shape, uuidArray } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {

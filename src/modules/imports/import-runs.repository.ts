@@ -1,8 +1,7 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { bigint, numeric, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
-import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, firstRow, numeric, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';

@@ -1,6 +1,16 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  boolean,
+  integer,
+  json,
+  pick,
+  type Row,
+  shape,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { bigint, text, uuid } from '#src/adapters/postgres/columns.ts';
-import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, firstRow, oneRow, pick, rows, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { ImportRun } from '#src/contracts/connectors.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
 import {

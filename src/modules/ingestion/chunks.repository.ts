@@ -1,8 +1,7 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import { bigint, type Row } from '#src/adapters/postgres/columns.ts';
-import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import { indexWords } from '#src/adapters/postgres/word-index.ts';
+import { indexWords } from '#src/adapters/postgres/chunks.ts';
+import { bigint, firstRow, oneRow, pick, type Row, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { type ChunkText, ContextualTextModel, chunkText, GenerationModel, type NewChunk } from './ingestion.model.ts';

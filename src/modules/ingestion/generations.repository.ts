@@ -1,8 +1,6 @@
 import type { Knex } from 'knex';
-import { type Row, text, timestamp } from '#src/adapters/postgres/columns.ts';
-import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
-import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
+import { deleteGenerationsWith, numberPages } from '#src/adapters/postgres/chunks.ts';
+import { firstRow, pick, type Row, rows, shape, text, timestamp } from '#src/adapters/postgres/shapes.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';

@@ -5,13 +5,14 @@ import {
   integer,
   integerArray,
   json,
+  pick,
   type Row,
+  shape,
   text,
   textArray,
   timestamp,
   uuid,
-} from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+} from '#src/adapters/postgres/shapes.ts';
 import type { IndexedChunk } from '#src/domain/documents/chunk-document.ts';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { integer, type Row, textArray, uuid } from '#src/adapters/postgres/columns.ts';
-import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, integer, pick, type Row, rows, shape, textArray, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { type Job, type JobFilters, JobModel } from './jobs.model.ts';
 import { readableJobs } from './jobs.repository.ts';

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { bigint, double, type Row } from '#src/adapters/postgres/columns.ts';
-import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, double, oneRow, pick, type Row, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { type JobFilters, type JobGroup, JobModel, jobGroup } from './jobs.model.ts';
 import { readableJobs } from './jobs.repository.ts';

@@ -1,6 +1,16 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  integer,
+  json,
+  pick,
+  type Row,
+  shape,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import type { JobKind, JobStatus, WorkflowStart } from '#src/contracts/jobs.ts';
 
 export class JobModel extends model('jobs', {

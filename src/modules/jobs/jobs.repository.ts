@@ -1,8 +1,7 @@
 import type { Knex } from 'knex';
-import { boolean, text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
-import { oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { AttemptOfJob } from '#src/contracts/attempts.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';

@@ -6,14 +6,15 @@ import {
   integer,
   json,
   numeric,
+  pick,
   type Row,
+  shape,
   text,
   textArray,
   timestamp,
   tsvector,
   uuid,
-} from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+} from '#src/adapters/postgres/shapes.ts';
 import type { Period } from '#src/domain/alignment/chat-logs.ts';
 import type { EchoState } from '#src/domain/alignment/fold.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';

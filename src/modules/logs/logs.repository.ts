@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
-import { bigint, integer, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { sortKeyOf, toPage } from '#src/adapters/postgres/keyset.ts';
-import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, firstRow, integer, oneRow, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import { type Period, type PeriodPart, periodParts, roundTotals } from '#src/domain/alignment/chat-logs.ts';

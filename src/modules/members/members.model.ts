@@ -1,5 +1,4 @@
-import { boolean, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, json, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/access/limits.ts';
 
 export type MemberTeam = { teamId: string; isTeamAdmin: boolean; isEntrusted: boolean };

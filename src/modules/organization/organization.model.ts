@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { type Row, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/access/limits.ts';
 
 export class OrganizationModel extends model('organizations', {

@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 
 export class BlobClaimModel extends model('blob_claims', {
   id: uuid(),

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { boolean, type Row } from '#src/adapters/postgres/columns.ts';
-import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, oneRow, type Row, shape } from '#src/adapters/postgres/shapes.ts';
 import { PreviewModel } from '#src/modules/previews/previews.model.ts';
 import { BlobClaimModel } from './originals.model.ts';
 

@@ -1,6 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, pick, type Row, shape, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 
 export class PreviewModel extends model(

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
+import { numberPages } from '#src/adapters/postgres/chunks.ts';
 import { firstRow, oneRow } from '#src/adapters/postgres/shapes.ts';
 import type { PreviewDocumentInput } from '#src/contracts/previews.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';

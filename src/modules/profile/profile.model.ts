@@ -1,5 +1,4 @@
-import { boolean, integer, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { shape } from '#src/adapters/postgres/shapes.ts';
+import { boolean, integer, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/access/limits.ts';
 
 export const profile = shape({

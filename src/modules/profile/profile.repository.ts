@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
 import { defined } from '#src/adapters/postgres/base-model.ts';
-import { bytea, type Row, text } from '#src/adapters/postgres/columns.ts';
-import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { bytea, firstRow, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
 import { type Avatar, AvatarModel } from './avatars.model.ts';

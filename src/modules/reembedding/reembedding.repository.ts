@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { bigint } from '#src/adapters/postgres/columns.ts';
-import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, oneRow, shape } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel } from '#src/modules/auth/auth.model.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';

@@ -1,5 +1,14 @@
-import { bigint, double, integer, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  double,
+  integer,
+  json,
+  type Row,
+  shape,
+  text,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
 /** A BM25 hit. Scores are only comparable within one search. */

@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
-import { integer, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/readable.ts';
-import { rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { integer, rows, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';

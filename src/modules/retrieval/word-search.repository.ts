@@ -1,5 +1,4 @@
 import type { Knex } from 'knex';
-import { bigint, integer, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
 import {
   isNarrow,
   isReadable,
@@ -8,7 +7,7 @@ import {
   openedDocuments,
   readableValues,
 } from '#src/adapters/postgres/readable.ts';
-import { rowsWithin, type Shape, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, integer, type Row, rowsWithin, type Shape, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, CHUNKS_PER_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import { type PassageHit, passageHit, type WordHit, wordHit } from './retrieval.model.ts';

@@ -1,6 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, type Row, text, uuid, uuidArray } from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { integer, pick, type Row, shape, text, uuid, uuidArray } from '#src/adapters/postgres/shapes.ts';
 import { ChunkModel, DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { PassageHit } from '#src/modules/retrieval/retrieval.service.ts';
 

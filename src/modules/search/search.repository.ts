@@ -1,5 +1,4 @@
 import type { Knex } from 'knex';
-import { integer, text } from '#src/adapters/postgres/columns.ts';
 import {
   isNarrow,
   isReadable,
@@ -9,7 +8,7 @@ import {
   readableBy,
   readableValues,
 } from '#src/adapters/postgres/readable.ts';
-import { rows, rowsWithin, type Shape, shape } from '#src/adapters/postgres/shapes.ts';
+import { integer, rows, rowsWithin, type Shape, shape, text } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import { maxRanked, type WantedName } from '#src/domain/retrieval/search-ranking.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';

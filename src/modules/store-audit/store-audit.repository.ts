@@ -1,7 +1,16 @@
 import type { Knex } from 'knex';
-import { bigint, boolean, integer, integerArray, type Row } from '#src/adapters/postgres/columns.ts';
-import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
+import { deleteGenerationsWith } from '#src/adapters/postgres/chunks.ts';
+import {
+  bigint,
+  boolean,
+  firstRow,
+  integer,
+  integerArray,
+  pick,
+  type Row,
+  rows,
+  shape,
+} from '#src/adapters/postgres/shapes.ts';
 import type { FindingKind } from '#src/domain/documents/audit-report.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';

@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { BaseModel, model } from '#src/adapters/postgres/base-model.ts';
-import { integer, text, textArray, uuid } from '#src/adapters/postgres/columns.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { integer, text, textArray, uuid } from '#src/adapters/postgres/shapes.ts';
 import { testServices } from '#test/support/services.ts';
 
 /** Tables that need no model, with the reason. */

@@ -2,10 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
-import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  firstRow,
+  integer,
+  json,
+  oneRow,
+  pick,
+  type Row,
+  rows,
+  shape,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import { testServices } from '#test/support/services.ts';
 
 class ParentModel extends model('parents', { id: uuid(), fullName: text(), tags: textArray() }) {}
@@ -86,11 +99,11 @@ describe('models and shapes', () => {
     expect(await firstRow(db, ChildModel, ChildModel.query(db).where('kind', 'small'))).equal(undefined);
   });
 
-  it('fails where the statement does not give its shape', async () => {
+  it('fails if the columns of the result do not match the shape', async () => {
     const failure = async (attempt: Promise<unknown>) => attempt.then(String, (error: Error) => error.message);
     const sql = 'select full_name, 1 as count, null::text as color from parents';
     expect(await failure(rows(db, shape({ count: bigint(), color: text(), other: uuid() }), sql))).equal(
-      'The statement does not give its shape: "full_name" is not in the shape, "count" is integer and not bigint, "other" is missing.',
+      'The result of the statement does not match its shape: "full_name" is not in the shape, "count" is integer and not bigint, "other" is missing.',
     );
     const complete = { fullName: text(), count: integer(), color: text() };
     expect(await failure(rows(db, shape(complete), sql))).equal('"color" is null, which its shape excludes.');

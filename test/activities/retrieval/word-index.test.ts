@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
+import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/chunks.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/word-index.ts';
 import {
   addIndexedChunks,
   addIndexedDocument,

@@ -6,7 +6,7 @@ import { foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Violation } from '#src/modules/store-audit/invariants.ts';
-import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { addIndexedChunks } from '#test/support/indexed-documents.ts';

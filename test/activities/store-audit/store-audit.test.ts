@@ -15,7 +15,7 @@ import {
 } from '#src/domain/documents/audit-report.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import type { Member } from '#test/support/client.ts';
 import { putBlob } from '#test/support/put-blob.ts';

@@ -1,7 +1,7 @@
 import type { ScheduleHandle } from '@temporalio/client';
 import { expect } from 'chai';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { createSyncSchedules } from '#src/temporal/sync-schedules.ts';
+import { createSyncSchedules } from '#src/temporal/schedules.ts';
 import type { Member } from '#test/support/client.ts';
 import { documentCalled, mirrorsChanges } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect } from '#test/support/connector-stack.ts';

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { jobListSchema, jobSchema, jobSummarySchema } from '#src/modules/jobs/jobs.schema.ts';
-import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import type { Member } from '#test/support/client.ts';
 import { docxFile } from '#test/support/document-fixtures.ts';
 import { makeFolder, rootOf } from '#test/support/folders.ts';

@@ -5,7 +5,7 @@ import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { ingestAnswerSchema, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
-import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';

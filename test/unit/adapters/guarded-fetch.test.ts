@@ -299,13 +299,13 @@ describe('a guarded fetch', () => {
       const pieces = '1\r\na\r\n'.repeat(30_000);
       expect(
         await serve((socket) => socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${pieces}0\r\n\r\n`)),
-      ).to.equal('url_unreachable: It sends its content in too many small pieces.');
+      ).to.equal('url_unreachable: The server sends the content in too many small pieces.');
     });
 
     it('more than ten interim answers', async () => {
       const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n'.repeat(11);
       expect(await serve((socket) => socket.end(`${hints}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`))).to.equal(
-        'url_unreachable: It sends more than 10 interim answers.',
+        'url_unreachable: The server sends more than 10 interim responses.',
       );
     });
   });

@@ -53,7 +53,7 @@ describe('RS256 access tokens', () => {
     const verifying = createRs256AccessTokens({ ...options, privateKeyPem: null, verifyKeyPems: [old.publicKey] });
     expect(verifying.verify(await tokens.sign(claims)).userId).to.equal(claims.userId);
     const refused = await verifying.sign(claims).catch((error: unknown) => error);
-    expect(refused).property('message', 'This process has no key that signs access tokens.');
+    expect(refused).property('message', 'This process has no private key to sign access tokens with.');
   });
 
   it('publish the public halves of the keys only', () => {

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import pino from 'pino';
 import { loadCodecServerConfig } from '#src/config/codec-server-config.ts';
 import { createCodecApp } from '#src/http/server/codec-app.ts';
-import { createPayloadCodec } from '#src/temporal/payload-codec.ts';
+import { createPayloadCodec } from '#src/temporal/data-converter.ts';
 
 const key = `1:${randomBytes(32).toString('base64')}`;
 const token = 'a-token-of-thirty-two-characters-or-more';

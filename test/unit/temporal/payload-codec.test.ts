@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import { expect } from 'chai';
-import { createPayloadCodec } from '#src/temporal/payload-codec.ts';
+import { createPayloadCodec } from '#src/temporal/data-converter.ts';
 
 const key = (id: string) => ({ id, key: randomBytes(32) });
 const [first, second] = [key('2025'), key('2026-11')];

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { bigint, boolean, json, type Row, text } from '#src/adapters/postgres/columns.ts';
-import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, boolean, json, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { Judgement } from '#src/domain/judging/judgement.ts';
 import { outcomeOf } from '#src/domain/judging/outcome.ts';
 import { rubricVersion } from '#src/domain/judging/rubric.ts';

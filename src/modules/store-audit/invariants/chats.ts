@@ -1,7 +1,17 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import { bigint, boolean, double, integer, json, type Row, text } from '#src/adapters/postgres/columns.ts';
-import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  boolean,
+  double,
+  integer,
+  json,
+  pick,
+  type Row,
+  rows,
+  shape,
+  text,
+} from '#src/adapters/postgres/shapes.ts';
 import { roundTotals } from '#src/domain/alignment/chat-logs.ts';
 import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';

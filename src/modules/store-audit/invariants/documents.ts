@@ -1,5 +1,4 @@
-import { bigint } from '#src/adapters/postgres/columns.ts';
-import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, pick, shape } from '#src/adapters/postgres/shapes.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import { countRows, type InvariantCheck, pagesOf, violatingRow } from './invariant.ts';

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import { bigint, boolean, integer, type Row } from '#src/adapters/postgres/columns.ts';
-import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigint, boolean, integer, oneRow, pick, type Row, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { AuditPass, FindingKind } from '#src/domain/documents/audit-report.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';

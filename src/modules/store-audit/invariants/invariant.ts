@@ -1,7 +1,16 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import { bigint, type Column, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
-import { oneRow, rows, type Shape, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  type Column,
+  oneRow,
+  type Row,
+  rows,
+  type Shape,
+  shape,
+  text,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';

@@ -4,22 +4,54 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import type { DatabaseDumps } from '#src/ports/backup.ts';
+import pg from 'pg';
+import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
+
+/** Key of the advisory lock for backup and restore. */
+const LOCK = 7_352;
+/** Shorter than usual idle timeouts of proxies. */
+const KEEP_ALIVE_MS = 60_000;
+
+/**
+ * Runs work under the maintenance lock. Uses a separate connection, so that Postgres releases the lock when the process is
+ * killed. If the whole machine is lost, Postgres may only notice after hours.
+ */
+export function createMaintenanceLock(databaseUrl: string): MaintenanceLock {
+  return async (work) => {
+    const client = new pg.Client({
+      connectionString: databaseUrl,
+      application_name: 'admin',
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    });
+    // Without a listener, a lost connection would end the process; the queries of `work` fail anyway.
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      await client.query('set idle_session_timeout = 0');
+      const { rowCount } = await client.query('select where pg_try_advisory_lock($1)', [LOCK]);
+      if (rowCount === 0) throw new Error('Another command is backing up or restoring this database.');
+      return await work();
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  };
+}
 
 type Program = 'pg_dump' | 'pg_restore';
 
 const usualFolders = ['/usr/local/bin', '/opt/homebrew/opt/libpq/bin', '/opt/homebrew/bin', '/usr/bin'];
-/** Here Debian keeps the programs of each version. */
+/** Debian installs each version of Postgres into a subfolder. */
 const debianFolder = '/usr/lib/postgresql';
 
 /**
- * By the programs of Postgres itself: what they write can also be read by hand, long after this code.
- * @param options.programsDir where they are looked for before the places where packages put them
+ * Dumps and restores with pg_dump and pg_restore, so that operators can also read the dumps without this code.
+ * @param options.programsDir searched first for the programs
  */
 export function createDatabaseDumps(options: { databaseUrl: string; programsDir: string }): DatabaseDumps {
   const { databaseUrl, programsDir } = options;
 
-  /** The first that knows this version of Postgres. */
+  /** Finds a program of this major version of Postgres or a newer one. */
   async function find(program: Program, major: number): Promise<string> {
     const found: string[] = [];
     for (const folder of [programsDir, ...(await debianFolders()), ...usualFolders]) {
@@ -27,16 +59,18 @@ export function createDatabaseDumps(options: { databaseUrl: string; programsDir:
       const version = await versionOf(path);
       if (version === null) continue;
       if (version >= major) return path;
-      found.push(`${path} is of ${version}`);
+      found.push(`${path} has version ${version}`);
     }
-    const known = found.length > 0 ? ` (${found.join(', ')})` : '';
-    throw new Error(`There is no ${program} of Postgres ${major} or newer here${known}: install its client programs.`);
+    const tooOld = found.length > 0 ? ` (${found.join(', ')})` : '';
+    throw new Error(
+      `No ${program} of version ${major} or newer was found${tooOld}: install the client programs of Postgres ${major}.`,
+    );
   }
 
   async function run(path: string, args: readonly string[]): Promise<void> {
     const { url, password } = withoutPassword(databaseUrl);
     const child = spawn(path, [...args, '--no-password', `--dbname=${url}`], {
-      // The password is no argument: those are seen by everybody on the machine.
+      // The password is not an argument, because all users of the machine can see arguments.
       env: { PATH: usualFolders.join(':'), LC_ALL: 'C', ...(password !== null && { PGPASSWORD: password }) },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
@@ -44,7 +78,7 @@ export function createDatabaseDumps(options: { databaseUrl: string; programsDir:
     process.once('exit', end);
     try {
       const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
-      if (code !== 0) throw new Error(firstError(said) ?? `${path} ended with ${code}.`);
+      if (code !== 0) throw new Error(firstError(said) ?? `${path} failed with exit code ${code}.`);
     } finally {
       process.off('exit', end);
     }
@@ -63,7 +97,7 @@ export function createDatabaseDumps(options: { databaseUrl: string; programsDir:
     async restore({ path, writtenByMajor }) {
       await run(await find('pg_restore', writtenByMajor), [
         ...['--single-transaction', '--exit-on-error'],
-        // Whoever restores owns what he makes; a comment on an extension may only be made by the one who made that.
+        // The restoring role owns all objects, and must not need the rights to comment on extensions.
         ...['--no-owner', '--no-privileges', '--no-comments'],
         path,
       ]);
@@ -71,13 +105,13 @@ export function createDatabaseDumps(options: { databaseUrl: string; programsDir:
   };
 }
 
-/** Newest first. */
+/** Program folders of all installed versions, newest first. */
 async function debianFolders(): Promise<string[]> {
   const versions = await readdir(debianFolder).catch(() => []);
   return versions.sort((a, b) => Number(b) - Number(a)).map((version) => join(debianFolder, version, 'bin'));
 }
 
-/** Its major version; null where there is no such program. */
+/** Returns the major version of a program, or null if it does not exist. */
 async function versionOf(path: string): Promise<number | null> {
   const said = await promisify(execFile)(path, ['--version']).catch(() => null);
   const version = /\(PostgreSQL\) (\d+)/.exec(said?.stdout ?? '')?.[1];
@@ -91,7 +125,7 @@ function withoutPassword(databaseUrl: string): { url: string; password: string |
   return { url: url.href, password };
 }
 
-/** What the program says first; details below it may quote rows. */
+/** Returns the first error line only, because the details after it may quote rows. */
 function firstError(said: string): string | undefined {
   return said.split('\n').find((line) => line.includes('error:'));
 }

@@ -1,5 +1,5 @@
 import { model } from './base-model.ts';
-import { integer, text, timestamp, uuid } from './columns.ts';
+import { bytea, integer, text, timestamp, uuid } from './shapes.ts';
 
 export class ModelCallModel extends model('model_calls', {
   id: uuid(),
@@ -16,4 +16,15 @@ export class ModelPauseModel extends model(
     width: integer(),
   },
   'model',
+) {}
+
+export class RateLimitModel extends model(
+  'rate_limits',
+  {
+    name: text(),
+    subject: bytea(),
+    used: integer(),
+    endsAt: timestamp(),
+  },
+  ['name', 'subject'],
 ) {}

@@ -1,5 +1,5 @@
 import { model } from './base-model.ts';
-import { bigint, integer, integerArray, text, uuid } from './columns.ts';
+import { bigint, integer, integerArray, text, uuid } from './shapes.ts';
 
 export class ChunkStatisticModel extends model(
   'chunk_statistics',

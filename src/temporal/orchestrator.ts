@@ -18,21 +18,20 @@ import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
 import { appError, isErrorCode } from '#src/errors.ts';
 import type { MoveResult, Orchestrator, RunReport } from '#src/ports/orchestrator.ts';
-import type { TemporalConnection } from './connection.ts';
-import { searchAttributes } from './search-attributes.ts';
+import { searchAttributes, type TemporalConnection } from './connection.ts';
 
-/** A poll lasts at most a minute: a poller that was not seen for longer is gone. */
+/** Temporal long polls last a minute, so a poller that was not seen for longer is gone. */
 const POLLER_SEEN_WITHIN_MS = 70_000;
 
 const VERSIONED = proto.temporal.api.enums.v1.WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED;
 
-/** A worker has to answer, which may be busy; nobody asks a second time. */
+/** Longer than other RPCs, because a worker has to handle the update, and updates are not retried. */
 const UPDATE_TIMEOUT_MS = 10_000;
 
 type Start = Parameters<Orchestrator['start']>[0];
 
-/** Where a run is worked on, and what kind of job it is. */
-const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: JobKind }> = {
+/** Task queue and job kind of each workflow. */
+const workflowRoutes: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: JobKind }> = {
   ingestDocument: { taskQueue: taskQueues.ingestion, kind: 'ingest' },
   scoreAlignment: { taskQueue: taskQueues.alignment, kind: 'alignment' },
   deleteDocument: { taskQueue: taskQueues.deletion, kind: 'delete' },
@@ -47,24 +46,27 @@ const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: Jo
   exportOrganization: { taskQueue: taskQueues.exports, kind: 'export' },
 };
 
-/** The server tries again with growing pauses: by then a moment's trouble is over. */
+/** Attempts of a workflow task after which its run counts as stuck. Temporal retries with backoff, so brief problems are over. */
 const STUCK_AFTER_ATTEMPTS = 5;
 
 const { TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY } = proto.temporal.api.enums.v1.TaskQueueType;
 const taskQueueTypes = { workflow: TASK_QUEUE_TYPE_WORKFLOW, activity: TASK_QUEUE_TYPE_ACTIVITY };
 
-/** Codes of gRPC: CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED and UNAVAILABLE. */
+/** gRPC codes CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED and UNAVAILABLE. */
 const outages = new Set([1, 4, 8, 10, 14]);
 
-/** Of five: what somebody waits for, and what runs in bulk. Activities inherit it. */
+/** Temporal priorities (1 is highest, 5 lowest); activities inherit that of their workflow. */
 const PRIORITIES = { interactive: 2, bulk: 4 };
 
-/** The orchestrator port over Temporal, whose outages it throws as `service_unavailable` and whose refusals as `internal_error`, and the only place in src that names a workflow. */
+/**
+ * The orchestrator port over Temporal. Throws `service_unavailable` while Temporal is down, and `internal_error` if it rejects
+ * a request.
+ */
 export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
   const { client, namespace } = connection;
   const { workflow } = client;
   const call = <T>(work: () => Promise<T>, minTimeoutMs?: number): Promise<T> =>
-    connection.call(work, minTimeoutMs).catch(throwFault);
+    connection.call(work, minTimeoutMs).catch(throwTemporalError);
 
   async function hasPoller(taskQueue: TaskQueue): Promise<boolean> {
     const { pollers, versioningInfo } = await call(() =>
@@ -73,10 +75,10 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     const oldest = (Date.now() - POLLER_SEEN_WITHIN_MS) / 1000;
     const current = versioningInfo?.currentDeploymentVersion;
     return (pollers ?? []).some(({ lastAccessTime, deploymentOptions }) => {
-      // What begins goes to workers of the current version; where there is none, to those that are of no version.
+      // New runs go to workers of the current version, or to unversioned workers if there is no current version.
       const version = deploymentOptions?.workerVersioningMode === VERSIONED ? deploymentOptions : undefined;
-      const takesNew = version?.buildId === current?.buildId && version?.deploymentName === current?.deploymentName;
-      return takesNew && Number(lastAccessTime?.seconds ?? 0) >= oldest;
+      const getsNewRuns = version?.buildId === current?.buildId && version?.deploymentName === current?.deploymentName;
+      return getsNewRuns && Number(lastAccessTime?.seconds ?? 0) >= oldest;
     });
   }
 
@@ -87,16 +89,16 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return { queue, type, count: Number(stats?.approximateBacklogCount ?? 0) };
   }
 
-  /** Of the run that stood in the way of a start: it is what was to be started, or has to go first. */
-  async function makeWay({ workflowId, start, startId, attempt }: Start): Promise<'started' | 'closing'> {
+  /** Checks the open run with the id of a start: it is the requested run, or an older run of the job, which is stopped. */
+  async function stopOlderRun({ workflowId, start, startId, attempt }: Start): Promise<'started' | 'closing'> {
     const run = workflow.getHandle(workflowId);
     const { runId, status, memo } = await call(() => run.describe());
-    // Those that began before there were ids know the number of their attempt.
+    // Runs of older releases have no `startId`, but the number of their attempt.
     if (memo?.startId === undefined ? memo?.attempt === attempt : memo.startId === startId) return 'started';
     if (status.name !== 'RUNNING') return 'closing';
     const other = workflow.getHandle(workflowId, runId);
-    const reason = 'Its job has been started anew.';
-    const isUnstoppable = unstoppableKinds.includes(places[start.workflow].kind);
+    const reason = 'The job was started again.';
+    const isUnstoppable = unstoppableKinds.includes(workflowRoutes[start.workflow].kind);
     const stop = () => (isUnstoppable ? other.terminate(reason) : other.cancel());
     await call(() => stop().catch(unless(WorkflowNotFoundError)));
     return 'closing';
@@ -119,18 +121,18 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
   return {
     async start(job) {
       const { workflowId, start, startId, attempt, attributes, requestId } = job;
-      const { taskQueue, kind } = places[start.workflow];
+      const { taskQueue, kind } = workflowRoutes[start.workflow];
       const options = {
         workflowId,
         taskQueue,
         args: [start.input],
-        // What a run finds done it does not do again; what an older database lacks has to be done, whatever has run.
+        // Duplicates are allowed: runs skip finished work, and after a restore of Postgres, work must be done again.
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
         staticSummary: start.summary,
         memo: { requestId, attempt, startId, summary: start.summary },
         priority: {
           priorityKey: start.bulk ? PRIORITIES.bulk : PRIORITIES.interactive,
-          // Nobody's backlog keeps others waiting: a queue serves organizations in turn.
+          // Temporal serves organizations in turn, so that a large backlog does not delay others.
           fairnessKey: attributes.orgId,
         },
         typedSearchAttributes: searchAttributes({
@@ -152,7 +154,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
         }
         return 'started';
       } catch (error) {
-        if (error instanceof WorkflowExecutionAlreadyStartedError) return makeWay(job);
+        if (error instanceof WorkflowExecutionAlreadyStartedError) return stopOlderRun(job);
         throw error;
       }
     },
@@ -181,7 +183,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
       const state = stateOf(run);
       if (state === 'failed') return { state, error: await call(() => failureOf(handle)) };
       if (run === undefined || state !== 'open') return { state };
-      return { ...standingOf(run), ...stopAsked(run) };
+      return { ...progressOf(run), ...requestedStopOf(run) };
     },
 
     uiUrl(workflowId) {
@@ -202,17 +204,20 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
 }
 
 /**
- * For `catch`: a server that does not answer, or a worker that does not, may do so later. What the server refuses it
- * refuses again, until somebody mends the settings or the code.
+ * Maps Temporal errors for `catch`: outages and timeouts to `service_unavailable`, which is retried; rejections to
+ * `internal_error`, because a retry would be rejected again.
  */
-function throwFault(error: unknown): never {
+function throwTemporalError(error: unknown): never {
   const cause = error instanceof ServiceError ? error.cause : error;
   const isFromServer = error instanceof ServiceError || isGrpcServiceError(cause);
   if (!isFromServer && !(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error;
   if (isGrpcServiceError(cause) && !outages.has(cause.code)) {
-    throw appError('internal_error', { detail: 'The workflow engine refuses this; the log says why.', cause: error });
+    throw appError('internal_error', {
+      detail: 'Temporal rejected the request; the log has the reason.',
+      cause: error,
+    });
   }
-  throw appError('service_unavailable', { detail: 'The workflow engine does not answer.', cause: error });
+  throw appError('service_unavailable', { detail: 'Temporal does not answer.', cause: error });
 }
 
 function stateOf(run: WorkflowExecutionDescription | undefined): Awaited<ReturnType<Orchestrator['describe']>> {
@@ -232,28 +237,27 @@ function stateOf(run: WorkflowExecutionDescription | undefined): Awaited<ReturnT
   }
 }
 
-/** How far a run is that is open. */
-function standingOf({ typedSearchAttributes, raw }: WorkflowExecutionDescription): RunReport {
-  // Workflows set it while they wait for a person.
+function progressOf({ typedSearchAttributes, raw }: WorkflowExecutionDescription): RunReport {
+  // Workflows set the ErrorCode while they are parked.
   const code = typedSearchAttributes.get(defineSearchAttributeKey('ErrorCode', 'KEYWORD'));
   if (code !== undefined) return { state: 'parked', error: faultOf(code) };
   if ((raw.pendingWorkflowTask?.attempt ?? 0) < STUCK_AFTER_ATTEMPTS) return { state: 'open' };
-  const message = 'Its run cannot go on by its own code; the Temporal UI shows why (TemporalReportedProblems).';
+  const message = 'The workflow task fails repeatedly; the Temporal UI shows why (TemporalReportedProblems).';
   return { state: 'stuck', error: { code: 'internal_error', message } };
 }
 
-/** Runs that began before starts had ids keep it to themselves. */
-function stopAsked({ memo, raw }: WorkflowExecutionDescription): Pick<RunReport, 'toStop'> {
+/** Reports a requested cancellation by start id; runs of older releases have no start id. */
+function requestedStopOf({ memo, raw }: WorkflowExecutionDescription): Pick<RunReport, 'toStop'> {
   const startId = memo?.startId;
   if (raw.workflowExtendedInfo?.cancelRequested !== true || typeof startId !== 'string') return {};
   return { toStop: startId };
 }
 
-/** What a run failed with that has closed. */
+/** Error of a run that has failed. */
 async function failureOf(run: WorkflowHandle): Promise<{ code: string; message: string }> {
   const error: unknown = await run.result().catch((failure: unknown) => failure);
   const cause = error instanceof WorkflowFailedError ? error.cause : undefined;
-  // A workflow fails with the code of its fault as type, and before its message.
+  // Workflows fail with the error code as the failure's type, and as the beginning of its message.
   if (cause instanceof ApplicationFailure && isErrorCode(cause.type ?? '')) {
     const code = cause.type ?? '';
     return { code, message: cause.message.replace(`${code}: `, '') };
@@ -266,7 +270,7 @@ function faultOf(code: string): { code: string; message: string } {
   return { code, message: isErrorCode(code) ? appError(code).message : code };
 }
 
-/** For `catch`: swallows errors of this class, where they mean that there is nothing left to do. */
+/** For `catch`: ignores errors of this class. */
 function unless(expected: new (...args: never[]) => Error): (error: unknown) => undefined {
   return (error) => {
     if (!(error instanceof expected)) throw error;

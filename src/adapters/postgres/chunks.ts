@@ -1,31 +1,30 @@
 import type { Knex } from 'knex';
 import { CHUNKS_PER_BLOCK, type ChunkWords, toPostingBlocks } from '#src/domain/retrieval/bm25.ts';
-import { bytea, integer } from './columns.ts';
-import { firstRow, pick, rows, shape } from './shapes.ts';
-import { TermStatisticModel } from './word-index.model.ts';
+import { TermStatisticModel } from './chunks.model.ts';
+import { bytea, firstRow, integer, pick, rows, shape } from './shapes.ts';
 
 const firstBlock = shape({ generation: integer(), block: integer() });
 const deletedChunk = shape({ textSha256: bytea() });
 const unusedTerm = pick(TermStatisticModel, 'term');
 
-/** Rows of one statement: more at once gain nothing and hold more memory. */
+/** Rows per statement: more are not faster and take more memory. */
 const POSTINGS_PER_INSERT = 20_000;
 
-/** Far below the time that one statement may take, with a hundred terms to a chunk. */
+/** Keeps a delete far below the statement timeout, at a hundred terms per chunk. */
 const BLOCKS_PER_DELETE = 16;
 
 type Generation = { orgId: string; documentId: string; generation: number };
 
-/** Generations of a document from one number up to, and without, another; to the newest when that is null. */
+/** Generations of a document from `from` until before `before`, or until the newest if that is null. */
 type GenerationRange = { orgId: string; documentId: string; from: number; before: number | null };
 
 /**
- * Indexes the words of a generation's chunks, and counts them for the organization. To be the last of a transaction: it
- * holds back, until the end, whoever counts for the same organization.
+ * Indexes the words of a generation's chunks, and counts them for the organization. Call it last in a transaction, because
+ * it blocks other transactions that count for the same organization.
  */
 export async function indexWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
   const { orgId, documentId, generation } = of;
-  // First, so that transactions of one organization take turns at all that follows.
+  // First, because this row lock serializes the statements below for an organization.
   await trx.raw(
     `insert into chunk_statistics as s (org_id, chunk_count, term_count) values (?, ?, ?)
      on conflict (org_id) do update
@@ -56,10 +55,8 @@ export async function indexWords(trx: Knex, of: Generation, chunks: readonly Chu
 }
 
 /**
- * Deletes chunks with their postings and what was counted of them: some thousand at most. To be called in a
- * transaction, again until nothing is left.
- * @returns of each deleted chunk the hash of its text: of none when another transaction came first; null when nothing
- * is left
+ * Deletes up to some thousand chunks with their postings and counts. Call it in a transaction, until it returns null.
+ * @returns text hashes of the deleted chunks (none if another transaction deleted them first); null if no chunk is left
  */
 export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Promise<Buffer[] | null> {
   const start = await firstRow(
@@ -117,9 +114,8 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
 }
 
 /**
- * Deletes all chunks of the generations, a part a transaction; then the generations themselves, which is what `last`
- * does in its transaction.
- * @param signal ends it between two parts, with its reason
+ * Deletes all chunks of the generations in several transactions, and calls `last` in the final one to delete the generations.
+ * @param signal aborts between two transactions
  */
 export async function deleteGenerationsWith(
   db: Knex,
@@ -132,7 +128,7 @@ export async function deleteGenerationsWith(
     isMore = (await db.transaction((trx) => deleteIndexedChunks(trx, range))) !== null;
   }
   await db.transaction(async (trx) => {
-    // Whoever still writes chunks holds its generation: they are counted, and must not go uncounted with it.
+    // Waits for transactions that still insert chunks, which lock their generation; otherwise their counts would stay.
     const { orgId, documentId, from, before } = range;
     await trx.raw(
       `select from document_generations
@@ -145,9 +141,25 @@ export async function deleteGenerationsWith(
   });
 }
 
-/** In one order whatever the order of the rows: two transactions that change the same terms never wait for each other. */
+/** Orders by term, so that transactions that change the same terms lock them in the same order and cannot deadlock. */
 function countTerms(change: string, changed: string): string {
   return `insert into term_statistics as s (org_id, term, chunk_count)
           select org_id, term, ${change} from ${changed} group by org_id, term order by term
           on conflict (org_id, term) do update set chunk_count = s.chunk_count + excluded.chunk_count`;
+}
+
+/** Sets the page numbers of the chunks of a conversion, if its page map is known. */
+export async function numberPages(db: Knex, of: { orgId: string; conversionId: string }): Promise<void> {
+  await db.raw(
+    `update chunks c set page_number = numbered.page_number
+     from (
+       select old.id, greatest(1, width_bucket(old.content_offset, v.page_map)) as page_number
+       from conversions v
+       join document_generations g on g.org_id = v.org_id and g.conversion_id = v.id
+       join chunks old on old.org_id = g.org_id and old.document_id = g.document_id and old.generation = g.generation
+       where v.org_id = :orgId and v.id = :conversionId and v.page_map is not null
+     ) numbered
+     where c.id = numbered.id and c.page_number <> numbered.page_number`,
+    of,
+  );
 }

@@ -6,9 +6,12 @@ import { v7 as uuidv7 } from 'uuid';
 import type { WorkflowStart } from '#src/contracts/jobs.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
-import { createOrchestrator } from '#src/temporal/gateway.ts';
-import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import {
+  createTemporalConnection,
+  registerSearchAttributes,
+  type TemporalConnection,
+} from '#src/temporal/connection.ts';
+import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { testServices } from '#test/support/services.ts';
 import { connectToTemporal } from '#test/support/temporal-client.ts';

@@ -1,0 +1,145 @@
+import {
+  ScheduleAlreadyRunning,
+  ScheduleNotFoundError,
+  ScheduleOverlapPolicy,
+  WorkflowExecutionAlreadyStartedError,
+} from '@temporalio/client';
+import type { QueueSyncInput } from '#src/contracts/connectors.ts';
+import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/store-audit.ts';
+import { taskQueues } from '#src/contracts/task-queues.ts';
+import { auditWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { AuditReport } from '#src/domain/documents/audit-report.ts';
+import type { SyncSchedules, SyncTimes } from '#src/ports/orchestrator.ts';
+import { searchAttributes, type TemporalConnection } from './connection.ts';
+
+const workflowType = 'auditStores';
+const summary = 'Compare the stores of documents';
+/** The summary is also in the memo, because continue-as-new keeps the memo but not the static summary. */
+const described = { staticSummary: summary, memo: { summary } };
+
+export const auditScheduleId = auditWorkflowId;
+
+/**
+ * Creates the schedule of the daily audit. If it exists, updates only its action and policies, because operators may have
+ * changed its time or paused it.
+ * @param isUpToDate skips the update of an existing schedule
+ */
+export async function scheduleStoreAudits(
+  { client, call }: TemporalConnection,
+  { isUpToDate = false } = {},
+): Promise<void> {
+  const input: AuditStoresInput = { repair: true, graceSeconds: auditGraceSeconds };
+  const action = {
+    type: 'startWorkflow',
+    workflowType,
+    workflowId: auditWorkflowId,
+    taskQueue: taskQueues.storeAudit,
+    args: [input],
+    typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
+    ...described,
+  } as const;
+  // A missed audit waits for the next night instead of running right after an outage.
+  const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '10 minutes' } as const;
+  try {
+    await call(() =>
+      client.schedule.create({
+        scheduleId: auditScheduleId,
+        // 2:30 UTC.
+        spec: { calendars: [{ hour: 2, minute: 30 }] },
+        action,
+        policies,
+      }),
+    );
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+    if (isUpToDate) return;
+    const schedule = client.schedule.getHandle(auditScheduleId);
+    await call(() => schedule.update((previous) => ({ ...previous, action, policies })));
+  }
+}
+
+/** Runs an audit now. @returns its report, or null if another manual audit is running */
+export async function runStoreAudit(
+  { client, call }: TemporalConnection,
+  input: AuditStoresInput,
+): Promise<AuditReport | null> {
+  try {
+    const run = await call(() =>
+      client.workflow.start(workflowType, {
+        workflowId: auditWorkflowId,
+        workflowIdConflictPolicy: 'FAIL',
+        taskQueue: taskQueues.storeAudit,
+        args: [input],
+        typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
+        ...described,
+      }),
+    );
+    return await run.result();
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return null;
+    throw error;
+  }
+}
+
+/** Note that marks a pause by the connection's settings; a pause by an operator must not be ended by the settings. */
+const pausedBySettings = 'Switched off in the settings of the connection.';
+const switchedOn = 'Switched on in the settings of the connection.';
+const shortestCatchupMs = 60_000;
+const dayMs = 86_400_000;
+
+/** Manages the Temporal schedules for syncs, one per connection. The schedule id is the id of the sync job. */
+export function createSyncSchedules({ client, call }: TemporalConnection): SyncSchedules {
+  return {
+    async set(of, times) {
+      const scheduleId = syncWorkflowId(of.connectionId);
+      const described = { spec: specOf(times), action: actionOf(of), policies: policiesOf(times) };
+      const state = { paused: !times.isOn, note: times.isOn ? switchedOn : pausedBySettings };
+      try {
+        const memo = { summary: 'Sync a connection' };
+        await call(() => client.schedule.create({ scheduleId, ...described, state, memo }));
+      } catch (error) {
+        if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+        const schedule = client.schedule.getHandle(scheduleId);
+        await call(() =>
+          schedule.update((previous) => {
+            const isPausedByOperator = previous.state.paused && previous.state.note !== pausedBySettings;
+            return { ...previous, ...described, state: isPausedByOperator ? previous.state : state };
+          }),
+        );
+      }
+    },
+
+    async remove(connectionId) {
+      const schedule = client.schedule.getHandle(syncWorkflowId(connectionId));
+      await call(() =>
+        schedule.delete().catch((error: unknown) => {
+          if (!(error instanceof ScheduleNotFoundError)) throw error;
+        }),
+      );
+    },
+  };
+}
+
+function specOf(times: SyncTimes) {
+  return 'cron' in times ? { cronExpressions: [times.cron] } : { intervals: [{ every: times.everyMinutes * 60_000 }] };
+}
+
+/** After an outage, one missed sync runs: it finds the changes for all missed ones. */
+function policiesOf(times: SyncTimes) {
+  const catchupWindow = 'cron' in times ? dayMs : Math.max(shortestCatchupMs, times.everyMinutes * 60_000);
+  return { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow };
+}
+
+function actionOf({ orgId, connectionId }: { orgId: string; connectionId: string }) {
+  const input: QueueSyncInput = { orgId, connectionId };
+  return {
+    type: 'startWorkflow',
+    workflowType: 'queueSync',
+    // Temporal appends the scheduled time.
+    workflowId: syncWorkflowId(connectionId),
+    taskQueue: taskQueues.connectors,
+    args: [input],
+    staticSummary: 'Queue the sync of a connection',
+    typedSearchAttributes: searchAttributes({ OrgId: orgId, ConnectionId: connectionId, JobKind: 'sync' }),
+  } as const;
+}
