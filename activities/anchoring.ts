@@ -4,7 +4,7 @@ import type {
   ProposeAnchorWordsResult,
   RecordAnchoringEndInput,
   RecordAnchoringFailureInput,
-} from '#src/contracts/anchoring.ts';
+} from '#src/contracts/alignment.ts';
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
 import { heartbeating } from './heartbeating.ts';
 

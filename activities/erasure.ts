@@ -6,7 +6,7 @@ import type {
   FinishErasureInput,
   RecordErasureFailureInput,
   RecordErasureInput,
-} from '#src/contracts/erasure.ts';
+} from '#src/contracts/deletion.ts';
 import type { ErasureService } from '#src/modules/erasure/erasure.service.ts';
 import { heartbeating } from './heartbeating.ts';
 

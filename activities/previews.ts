@@ -4,7 +4,7 @@ import type {
   RecordPreviewEndInput,
   RecordPreviewFailureInput,
   RenderResult,
-} from '#src/contracts/previews.ts';
+} from '#src/contracts/ingestion.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import { heartbeating } from './heartbeating.ts';
 

@@ -7,7 +7,7 @@ import type {
   RecordReembeddingFailureInput,
   RecordReembeddingInput,
   RecordReembeddingPauseInput,
-} from '#src/contracts/reembedding.ts';
+} from '#src/contracts/ingestion.ts';
 import type { ReembeddingService } from '#src/modules/reembedding/reembedding.service.ts';
 import { heartbeating } from './heartbeating.ts';
 

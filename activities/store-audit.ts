@@ -1,4 +1,4 @@
-import type { AuditPageInput } from '#src/contracts/store-audit.ts';
+import type { AuditPageInput } from '#src/contracts/deletion.ts';
 import type { AuditPage } from '#src/domain/documents/audit-report.ts';
 import type { StoreAuditService } from '#src/modules/store-audit/store-audit.service.ts';
 import { heartbeating } from './heartbeating.ts';

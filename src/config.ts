@@ -5,7 +5,7 @@ import { readSettings } from './config/read-settings.ts';
 import type { Fault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
 import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts';
-import type { TaskQueue } from './contracts/task-queues.ts';
+import type { TaskQueue } from './contracts/workflow-runs.ts';
 import {
   type ConcurrencyLimit,
   defaultRateLimits,

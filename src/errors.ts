@@ -1,4 +1,4 @@
-import type { ErrorClass } from './contracts/attempts.ts';
+import type { ErrorClass } from './contracts/workflow-runs.ts';
 import type { ExpectedVersions } from './domain/access/idempotency.ts';
 
 /**

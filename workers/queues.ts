@@ -11,7 +11,7 @@ import { createPreviewActivities } from '#activities/previews.ts';
 import { createReembeddingActivities } from '#activities/reembedding.ts';
 import { createStoreAuditActivities } from '#activities/store-audit.ts';
 import type { Container } from '#src/container.ts';
-import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
+import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 
 export type QueueWorker = { taskQueue: TaskQueue; activities: object; maxConcurrentActivities: number };
 

@@ -5,7 +5,7 @@ import { noteFaults } from '#activities/interceptors/fault-notes.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import { observeSteps } from '#activities/interceptors/telemetry.ts';
 import type { Container } from '#src/container.ts';
-import type { TaskQueue } from '#src/contracts/task-queues.ts';
+import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 import { connectionOptions, registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
 import { dataConverter } from '#src/temporal/data-converter.ts';
 import { scheduleStoreAudits } from '#src/temporal/schedules.ts';

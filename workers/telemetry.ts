@@ -5,8 +5,8 @@ import { ApplicationFailureCategory } from '@temporalio/common';
 import { DefaultLogger, type InjectedSinks, type LogEntry, Runtime } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Container } from '#src/container.ts';
-import { traceSinkName } from '#src/contracts/tracing.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
+import { traceSinkName } from '#src/contracts/workflow-runs.ts';
 import type { TraceSinks } from '../workflows/interceptors/trace.ts';
 
 /**

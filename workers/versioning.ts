@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { TemporalConfig } from '#src/config.ts';
-import type { TaskQueue } from '#src/contracts/task-queues.ts';
+import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { createWorkerVersions } from '#src/temporal/worker-versions.ts';
 import { workflowsVersion } from './bundle.ts';

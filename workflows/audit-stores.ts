@@ -1,7 +1,7 @@
 import { continueAsNew, defineQuery, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
-import type { AuditStoresInput } from '#src/contracts/store-audit.ts';
+import type { AuditStoresInput } from '#src/contracts/deletion.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import {
   type AuditProgress,
   type AuditReport,

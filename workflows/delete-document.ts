@@ -1,7 +1,7 @@
 import { CancellationScope, defineQuery, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { DeletionActivities } from '#activities/deletion.ts';
 import type { DeleteDocumentInput, DeletionProgress, DeletionStage } from '#src/contracts/deletion.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
 import { bulk, quick, record } from './policies.ts';

@@ -18,8 +18,8 @@ import {
   type ErasureProgress,
   type ErasureStage,
   erasedRows,
-} from '#src/contracts/erasure.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
+} from '#src/contracts/deletion.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
 import { bulk, quick, record, turn } from './policies.ts';

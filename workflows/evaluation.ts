@@ -9,8 +9,8 @@ import type {
   EvaluationStage,
   StepsResult,
 } from '#src/contracts/evaluation.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
 import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { nothingSpent, plusSpending, spendingLine } from '#src/domain/judging/judgement.ts';
 import { namesOfFailed } from '#src/domain/judging/results.ts';
 import { type Unit, unitName } from '#src/domain/judging/units.ts';

@@ -14,7 +14,7 @@ import type {
   ExportProgress,
   ExportStage,
 } from '#src/contracts/exports.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
 import { quick, record, transfer } from './policies.ts';

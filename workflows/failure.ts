@@ -12,7 +12,7 @@ import {
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { AttemptOfJob, FailureDetails } from '#src/contracts/attempts.ts';
+import type { AttemptOfJob, FailureDetails } from '#src/contracts/workflow-runs.ts';
 import { showFailure } from './visibility.ts';
 
 /** Why a step failed: a code of the error catalogue, and words for the person who reads them. */

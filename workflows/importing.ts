@@ -22,8 +22,8 @@ import type {
   ImportSlice,
   ImportStage,
 } from '#src/contracts/connectors.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
 import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { importLine } from '#src/domain/documents/imports.ts';
 import { attemptOfJob, endOfRun, failureOf, needsPerson, wasEndedByForce } from './failure.ts';
 import { parking } from './parking.ts';

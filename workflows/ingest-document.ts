@@ -18,7 +18,7 @@ import type {
   IngestionProgress,
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
 import { parking } from './parking.ts';
 import { attempt, bulk, modelSlice, quick, record } from './policies.ts';

@@ -1,5 +1,5 @@
 import { ApplicationFailure, condition, defineUpdate, patched, setHandler } from '@temporalio/workflow';
-import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
+import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
 import { type Failure, failureOf, needsPerson } from './failure.ts';
 import { showParked } from './visibility.ts';
 

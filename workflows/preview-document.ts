@@ -1,7 +1,7 @@
 import { defineQuery, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { PreviewActivities } from '#activities/previews.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
-import type { PreviewDocumentInput, PreviewDocumentResult, PreviewProgress } from '#src/contracts/previews.ts';
+import type { PreviewDocumentInput, PreviewDocumentResult, PreviewProgress } from '#src/contracts/ingestion.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
 import { bulk, record } from './policies.ts';

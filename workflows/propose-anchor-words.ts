@@ -1,7 +1,7 @@
 import { defineQuery, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { AnchoringActivities } from '#activities/anchoring.ts';
-import type { AnchoringProgress, ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/anchoring.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
+import type { AnchoringProgress, ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/alignment.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
 import { bulk, record } from './policies.ts';

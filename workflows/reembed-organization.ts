@@ -10,14 +10,14 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { ReembeddingActivities } from '#activities/reembedding.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
 import {
   pauseUpdateName,
   type ReembeddingProgress,
   type ReembedOrganizationInput,
   type ReembedOrganizationResult,
   resumeUpdateName,
-} from '#src/contracts/reembedding.ts';
+} from '#src/contracts/ingestion.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
 import { quick, record, turn } from './policies.ts';

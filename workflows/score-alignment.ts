@@ -11,7 +11,7 @@ import {
 } from '@temporalio/workflow';
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
 import { optional, quick, record } from './policies.ts';
 import { hideFailure, showStage } from './visibility.ts';

@@ -1,7 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { ActivityInterceptors } from '@temporalio/worker';
-import type { FailureDetails } from '#src/contracts/attempts.ts';
+import type { FailureDetails } from '#src/contracts/workflow-runs.ts';
 import { AppError } from '#src/errors.ts';
 
 /** The one place where what an activity throws becomes what the engine, and an operator, understands. */

@@ -1,8 +1,8 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure, defaultPayloadConverter } from '@temporalio/common';
 import type { ActivityInterceptors } from '@temporalio/worker';
-import { traceHeaderName } from '#src/contracts/tracing.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
+import { traceHeaderName } from '#src/contracts/workflow-runs.ts';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Container } from '#src/container.ts';
-import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/store-audit.ts';
+import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/deletion.ts';
 import {
   type AuditReport,
   auditAfter,

@@ -1,6 +1,6 @@
 import { isIP, isIPv4 } from 'node:net';
 import { z } from 'zod';
-import { taskQueues } from '../contracts/task-queues.ts';
+import { taskQueues } from '../contracts/workflow-runs.ts';
 import type { ConcurrencyLimit, RateLimit, TierLimits } from '../domain/access/limits.ts';
 import { type ErrorCode, isErrorCode } from '../errors.ts';
 import { encryptionKeys } from '../keys.ts';

@@ -1,6 +1,6 @@
-import type { AttemptOfJob } from './attempts.ts';
+import type { AttemptOfJob } from './workflow-runs.ts';
 
-/** The argument of `scoreAlignment` and of each of its activities. */
+/** Argument of the workflow `scoreAlignment` and of its activities. */
 export type ScoreAlignmentInput = { orgId: string; chatId: string };
 
 export type ScoreRoundResult =
@@ -9,13 +9,27 @@ export type ScoreRoundResult =
   /** No round is waiting. */
   | { scored: false };
 
-/** Only cancels the attempt of this run: a later round may have queued another one. */
+/** Has the attempt, because only the job attempt of this run is cancelled: a later round may have queued another one. */
 export type RecordAlignmentCancellationInput = ScoreAlignmentInput & AttemptOfJob;
 
 export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code: string; message: string } };
 
-/** Answer of the `stage` query. */
 export type AlignmentProgress = { scoredRounds: number; lastRound: number | null };
 
-/** Signal: a round was stored. May be lost or repeated, because the unscored rounds in Postgres are the queue. */
+/** Signal that a chat round was stored. It may be lost or repeated, because workflows read unscored rounds from Postgres. */
 export const nudgeSignalName = 'nudge';
+
+export const anchoringStages = ['propose'] as const;
+
+type AnchoringStage = (typeof anchoringStages)[number];
+
+/** Argument of the workflow `proposeAnchorWords` and of its activities. */
+export type ProposeAnchorWordsInput = { orgId: string; agentId: string };
+
+/** `count` is the number of anchor words that the agent received; 0 for a deleted agent. */
+export type ProposeAnchorWordsResult = { count: number };
+
+export type RecordAnchoringEndInput = ProposeAnchorWordsInput & AttemptOfJob;
+export type RecordAnchoringFailureInput = RecordAnchoringEndInput & { error: { code: string; message: string } };
+
+export type AnchoringProgress = { stage: AnchoringStage | 'queued' | 'done' };

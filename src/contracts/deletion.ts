@@ -1,16 +1,83 @@
-import type { AttemptOfJob } from './attempts.ts';
+import type { AuditPass, AuditProgress } from '#src/domain/documents/audit-report.ts';
+import type { AttemptOfJob } from './workflow-runs.ts';
 
-/** In order. The last stage deletes the document's row, which the other stages need to find what to delete. */
+/** Stages of a document's deletion in order. The last one deletes the document's row, which the others read. */
 export const deletionStages = ['stop', 'vectors', 'chunks', 'original', 'forget'] as const;
 
 export type DeletionStage = (typeof deletionStages)[number];
 
-/** The argument of `deleteDocument` and of each of its activities. */
+/** Argument of the workflow `deleteDocument` and of its activities. */
 export type DeleteDocumentInput = { orgId: string; documentId: string };
 
-/** `error.code` is a code of the error catalogue. */
 export type RecordDeletionFailureInput = DeleteDocumentInput &
   AttemptOfJob & { error: { code: string; message: string } };
 
-/** Answer of the `stage` query. */
 export type DeletionProgress = { stage: DeletionStage | 'queued' | 'done' };
+
+/**
+ * Stages of an erasure in order. `stop` runs immediately, `wait` lasts until the due day. The last stage deletes rows that
+ * the others read.
+ */
+export const erasureStages = [
+  'stop',
+  'wait',
+  'documents',
+  'chats',
+  'drafts',
+  'agents',
+  'folders',
+  'traces',
+  'forget',
+] as const;
+
+export type ErasureStage = (typeof erasureStages)[number];
+
+/** Erasure stages that only delete rows of Postgres; documents are also in other stores. */
+export const erasedRows = ['chats', 'drafts', 'agents', 'folders', 'traces'] as const satisfies ErasureStage[];
+
+export type ErasedRows = (typeof erasedRows)[number];
+
+/** Private data of a deleted user; all data of a deleted organization if `userId` is null. */
+export type ErasureSubject = { orgId: string; userId: string | null };
+
+/** Argument of the workflow `eraseContent`. `dueAt` is ISO 8601; `progress` is set when a run continues as new. */
+export type EraseContentInput = ErasureSubject & { dueAt: string; progress?: ErasureProgress };
+
+type ErasedByKind = { [what in 'documents' | ErasedRows]?: number };
+
+/** `erased` counts all items; older histories have no `byKind`. */
+export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number; byKind?: ErasedByKind };
+
+export type EraseContentResult = { erased: number; byKind: ErasedByKind };
+
+export type FinishErasureInput = ErasureSubject & { byKind?: ErasedByKind };
+
+/** `erased` is the number before this slice. */
+export type EraseSliceInput = ErasureSubject & { erased: number };
+export type EraseSliceResult = { erased: number; isMore: boolean };
+export type EraseRowsInput = EraseSliceInput & { what: ErasedRows };
+
+export type RecordErasureInput = ErasureSubject & AttemptOfJob;
+export type RecordErasureFailureInput = RecordErasureInput & { error: { code: string; message: string } };
+
+/** Argument of the workflow `auditStores`. `progress` is set when a run continues as new. */
+export type AuditStoresInput = {
+  repair: boolean;
+  /** Allows to delete many orphans at once; set by an operator after checking them. */
+  force?: boolean;
+  /** Minimum age of an orphan; younger objects may belong to a change in progress. */
+  graceSeconds: number;
+  progress?: AuditProgress;
+};
+
+/** `after` is the `next` of the audit's previous page. */
+export type AuditPageInput = {
+  pass: AuditPass;
+  after: string | null;
+  repair: boolean;
+  force?: boolean;
+  graceSeconds: number;
+};
+
+/** Minimum age of orphans for the audit: uploads and deletions end within this time. */
+export const auditGraceSeconds = 3_600;

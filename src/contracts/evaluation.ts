@@ -2,17 +2,17 @@ import type { Spending } from '#src/domain/judging/judgement.ts';
 import type { FailedUnit } from '#src/domain/judging/results.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
 import type { JudgedCase, Side, Unit } from '#src/domain/judging/units.ts';
-import type { AttemptOfJob } from './attempts.ts';
+import type { AttemptOfJob } from './workflow-runs.ts';
 
-/** In order. Runs of a single case have no stages. */
+/** Evaluation stages in order. Runs of a single case have no stages. */
 export const evaluationStages = ['plan', 'judge', 'score'] as const;
 
 export type EvaluationStage = (typeof evaluationStages)[number];
 
-/** The argument of `evaluateVersion` and `compareVersions`; the texts are in the row of the run. */
+/** Argument of the workflows `evaluateVersion` and `compareVersions`. The row of the run has the texts. */
 export type EvaluationInput = { orgId: string; runId: string };
 
-/** Plan of a run. `cases` says for each case whether it has a reference. */
+/** Plan of an evaluation. `cases` says for each case whether it has a reference answer. */
 export type EvaluationPlan = {
   rubric: Rubric;
   judgesPrompt: boolean;
@@ -21,20 +21,18 @@ export type EvaluationPlan = {
   calls: number;
 };
 
-/** The argument of `evaluateCase`. `pairwise` compares two versions. */
+/** Argument of the workflow `evaluateCase`. The mode `pairwise` compares two versions. */
 export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 'pairwise' };
 
 export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: Side };
 export type JudgeUnitInput = EvaluationInput & { unit: Unit };
 
-/** Failed units and cost of activities. */
+/** Cost and failed units of evaluation activities. */
 export type StepsResult = { spent: Spending; failed: FailedUnit[] };
 
 export type ScoreEvaluationInput = EvaluationInput & AttemptOfJob & { failed: FailedUnit[] };
 
 export type RecordEvaluationEndInput = EvaluationInput & AttemptOfJob;
-/** `error.code` is a code of the error catalogue. */
 export type RecordEvaluationFailureInput = RecordEvaluationEndInput & { error: { code: string; message: string } };
 
-/** Answer of the `stage` query. */
 export type EvaluationProgress = { stage: EvaluationStage | 'queued' | 'done'; calls: number } & StepsResult;

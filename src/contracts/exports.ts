@@ -1,13 +1,13 @@
-import type { AttemptOfJob } from './attempts.ts';
+import type { AttemptOfJob } from './workflow-runs.ts';
 
-/** In order. */
+/** Export stages in order. */
 export const exportStages = ['count', 'write', 'publish'] as const;
 
 export type ExportStage = (typeof exportStages)[number];
 
 export type ExportKey = { orgId: string; exportId: string };
 
-/** Progress of a run. `volumes` and `records` count what is stored; volumes are numbered from 1. */
+/** `volumes` and `records` count what an export has stored; `total` is the number of records to export. */
 export type ExportProgress = {
   stage: ExportStage | 'queued' | 'done';
   volumes: number;
@@ -15,16 +15,15 @@ export type ExportProgress = {
   total: number;
 };
 
-/** The argument of `exportOrganization`. `progress` is set when a run continues as new. */
+/** Argument of the workflow `exportOrganization`. `progress` is set when a run continues as new. */
 export type ExportOrganizationInput = ExportKey & { progress?: ExportProgress };
 export type ExportOrganizationResult = { volumes: number; records: number };
 
-/** `done` counts the records before this volume, `total` those at the beginning of the run. */
+/** `number` counts volumes from 1, `done` the records before this volume, `total` those at the beginning of the run. */
 export type WriteVolumeInput = ExportKey & { number: number; done: number; total: number };
 export type WriteVolumeResult = { records: number; isMore: boolean };
 
 export type PublishExportInput = ExportKey & { records: number };
 
 export type RecordExportEndInput = ExportKey & AttemptOfJob;
-/** `error.code` is a code of the error catalogue. */
 export type RecordExportFailureInput = RecordExportEndInput & { error: { code: string; message: string } };

@@ -1,23 +1,23 @@
-import type { AttemptOfJob } from './attempts.ts';
+import type { AttemptOfJob } from './workflow-runs.ts';
 
-/** In order. `situate` (chunk contexts) needs a model. `activate` makes the generation visible to readers. */
+/** Ingestion stages in order. `situate` writes chunk contexts with a model. `activate` makes the generation readable. */
 export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed', 'activate'] as const;
 
 export type IngestionStage = (typeof ingestionStages)[number];
 
-/** The argument of each activity of `ingestDocument`: ids only; activities load the rest. */
+/** Argument of the activities of `ingestDocument`. */
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
 /**
- * The argument of `ingestDocument`. `isSmall`: tries all steps in one activity. `progress` is set when a run continues as
- * new.
+ * Argument of the workflow `ingestDocument`. `isSmall`: tries all steps in one activity. `progress` is set when a run
+ * continues as new.
  */
 export type IngestDocumentRun = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 /**
- * `pagesLeft`: scanned pages that OCR has not read yet; the other fields are meaningless until it is 0. `needsWindows`: semantic
- * chunking. `needsContexts`: a model writes chunk contexts. Both are absent (no) in older histories.
+ * Result of one conversion slice. `pagesLeft`: scanned pages that OCR has not read yet; the other fields are meaningless until
+ * it is 0. `needsWindows`: semantic chunking. `needsContexts`: a model writes chunk contexts. Older histories lack both.
  */
 export type ConvertResult = {
   charCount: number;
@@ -27,29 +27,81 @@ export type ConvertResult = {
   needsWindows?: boolean;
   needsContexts?: boolean;
 };
-/** One slice of the work. */
 export type WindowsResult = { windowsEmbedded: number; windowsLeft: number };
-/** One slice of the work; counts distinct texts. */
+/** Counts distinct chunk texts. */
 export type SituateResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
-/** One slice of the work. `chunksLeft` is absent (0) in older histories. */
+/** `chunksLeft` is absent (0) in older histories. */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
-/** Progress of all steps in one activity; null means that the step was not done. */
+/** Result of the activity that does all steps; null if a step was not done. */
 export type AtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
 export type IngestDocumentResult = { chunks: number };
 
 export type RecordIngestionEndInput = IngestDocumentInput & AttemptOfJob;
 
-/** `error.code` is a code of the error catalogue. */
 export type RecordIngestionFailureInput = RecordIngestionEndInput & { error: { code: string; message: string } };
 
-/** Answer of the `stage` query. */
 export type IngestionProgress = {
   stage: IngestionStage | 'queued' | 'done';
-  /** Null until the step is done. */
+  /** Null until the document is converted. */
   converted: ConvertResult | null;
   /** Null until the document is chunked. */
   chunksTotal: number | null;
-  /** How often vectors were found missing. */
+  /** Number of activations that failed because vectors were missing. */
   timesVectorsMissed: number;
 };
+
+/** Preview stages in order. `render` makes the PDF, `pages` finds the page starts in the text. */
+export const previewStages = ['render', 'pages'] as const;
+
+export type PreviewStage = (typeof previewStages)[number];
+
+/** Argument of the workflow `previewDocument` and of its activities. */
+export type PreviewDocumentInput = { orgId: string; documentId: string; generation: number };
+
+/** A preview result is null if the document was deleted or its original was replaced. */
+export type RenderResult = { sizeBytes: number; reused: boolean } | null;
+export type PagesResult = { pageCount: number } | null;
+export type PreviewDocumentResult = { pageCount: number | null };
+
+export type RecordPreviewEndInput = PreviewDocumentInput & AttemptOfJob;
+export type RecordPreviewFailureInput = RecordPreviewEndInput & { error: { code: string; message: string } };
+
+export type PreviewProgress = { stage: PreviewStage | 'queued' | 'done' };
+
+/**
+ * Argument of the workflow `reembedOrganization`, which embeds every document of the organization with this model.
+ * `progress` is set when a run continues as new.
+ */
+export type ReembedOrganizationInput = { orgId: string; model: string; progress?: ReembeddingProgress };
+
+/** Counts documents of a re-embedding. `total` grows with documents that are added during the run. */
+export type ReembeddingCounts = { done: number; failed: number; total: number };
+
+export type ReembeddingProgress = ReembeddingCounts & {
+  /** Id of the last document that was processed; null before the first. */
+  after: string | null;
+  isEachLookedAt: boolean;
+  /** Ids of the running ingestions. */
+  jobIds: string[];
+  isPaused: boolean;
+};
+
+export type ReembedOrganizationResult = ReembeddingCounts;
+
+export type OpenReembeddingsInput = { orgId: string; model: string; after: string | null; limit: number };
+/** `settled` counts documents that need no new ingestion; `after` is null after the last document. */
+export type OpenReembeddingsResult = { jobIds: string[]; settled: number; after: string | null };
+
+export type AwaitReembeddingsInput = { orgId: string; jobIds: string[]; counts: ReembeddingCounts };
+/** Ids of ingestions that have ended, by outcome. */
+export type AwaitReembeddingsResult = { done: string[]; failed: string[] };
+
+export type RecordReembeddingPauseInput = { orgId: string; isPaused: boolean };
+export type RecordReembeddingEndInput = { orgId: string } & AttemptOfJob;
+export type RecordReembeddingInput = RecordReembeddingEndInput & { counts: ReembeddingCounts };
+export type RecordReembeddingFailureInput = RecordReembeddingEndInput & { error: { code: string; message: string } };
+
+/** Names of the updates that pause and resume a re-embedding. Rejected if it is already in that state. */
+export const pauseUpdateName = 'pause';
+export const resumeUpdateName = 'resume';

@@ -1,13 +1,9 @@
-import type { ScoreAlignmentInput } from './alignment.ts';
-import type { ProposeAnchorWordsInput } from './anchoring.ts';
+import type { ProposeAnchorWordsInput, ScoreAlignmentInput } from './alignment.ts';
 import type { ImportRunInput } from './connectors.ts';
-import type { DeleteDocumentInput } from './deletion.ts';
-import type { EraseContentInput } from './erasure.ts';
+import type { DeleteDocumentInput, EraseContentInput } from './deletion.ts';
 import type { EvaluationInput } from './evaluation.ts';
 import type { ExportOrganizationInput } from './exports.ts';
-import type { IngestDocumentRun } from './ingestion.ts';
-import type { PreviewDocumentInput } from './previews.ts';
-import type { ReembedOrganizationInput } from './reembedding.ts';
+import type { IngestDocumentRun, PreviewDocumentInput, ReembedOrganizationInput } from './ingestion.ts';
 
 export type JobKind =
   | 'ingest'
@@ -25,8 +21,8 @@ export type JobKind =
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
- * Start of a job's workflow, stored in its row (outbox). `summary` is the static summary in the Temporal UI; it contains no
- * user content. `bulk` work has a lower priority. `traceparent` is the trace of the request that created the job.
+ * Workflow start of a job, stored in its row (outbox). `summary` is shown in the Temporal UI and must not contain user
+ * content. `bulk` work has a lower priority. `traceparent` is the trace of the request that created the job.
  */
 export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: string } & (
   | { workflow: 'ingestDocument'; input: IngestDocumentRun }
@@ -43,10 +39,10 @@ export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: str
   | { workflow: 'exportOrganization'; input: ExportOrganizationInput }
 );
 
-/** Runs of these kinds cannot be cancelled. */
+/** Jobs of these kinds cannot be cancelled. */
 export const unstoppableKinds: readonly JobKind[] = ['delete', 'erase'];
 
-/** Search attributes, all Keyword, set at the start and upserted by workflows (`Stage`, `ErrorCode`). */
+/** Names of Temporal search attributes, all of type Keyword. Workflows upsert `Stage` and `ErrorCode`; the others are set at the start. */
 export const searchAttributeNames = [
   'OrgId',
   'DocumentId',

@@ -1,6 +1,6 @@
 /**
- * All Prometheus metrics. Do not rename one: dashboards and alerts of operators use the names. Labels have a bounded set of
- * values, never an id or a URL.
+ * All Prometheus metrics; docs/telemetry.md lists them. Do not rename one, because operators' dashboards and alerts use the
+ * names. Labels must have few values: never an id or a URL.
  */
 type MetricFacts = {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -16,103 +16,115 @@ const workSeconds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300
 export const metricCatalog = {
   acs_http_request_duration_seconds: {
     type: 'histogram',
-    help: 'Requests by the template of their route; streams count until their end',
+    help: 'Duration of HTTP requests by route template; for event streams until their end',
     labels: ['method', 'route', 'status'],
     buckets: requestSeconds,
   },
-  acs_open_streams: { type: 'gauge', help: 'Event streams that are open', labels: [] },
+  acs_open_streams: { type: 'gauge', help: 'Open event streams', labels: [] },
   acs_rate_limited_total: {
     type: 'counter',
-    help: 'Requests that were refused by a limit of rates',
+    help: 'Requests rejected by a rate limit',
     labels: ['limit'],
   },
   acs_db_query_duration_seconds: {
     type: 'histogram',
-    help: 'Statements in Postgres, without the wait for a connection',
+    help: 'Duration of SQL statements, without the wait for a connection',
     labels: ['operation', 'outcome'],
     buckets: callSeconds,
   },
-  acs_db_pool_connections: { type: 'gauge', help: 'Connections to Postgres of this process', labels: ['state'] },
-  acs_db_pool_waiting: { type: 'gauge', help: 'Who waits for a connection to Postgres', labels: [] },
-  acs_db_pool_size: { type: 'gauge', help: 'Connections to Postgres that this process may have', labels: [] },
-  acs_jobs_open: { type: 'gauge', help: 'Jobs that are not over', labels: ['kind', 'status'] },
+  acs_db_pool_connections: {
+    type: 'gauge',
+    help: 'Open connections in the Postgres pool of this process',
+    labels: ['state'],
+  },
+  acs_db_pool_waiting: { type: 'gauge', help: 'Queries waiting for a connection of the Postgres pool', labels: [] },
+  acs_db_pool_size: { type: 'gauge', help: 'Maximum size of the Postgres pool of this process', labels: [] },
+  acs_jobs_open: { type: 'gauge', help: 'Jobs that have not ended', labels: ['kind', 'status'] },
   acs_jobs_parked: {
     type: 'gauge',
-    help: 'Jobs that wait for a person, by what they wait with',
+    help: 'Jobs that wait for an operator, by error code',
     labels: ['kind', 'code'],
   },
-  acs_outbox_waiting: { type: 'gauge', help: 'Jobs that were to be started by now', labels: [] },
-  acs_outbox_oldest_seconds: { type: 'gauge', help: 'How long the oldest of them waits; 0 without any', labels: [] },
-  acs_task_queue_backlog: { type: 'gauge', help: 'Tasks that no worker has taken yet', labels: ['queue', 'type'] },
+  acs_outbox_waiting: { type: 'gauge', help: 'Jobs whose workflow should have been started by now', labels: [] },
+  acs_outbox_oldest_seconds: {
+    type: 'gauge',
+    help: 'Age of the oldest job that waits for its workflow start; 0 if there is none',
+    labels: [],
+  },
+  acs_task_queue_backlog: {
+    type: 'gauge',
+    help: 'Tasks in a Temporal task queue that no worker has taken',
+    labels: ['queue', 'type'],
+  },
   acs_activity_duration_seconds: {
     type: 'histogram',
-    help: 'Attempts of steps',
+    help: 'Duration of activity attempts',
     labels: ['activity', 'outcome'],
     buckets: workSeconds,
   },
   acs_activity_failures_total: {
     type: 'counter',
-    help: 'Attempts of steps that failed, by the code of their error',
+    help: 'Failed activity attempts by error code',
     labels: ['activity', 'code'],
   },
-  acs_activity_retries_total: { type: 'counter', help: 'Attempts of steps after their first', labels: ['activity'] },
+  acs_activity_retries_total: { type: 'counter', help: 'Activity attempts after the first one', labels: ['activity'] },
   acs_model_call_duration_seconds: {
     type: 'histogram',
-    help: 'Calls of models; of embeddings all texts of a step together',
+    help: 'Duration of model calls; for embeddings, all texts of an activity count as one call',
     labels: ['kind', 'model', 'outcome'],
     buckets: workSeconds,
   },
   acs_model_first_token_seconds: {
     type: 'histogram',
-    help: 'From the call of a chat model to the first piece of its answer',
+    help: 'Time from a chat model call to its first token',
     labels: ['model'],
     buckets: requestSeconds,
   },
   acs_model_tokens_total: {
     type: 'counter',
-    help: 'Tokens as the provider counts them; cached ones are a part of input',
+    help: 'Tokens as counted by the provider; cached_input is part of input',
     labels: ['model', 'direction'],
   },
   acs_model_cost_usd_total: {
     type: 'counter',
-    help: 'What calls of chat models cost by our prices',
+    help: 'Cost of chat model calls at the configured prices',
     labels: ['model'],
   },
   acs_embedded_texts_total: { type: 'counter', help: 'Texts that were embedded', labels: ['model'] },
   acs_vector_store_call_duration_seconds: {
     type: 'histogram',
-    help: 'Calls of the store of vectors',
+    help: 'Duration of vector store calls',
     labels: ['store', 'operation', 'outcome'],
     buckets: callSeconds,
   },
   acs_blob_store_call_duration_seconds: {
     type: 'histogram',
-    help: 'Calls of the store of originals; of a download until it begins',
+    help: 'Duration of blob store calls; for downloads until the first byte',
     labels: ['store', 'operation', 'outcome'],
     buckets: callSeconds,
   },
   acs_connector_call_duration_seconds: {
     type: 'histogram',
-    help: 'Calls of providers of files; of a download until it begins',
+    help: 'Duration of calls to file providers; for downloads until the first byte',
     labels: ['provider', 'operation', 'outcome'],
     buckets: requestSeconds,
   },
-  acs_ingestion_documents_total: { type: 'counter', help: 'Conversions of documents', labels: ['format', 'outcome'] },
+  acs_ingestion_documents_total: { type: 'counter', help: 'Document conversions', labels: ['format', 'outcome'] },
   acs_ingestion_bytes_total: { type: 'counter', help: 'Bytes of originals that were converted', labels: ['format'] },
-  acs_ingestion_chunks_total: { type: 'counter', help: 'Vectors of chunks that were stored', labels: ['store'] },
+  acs_ingestion_chunks_total: { type: 'counter', help: 'Chunk vectors that were stored', labels: ['store'] },
   acs_chat_rounds_total: {
     type: 'counter',
-    help: 'Rounds that were answered here, by how they ended',
+    help: 'Chat rounds of this process, by outcome',
     labels: ['outcome'],
   },
   acs_chat_first_token_seconds: {
     type: 'histogram',
-    help: 'From a message to the first piece of its answer',
+    help: "Time from a user's message to the first token of the answer",
     labels: [],
     buckets: requestSeconds,
   },
-  acs_sweep_failures_total: { type: 'counter', help: 'Sweeps that failed and are repeated', labels: ['sweep'] },
-  acs_log_lines_lost_total: { type: 'counter', help: 'Lines of the log that could not be written', labels: [] },
+  acs_sweep_failures_total: { type: 'counter', help: 'Sweeps that failed and will be repeated', labels: ['sweep'] },
+  acs_log_lines_lost_total: { type: 'counter', help: 'Log lines that could not be written', labels: [] },
 } as const satisfies Readonly<Record<string, MetricFacts>>;
 
 type Catalog = typeof metricCatalog;

@@ -1,5 +1,5 @@
 import type { WorkflowStart } from '#src/contracts/jobs.ts';
-import type { TaskQueue } from '#src/contracts/task-queues.ts';
+import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 
 /** `not_parked`: the run is open but not parked. `gone`: there is no open run. */
 export type MoveResult = 'moved' | 'not_parked' | 'gone';

@@ -10,7 +10,7 @@ import { defaultPayloadConverter, defineSearchAttributeKey, type SearchAttribute
 import proto from '@temporalio/proto';
 import type { TemporalConfig } from '#src/config.ts';
 import { type SearchAttributeName, searchAttributeNames } from '#src/contracts/jobs.ts';
-import { traceHeaderName } from '#src/contracts/tracing.ts';
+import { traceHeaderName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { dataConverter } from './data-converter.ts';
 

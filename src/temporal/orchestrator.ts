@@ -12,10 +12,9 @@ import {
 import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
+import { pauseUpdateName, resumeUpdateName } from '#src/contracts/ingestion.ts';
 import { type JobKind, unstoppableKinds, type WorkflowStart } from '#src/contracts/jobs.ts';
-import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
-import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts';
-import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
+import { retryUpdateName, skipUpdateName, type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import { appError, isErrorCode } from '#src/errors.ts';
 import type { MoveResult, Orchestrator, RunReport } from '#src/ports/orchestrator.ts';
 import { searchAttributes, type TemporalConnection } from './connection.ts';

@@ -5,9 +5,9 @@ import {
   WorkflowExecutionAlreadyStartedError,
 } from '@temporalio/client';
 import type { QueueSyncInput } from '#src/contracts/connectors.ts';
-import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/store-audit.ts';
-import { taskQueues } from '#src/contracts/task-queues.ts';
+import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/deletion.ts';
 import { auditWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import type { AuditReport } from '#src/domain/documents/audit-report.ts';
 import type { SyncSchedules, SyncTimes } from '#src/ports/orchestrator.ts';
 import { searchAttributes, type TemporalConnection } from './connection.ts';

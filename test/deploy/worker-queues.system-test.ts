@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { taskQueues } from '#src/contracts/task-queues.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
+import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { readinessSchema } from '#src/http/server/service.routes.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { type ServiceProcess, startWorkerProcess } from '#test/support/child-processes.ts';

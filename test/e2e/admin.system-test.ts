@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
-import { taskQueues } from '#src/contracts/task-queues.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';

@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { WorkflowBundleOption } from '@temporalio/worker';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
-import { retryUpdateName } from '#src/contracts/messages.ts';
+import { retryUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { testServices } from '#test/support/services.ts';

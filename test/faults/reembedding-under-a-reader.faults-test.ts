@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { stageQueryName } from '#src/contracts/messages.ts';
-import type { ReembeddingProgress } from '#src/contracts/reembedding.ts';
+import type { ReembeddingProgress } from '#src/contracts/ingestion.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { type JobDto, jobListSchema, jobSchema } from '#src/modules/jobs/jobs.schema.ts';

@@ -9,13 +9,13 @@ import { createEvaluationActivities } from '#activities/evaluation.ts';
 import { createExportActivities } from '#activities/exports.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
 import { createPreviewActivities } from '#activities/previews.ts';
-import { taskQueues } from '#src/contracts/task-queues.ts';
 import {
   anchoringWorkflowId,
   deletionWorkflowId,
   erasureWorkflowId,
   previewWorkflowId,
 } from '#src/contracts/workflow-ids.ts';
+import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { cancelScoring, failScoring, scoreChat } from './alignment-scenarios.ts';
 import { publishAgent } from './chat-fixtures.ts';

@@ -1,5 +1,5 @@
 import type { ErasureActivities } from '#activities/erasure.ts';
-import type { EraseRowsInput } from '#src/contracts/erasure.ts';
+import type { EraseRowsInput } from '#src/contracts/deletion.ts';
 import { recordCalls } from './stub-calls.ts';
 
 const SLICE = 20;

@@ -1,5 +1,5 @@
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
-import type { AuditPageInput } from '#src/contracts/store-audit.ts';
+import type { AuditPageInput } from '#src/contracts/deletion.ts';
 import { recordCalls } from './stub-calls.ts';
 
 /** An audit whose pass over documents has so many pages, and finds a document of which vectors are missing. */

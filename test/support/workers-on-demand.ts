@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WorkflowClientInterceptor } from '@temporalio/client';
 import type { Container } from '#src/container.ts';
-import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
+import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import { type RunningWorkers, startQueueWorkers, startSweeps } from '#workers/run.ts';
 
 /**

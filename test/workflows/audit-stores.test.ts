@@ -3,7 +3,7 @@ import { CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import { heartbeating } from '#activities/heartbeating.ts';
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import type { AuditProgress, AuditReport } from '#src/domain/documents/audit-report.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';

@@ -1,7 +1,7 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import type { DeletionActivities } from '#activities/deletion.ts';
-import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/messages.ts';
+import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { failFirstAttempt } from '#test/support/stub-calls.ts';

@@ -1,7 +1,7 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import type { ErasureActivities } from '#activities/erasure.ts';
-import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/messages.ts';
+import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type HistoryEvent, untilHistory } from '#test/support/history-events.ts';

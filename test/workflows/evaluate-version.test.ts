@@ -8,8 +8,8 @@ import type {
   JudgeUnitInput,
   ScoreEvaluationInput,
 } from '#src/contracts/evaluation.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
 import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { unitName } from '#src/domain/judging/units.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';

@@ -2,7 +2,7 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
-import { taskQueues } from '#src/contracts/task-queues.ts';
+import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';

@@ -3,7 +3,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import type { IngestionProgress } from '#src/contracts/ingestion.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';

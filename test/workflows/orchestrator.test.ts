@@ -4,7 +4,7 @@ import proto from '@temporalio/proto';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import type { WorkflowStart } from '#src/contracts/jobs.ts';
-import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
+import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import {
   createTemporalConnection,

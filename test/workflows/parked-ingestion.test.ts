@@ -2,7 +2,7 @@ import { type WorkflowHandle, WorkflowUpdateFailedError } from '@temporalio/clie
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
-import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
+import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { RunReport } from '#src/ports/orchestrator.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';

@@ -4,7 +4,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import { heartbeating } from '#activities/heartbeating.ts';
 import { type AlignmentProgress, nudgeSignalName } from '#src/contracts/alignment.ts';
-import { stageQueryName } from '#src/contracts/messages.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';

@@ -9,7 +9,7 @@ import {
   type WorkflowInterceptorsFactory,
   workflowInfo,
 } from '@temporalio/workflow';
-import { type RunSpan, spanIdOfRun, traceHeaderName, traceSinkName, withSpanId } from '#src/contracts/tracing.ts';
+import { type RunSpan, spanIdOfRun, traceHeaderName, traceSinkName, withSpanId } from '#src/contracts/workflow-runs.ts';
 import { failureOf } from '../failure.ts';
 
 /** Told to the worker, which knows where traces go. */

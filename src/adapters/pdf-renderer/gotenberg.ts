@@ -3,7 +3,7 @@ import { open, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FormData, fetch, type Response } from 'undici';
-import { atMost, readBeginning } from '#src/adapters/bounded-body.ts';
+import { atMost, readBeginning } from '#src/adapters/provider-answers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import { defaultRenderLimits, pdfTooLarge, type RenderLimits } from './libreoffice.ts';

@@ -4,7 +4,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import { v7 as uuidv7 } from 'uuid';
 import { AppError, appError } from '#src/errors.ts';
 import type { CallLimiter } from '#src/ports/models.ts';
-import { ModelCallModel, ModelPauseModel } from './limits.model.ts';
+import { ModelCallModel, ModelPauseModel } from './adapter-tables.model.ts';
 import { bigint, double, integer, oneRow, shape } from './shapes.ts';
 
 const occupancy = shape({ own: bigint(), all: bigint(), width: integer().nullable(), pauseMs: double().nullable() });

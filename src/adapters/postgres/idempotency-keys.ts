@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
-import { IdempotencyKeyModel } from './idempotency-keys.model.ts';
+import { IdempotencyKeyModel } from './adapter-tables.model.ts';
 
 /** Stores idempotency keys in Postgres, so that they survive restarts and are shared by all replicas. */
 export function createIdempotencyStore(db: Knex): IdempotencyStore {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 
 /** SQL for the `sortKey` of a list position: the time as text with microseconds, which a Date would lose. */
 export const sortKeyOf = (time: string): string =>

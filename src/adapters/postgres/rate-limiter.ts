@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { RateLimiter } from '#src/ports/limits.ts';
-import { RateLimitModel } from './limits.model.ts';
+import { RateLimitModel } from './adapter-tables.model.ts';
 import { integer, oneRow, shape } from './shapes.ts';
 
 const taken = shape({ used: integer(), resetSeconds: integer() });

@@ -1,5 +1,5 @@
 import { type Dispatcher, request } from 'undici';
-import { readWhole } from '#src/adapters/bounded-body.ts';
+import { readWhole } from '#src/adapters/provider-answers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
 import { createGuardedAgent } from './guarded-agent.ts';

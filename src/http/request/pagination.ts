@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import { canonicalJson } from '#src/domain/access/idempotency.ts';
 import { appError } from '#src/errors.ts';
 import { integerField } from './fields.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Row } from '#src/adapters/postgres/shapes.ts';
-import type { ProposeAnchorWordsInput } from '#src/contracts/anchoring.ts';
+import type { ProposeAnchorWordsInput } from '#src/contracts/alignment.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 
 export type AnchoredAgent = Pick<

@@ -5,7 +5,7 @@ import type {
   ProposeAnchorWordsResult,
   RecordAnchoringEndInput,
   RecordAnchoringFailureInput,
-} from '#src/contracts/anchoring.ts';
+} from '#src/contracts/alignment.ts';
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { boolean, firstRow, type Row, rows, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 
 /** An open session can be refreshed; in one that is cut off access tokens are refused too. */

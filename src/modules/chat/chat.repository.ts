@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
-import type { StoredUpload } from '#src/contracts/uploads.ts';
+import type { StoredUpload } from '#src/contracts/request-data.ts';
 import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';

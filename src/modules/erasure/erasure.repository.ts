@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { isOrphaned, renewDocumentKeys } from '#src/adapters/postgres/readable.ts';
 import { boolean, oneRow, pick, type Row, rows, shape, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { ErasedRows, ErasureSubject } from '#src/contracts/erasure.ts';
+import type { ErasedRows, ErasureSubject } from '#src/contracts/deletion.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';

@@ -9,7 +9,7 @@ import type {
   FinishErasureInput,
   RecordErasureFailureInput,
   RecordErasureInput,
-} from '#src/contracts/erasure.ts';
+} from '#src/contracts/deletion.ts';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { adminsKey } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';

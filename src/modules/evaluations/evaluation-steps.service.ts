@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
-import type { AttemptOfJob } from '#src/contracts/attempts.ts';
 import type {
   AnswerCaseInput,
   EvaluationInput,
@@ -11,6 +10,7 @@ import type {
   ScoreEvaluationInput,
   StepsResult,
 } from '#src/contracts/evaluation.ts';
+import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
 import { costUsd } from '#src/domain/agents/models.ts';
 import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
 import { planWindow } from '#src/domain/chat/context-window.ts';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { firstRow, pick, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import {
   ExportModel,

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { ExportKey } from '#src/contracts/exports.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { makeOnce } from '#src/domain/access/idempotency.ts';
 import { type Actor, adminsKey, type RequestActor } from '#src/domain/access/visibility.ts';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { ImportFileResult, ImportRun } from '#src/contracts/connectors.ts';
-import type { StoredUpload } from '#src/contracts/uploads.ts';
+import type { StoredUpload } from '#src/contracts/request-data.ts';
 import { makeOnce } from '#src/domain/access/idempotency.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { nameFromFile } from '#src/domain/documents/names.ts';

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { bigint, firstRow, numeric, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import type { RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import {

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { QueueSyncInput, QueueSyncResult } from '#src/contracts/connectors.ts';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { SyncConfig } from '#src/domain/documents/imports.ts';

@@ -1,12 +1,10 @@
-import { anchoringStages } from '#src/contracts/anchoring.ts';
+import { anchoringStages } from '#src/contracts/alignment.ts';
 import { importStages } from '#src/contracts/connectors.ts';
-import { deletionStages } from '#src/contracts/deletion.ts';
-import { erasureStages } from '#src/contracts/erasure.ts';
+import { deletionStages, erasureStages } from '#src/contracts/deletion.ts';
 import { evaluationStages } from '#src/contracts/evaluation.ts';
 import { exportStages } from '#src/contracts/exports.ts';
-import { ingestionStages } from '#src/contracts/ingestion.ts';
+import { ingestionStages, previewStages } from '#src/contracts/ingestion.ts';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
-import { previewStages } from '#src/contracts/previews.ts';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import type { Job } from './jobs.model.ts';
 

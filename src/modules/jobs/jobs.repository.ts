@@ -2,9 +2,9 @@ import type { Knex } from 'knex';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { boolean, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
-import type { AttemptOfJob } from '#src/contracts/attempts.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
+import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import type { AttemptOfJob } from '#src/contracts/attempts.ts';
 import { type JobStatus, unstoppableKinds } from '#src/contracts/jobs.ts';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
+import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import { headOf, type LogFormat, lineOf } from './log-export.ts';

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
-import type { StoredUpload } from '#src/contracts/uploads.ts';
+import type { StoredUpload } from '#src/contracts/request-data.ts';
 import { originalKey } from '#src/domain/documents/names.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';

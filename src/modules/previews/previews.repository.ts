@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { numberPages } from '#src/adapters/postgres/chunks.ts';
 import { firstRow, oneRow } from '#src/adapters/postgres/shapes.ts';
-import type { PreviewDocumentInput } from '#src/contracts/previews.ts';
+import type { PreviewDocumentInput } from '#src/contracts/ingestion.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { ConversionModel, GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';

@@ -9,7 +9,7 @@ import type {
   RecordPreviewEndInput,
   RecordPreviewFailureInput,
   RenderResult,
-} from '#src/contracts/previews.ts';
+} from '#src/contracts/ingestion.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { isOfficeFormat } from '#src/domain/documents/formats.ts';
 import { alignPages } from '#src/domain/documents/pages.ts';

@@ -10,7 +10,7 @@ import type {
   RecordReembeddingInput,
   RecordReembeddingPauseInput,
   ReembeddingCounts,
-} from '#src/contracts/reembedding.ts';
+} from '#src/contracts/ingestion.ts';
 import { reembeddingWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import type { AuditPageInput } from '#src/contracts/store-audit.ts';
+import type { AuditPageInput } from '#src/contracts/deletion.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type AuditPage, type FindingKind, maxDeletions, withFinding } from '#src/domain/documents/audit-report.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';

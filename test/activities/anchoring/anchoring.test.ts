@@ -2,7 +2,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { type AnchoringActivities, createAnchoringActivities } from '#activities/anchoring.ts';
-import type { ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/anchoring.ts';
+import type { ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/alignment.ts';
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';

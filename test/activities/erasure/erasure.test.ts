@@ -7,7 +7,7 @@ import type {
   EraseSliceInput,
   EraseSliceResult,
   ErasureSubject,
-} from '#src/contracts/erasure.ts';
+} from '#src/contracts/deletion.ts';
 import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { runActivity } from '#test/support/activity-environment.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
 import { type Actor, aclOf, keysOf, type Visibility } from '#src/domain/access/visibility.ts';
 import { echoStates, type LogFilter, scoredRounds } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';

@@ -4,8 +4,8 @@ import { v7 as uuidv7 } from 'uuid';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { createStoreAuditActivities, type StoreAuditActivities } from '#activities/store-audit.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
+import type { AuditPageInput } from '#src/contracts/deletion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
-import type { AuditPageInput } from '#src/contracts/store-audit.ts';
 import {
   type AuditPage,
   type AuditReport,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
-import type { ErasedRows } from '#src/contracts/erasure.ts';
+import type { ErasedRows } from '#src/contracts/deletion.ts';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';

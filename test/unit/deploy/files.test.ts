@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { settingNames } from '#src/config.ts';
-import { taskQueues } from '#src/contracts/task-queues.ts';
+import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { chartValues } from '../../../scripts/deploy/chart-values.ts';
 import { envExample } from '../../../scripts/env-example.ts';
 

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { z } from 'zod';
-import type { StoredUpload } from '#src/contracts/uploads.ts';
+import type { StoredUpload } from '#src/contracts/request-data.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import { integerField } from '#src/http/request/fields.ts';
 import { created } from '#src/http/response/answers.ts';

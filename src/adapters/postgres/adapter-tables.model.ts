@@ -1,6 +1,34 @@
 import type { StoredResponse } from '#src/ports/idempotency-store.ts';
 import { model } from './base-model.ts';
-import { integer, json, text, timestamp, uuid } from './shapes.ts';
+import { bytea, integer, json, text, timestamp, uuid } from './shapes.ts';
+
+export class ModelCallModel extends model('model_calls', {
+  id: uuid(),
+  orgId: uuid(),
+  model: text(),
+  expiresAt: timestamp(),
+}) {}
+
+export class ModelPauseModel extends model(
+  'model_pauses',
+  {
+    model: text(),
+    notBefore: timestamp(),
+    width: integer(),
+  },
+  'model',
+) {}
+
+export class RateLimitModel extends model(
+  'rate_limits',
+  {
+    name: text(),
+    subject: bytea(),
+    used: integer(),
+    endsAt: timestamp(),
+  },
+  ['name', 'subject'],
+) {}
 
 export class IdempotencyKeyModel extends model(
   'idempotency_keys',

@@ -1,0 +1,65 @@
+/** The attempt of a job that started a workflow run; absent in older histories. */
+export type AttemptOfJob = { attempt?: number | undefined; startId?: string | undefined };
+
+/** Decides whether a workflow fails, retries or parks on an error; set per code in the error catalogue. */
+export type ErrorClass = 'permanent' | 'transient' | 'operator';
+
+/** First detail of an ApplicationFailure with a code of the error catalogue. Unexpected errors have no details. */
+export type FailureDetails = { errorClass: ErrorClass };
+
+/** Name of the query for the progress of a workflow. */
+export const stageQueryName = 'stage';
+
+/**
+ * Names of the updates for a parked run. `retry` repeats the failed activity and returns once the job's row is updated;
+ * `skip` fails the run with the code `skipped`. Both are rejected unless the run is parked.
+ */
+export const retryUpdateName = 'retry';
+export const skipUpdateName = 'skip';
+
+/** Names of the Temporal task queues, one per pipeline. */
+export const taskQueues = {
+  ingestion: 'ingestion',
+  alignment: 'alignment',
+  anchoring: 'anchoring',
+  previews: 'previews',
+  deletion: 'deletion',
+  reembedding: 'reembedding',
+  erasure: 'erasure',
+  exports: 'exports',
+  evaluation: 'evaluation',
+  connectors: 'connectors',
+  storeAudit: 'store-audit',
+} as const;
+
+export type TaskQueue = (typeof taskQueues)[keyof typeof taskQueues];
+
+/** Header of workflows and activities that propagates the W3C `traceparent`. */
+export const traceHeaderName = 'traceparent';
+
+/** The span of a run that has ended, passed from its workflow to the worker. */
+export type RunSpan = {
+  workflowType: string;
+  parent: string;
+  spanId: string;
+  startMs: number;
+  endMs: number;
+  failure?: string;
+};
+
+/**
+ * Derives the span id of a run from its random run id. Deterministic, because activities refer to the span as their parent
+ * before it is exported at the end of the run.
+ */
+export function spanIdOfRun(runId: string): string {
+  return runId.replaceAll('-', '').slice(-16);
+}
+
+/** Replaces the span id of a `traceparent`. */
+export function withSpanId(trace: string, spanId: string): string {
+  const [version, traceId, , flags] = trace.split('-');
+  return [version, traceId, spanId, flags].join('-');
+}
+
+/** Name of the workflow sink for spans. */
+export const traceSinkName = 'tracing';
