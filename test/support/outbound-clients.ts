@@ -8,8 +8,7 @@ import { createDropboxConnector } from '#src/adapters/connectors/dropbox-connect
 import { writeCursor } from '#src/adapters/connectors/folder-paths.ts';
 import { createGraphConnector } from '#src/adapters/connectors/graph-connector.ts';
 import { createS3Connector } from '#src/adapters/connectors/s3-connector.ts';
-import { createChatModel } from '#src/adapters/models/chat-model.ts';
-import { watchSilence } from '#src/adapters/models/chat-reply.ts';
+import { createChatModel, watchSilence } from '#src/adapters/models/chat-model.ts';
 import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { createModelCatalog } from '#src/adapters/models/model-catalog.ts';
 import { createReranker } from '#src/adapters/models/reranker.ts';

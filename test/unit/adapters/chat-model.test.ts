@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { createChatModel } from '#src/adapters/models/chat-model.ts';
-import { type Silence, watchSilence } from '#src/adapters/models/chat-reply.ts';
+import { type Silence, createChatModel, watchSilence } from '#src/adapters/models/chat-model.ts';
 import { AppError } from '#src/errors.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { createChatModel } from '#src/adapters/models/chat-model.ts';
-import { createToolCallPieces } from '#src/adapters/models/chat-reply.ts';
+import { createChatModel, createToolCallPieces } from '#src/adapters/models/chat-model.ts';
 import { createModelCapabilities } from '#src/adapters/models/model-capabilities.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
