@@ -1,5 +1,5 @@
-// `node workers/prebuild.ts` builds both workflow bundles (with and without payload encryption) while an image is built,
-// so that the first start of a worker does not need the bundler.
+// `node workers/prebuild.ts` builds both workflow bundles (with and without payload encryption) while an image is
+// built, so that the first start of a worker does not need the bundler.
 import { failureConverterPath } from '#src/temporal/data-converter.ts';
 import { workflowBundle } from './bundle.ts';
 

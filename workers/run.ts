@@ -30,8 +30,8 @@ export type RunningWorkers = {
 };
 
 /**
- * Starts the sweeper and a worker for each task queue of this process. The workers wait until Temporal is reachable; the
- * sweeper does not. Every worker process runs all sweeps, so each sweep must tolerate concurrent runs of itself.
+ * Starts the sweeper and a worker for each task queue of this process. The workers wait until Temporal is reachable;
+ * the sweeper does not. Every worker process runs all sweeps, so each sweep must tolerate concurrent runs of itself.
  */
 export function startWorkers(container: Container): RunningWorkers {
   const stopSweeper = startSweeps(container);
@@ -138,8 +138,8 @@ async function run(
 }
 
 /**
- * Registers the search attributes and the audit schedule. Repeated regularly, because a Temporal server that lost its data
- * refuses every workflow start until the search attributes exist again.
+ * Registers the search attributes and the audit schedule. Repeated regularly, because a Temporal server that lost its
+ * data refuses every workflow start until the search attributes exist again.
  */
 function temporalSetUp(temporal: TemporalConnection): () => Promise<void> {
   let isUpToDate = false;

@@ -8,8 +8,8 @@ const DAY_MS = 24 * HOUR_MS;
 export type Sweep = { name: string; run: () => Promise<void> };
 
 /**
- * Runs all sweeps in order, once a second. A timer instead of a workflow, because sweeps must also run while Temporal is
- * down.
+ * Runs all sweeps in order, once a second. A timer instead of a workflow, because sweeps must also run while Temporal
+ * is down.
  * @returns a function that stops the sweeper after the running sweep
  */
 export function startSweeper(
@@ -62,8 +62,8 @@ export function everyMinute(run: Sweep['run']): Sweep['run'] {
 
 /**
  * Runs long work once a day, one batch per second, so that other sweeps run in between. `run` gets the cursor that it
- * returned for the batch before (null for the first), and returns null after the last batch. Starts over an hour after a
- * failed batch.
+ * returned for the batch before (null for the first), and returns null after the last batch. Starts over an hour after
+ * a failed batch.
  */
 export function dailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
   return inBatches(DAY_MS, run);
@@ -89,8 +89,8 @@ function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promi
 }
 
 /**
- * Runs a sweep without blocking the other sweeps. It is skipped while its last run is still going on; an error is thrown at
- * the next call.
+ * Runs a sweep without blocking the other sweeps. It is skipped while its last run is still going on; an error is
+ * thrown at the next call.
  */
 export function inBackground(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;

@@ -10,8 +10,8 @@ import { traceSinkName } from '#src/contracts/workflow-runs.ts';
 import type { TraceSinks } from '../workflows/interceptors/trace.ts';
 
 /**
- * Configures the Temporal SDK of this process: its log goes to our log, and shutdown signals are left to `main.ts`, which
- * stops the parts of the process in order.
+ * Configures the Temporal SDK of this process: its log goes to our log, and shutdown signals are left to `main.ts`,
+ * which stops the parts of the process in order.
  * @param metricsAddress address on which the SDK serves its metrics; without it, it serves none
  */
 export function installRuntime(logger: Logger, metricsAddress?: string): void {

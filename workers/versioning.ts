@@ -18,13 +18,13 @@ export async function workerVersion({ deployment }: Pick<TemporalConfig, 'deploy
 type WorkerVersion = Awaited<ReturnType<typeof workerVersion>>;
 
 /**
- * Whether open runs move to a new current version. Both would be correct, because all code replays older histories; PINNED
- * means that workers of the old version must be kept until its runs end. Set per queue, because Temporal rejects a
- * behavior set in workflow code when the worker has no version.
+ * Whether open runs move to a new current version. Both would be correct, because all code replays older histories;
+ * PINNED means that workers of the old version must be kept until its runs end. Set per queue, because Temporal rejects
+ * a behavior set in workflow code when the worker has no version.
  */
 const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
-  // These runs end within hours and never wait for an operator, so old workers can be kept until then. PINNED also makes
-  // sure that a whole evaluation runs on one version.
+  // These runs end within hours and never wait for an operator, so old workers can be kept until then. PINNED also
+  // makes sure that a whole evaluation runs on one version.
   evaluation: 'PINNED',
   'store-audit': 'PINNED',
   // Parked runs may wait for an operator for days.

@@ -1,8 +1,8 @@
 import type { FairQueue, RateLimiter } from '#src/ports/limits.ts';
 
 /**
- * Runs at most `size` tasks at once; owners with waiting tasks take turns (round robin), so that an owner with a thousand
- * tasks delays a task of another owner by at most one.
+ * Runs at most `size` tasks at once; owners with waiting tasks take turns (round robin), so that an owner with a
+ * thousand tasks delays a task of another owner by at most one.
  * @param options.maxRunningPerOwner default: one less than `size`
  * @param options.maxRunningInCrowd limit per owner while other owners have tasks; default: `maxRunningPerOwner`
  * @param options.bound rejects further tasks of an owner that already has this many waiting
@@ -59,8 +59,8 @@ export function createFairQueue(
 const maxWindows = 100_000;
 
 /**
- * Counts requests in the memory of this process, without a query. For limits that only protect the process from a single
- * client.
+ * Counts requests in the memory of this process, without a query. For limits that only protect the process from a
+ * single client.
  */
 export function createMemoryRateLimiter(now: () => number = Date.now): Pick<RateLimiter, 'take'> {
   const windows = new Map<string, { used: number; endsAtMs: number }>();

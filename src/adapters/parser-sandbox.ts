@@ -7,7 +7,9 @@ const script = join(import.meta.dirname, 'parser-sandbox.pl');
 /** The PATH of child processes. */
 export const usualPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
 
-/** Folders with programs and libraries of the system. Not all of /usr, because it may also contain applications' data. */
+/**
+ * Folders with programs and libraries of the system. Not all of /usr, because it may also contain applications' data.
+ */
 const systemFolders = [
   ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/nix/store'],
   ...['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share'].map((name) => `/usr/${name}`),

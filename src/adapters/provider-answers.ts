@@ -34,7 +34,9 @@ export function asText(value: unknown): string {
 
 const maxRetryAfterSeconds = 3_600;
 
-/** Maps an error status of a provider to the error catalogue. Its message is dropped, because it may quote the API key. */
+/**
+ * Maps an error status of a provider to the error catalogue. Its message is dropped, because it may quote the API key.
+ */
 export function statusError(provider: string, { status, headers }: ProviderAnswer): AppError {
   if (status === 401) return appError('needs_reauth');
   if (status === 403)

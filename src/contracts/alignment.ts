@@ -9,14 +9,19 @@ export type ScoreRoundResult =
   /** No round is waiting. */
   | { scored: false };
 
-/** Has the attempt, because only the job attempt of this run is cancelled: a later round may have queued another one. */
+/**
+ * Has the attempt, because only the job attempt of this run is cancelled: a later round may have queued another one.
+ */
 export type RecordAlignmentCancellationInput = ScoreAlignmentInput & AttemptOfJob;
 
 export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code: string; message: string } };
 
 export type AlignmentProgress = { scoredRounds: number; lastRound: number | null };
 
-/** Signal that a chat round was stored. It may be lost or repeated, because workflows read unscored rounds from Postgres. */
+/**
+ * Signal that a chat round was stored. It may be lost or repeated, because workflows read unscored rounds from
+ * Postgres.
+ */
 export const nudgeSignalName = 'nudge';
 
 export const anchoringStages = ['propose'] as const;

@@ -8,7 +8,9 @@ export type ImportStage = (typeof importStages)[number];
 /** Argument of the activities of imports and syncs. Input and progress are in the rows of the run. */
 export type ImportRun = { orgId: string; connectionId: string; runId: string };
 
-/** Argument of the workflows `importFromConnector` and `syncConnection`. `progress` is set when a run continues as new. */
+/**
+ * Argument of the workflows `importFromConnector` and `syncConnection`. `progress` is set when a run continues as new.
+ */
 export type ImportRunInput = ImportRun & { progress?: ImportProgress };
 
 export type ImportCounts = {
@@ -22,7 +24,9 @@ export type ImportCounts = {
 
 export type ImportSlice = { counts: ImportCounts; isMore: boolean };
 
-/** `mustListAgain`: files may have changed at the provider while the sync waited for the confirmation of its deletions. */
+/**
+ * `mustListAgain`: files may have changed at the provider while the sync waited for the confirmation of its deletions.
+ */
 export type DeletionSlice = ImportSlice & { mustListAgain: boolean };
 
 /** Argument of the activity `importFile`. `n` is the number of the file in its run, from 1. */

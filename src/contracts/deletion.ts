@@ -15,8 +15,8 @@ export type RecordDeletionFailureInput = DeleteDocumentInput &
 export type DeletionProgress = { stage: DeletionStage | 'queued' | 'done' };
 
 /**
- * Stages of an erasure in order. `stop` runs immediately, `wait` lasts until the due day. The last stage deletes rows that
- * the others read.
+ * Stages of an erasure in order. `stop` runs immediately, `wait` lasts until the due day. The last stage deletes rows
+ * that the others read.
  */
 export const erasureStages = [
   'stop',

@@ -1,6 +1,8 @@
 import type { AttemptOfJob } from './workflow-runs.ts';
 
-/** Ingestion stages in order. `situate` writes chunk contexts with a model. `activate` makes the generation readable. */
+/**
+ * Ingestion stages in order. `situate` writes chunk contexts with a model. `activate` makes the generation readable.
+ */
 export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed', 'activate'] as const;
 
 export type IngestionStage = (typeof ingestionStages)[number];
@@ -16,8 +18,9 @@ export type IngestDocumentRun = IngestDocumentInput & { isSmall?: boolean; progr
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 /**
- * Result of one conversion slice. `pagesLeft`: scanned pages that OCR has not read yet; the other fields are meaningless until
- * it is 0. `needsWindows`: semantic chunking. `needsContexts`: a model writes chunk contexts. Older histories lack both.
+ * Result of one conversion slice. `pagesLeft`: scanned pages that OCR has not read yet; the other fields are
+ * meaningless until it is 0. `needsWindows`: semantic chunking. `needsContexts`: a model writes chunk contexts. Older
+ * histories lack both.
  */
 export type ConvertResult = {
   charCount: number;

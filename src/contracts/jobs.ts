@@ -42,7 +42,10 @@ export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: str
 /** Jobs of these kinds cannot be cancelled. */
 export const unstoppableKinds: readonly JobKind[] = ['delete', 'erase'];
 
-/** Names of Temporal search attributes, all of type Keyword. Workflows upsert `Stage` and `ErrorCode`; the others are set at the start. */
+/**
+ * Names of Temporal search attributes, all of type Keyword. Workflows upsert `Stage` and `ErrorCode`; the others are
+ * set at the start.
+ */
 export const searchAttributeNames = [
   'OrgId',
   'DocumentId',

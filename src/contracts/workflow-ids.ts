@@ -1,6 +1,6 @@
 /**
- * Workflow ids are readable and derived from their subject, so that starts are idempotent and an id from a response can be
- * pasted into the Temporal UI. A job id is a workflow id, with `.<stage>` or `.<round>` if it names a part.
+ * Workflow ids are readable and derived from their subject, so that starts are idempotent and an id from a response can
+ * be pasted into the Temporal UI. A job id is a workflow id, with `.<stage>` or `.<round>` if it names a part.
  */
 export const ingestWorkflowId = (documentId: string, generation: number): string =>
   `ingest-${documentId}-${generation}`;

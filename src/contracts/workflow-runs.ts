@@ -48,8 +48,8 @@ export type RunSpan = {
 };
 
 /**
- * Derives the span id of a run from its random run id. Deterministic, because activities refer to the span as their parent
- * before it is exported at the end of the run.
+ * Derives the span id of a run from its random run id. Deterministic, because activities refer to the span as their
+ * parent before it is exported at the end of the run.
  */
 export function spanIdOfRun(runId: string): string {
   return runId.replaceAll('-', '').slice(-16);

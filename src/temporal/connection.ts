@@ -26,8 +26,8 @@ export function connectionOptions({ address, tls, apiKey }: ServerAccess) {
 const CALL_ATTEMPTS = 3;
 
 /**
- * A Temporal client. `call` sets an RPC timeout: the configured one, or `minTimeoutMs` if that is longer. `close` rejects
- * new calls, waits for pending ones and closes the connection.
+ * A Temporal client. `call` sets an RPC timeout: the configured one, or `minTimeoutMs` if that is longer. `close`
+ * rejects new calls, waits for pending ones and closes the connection.
  */
 export type TemporalConnection = {
   client: Client;
@@ -119,7 +119,8 @@ export async function registerSearchAttributes({ client, namespace, call }: Temp
     await call(() => operator.addSearchAttributes({ namespace, searchAttributes: types }), READY_TIMEOUT_MS);
   }
 
-  // The server caches the search attributes of a namespace, and refuses starts with new ones until it has reloaded them.
+  // The server caches the search attributes of a namespace, and refuses starts with new ones until it has reloaded
+  // them.
   const query = searchAttributeNames.map((name) => `${name} = ''`).join(' OR ');
   const deadline = Date.now() + READY_TIMEOUT_MS;
   for (;;) {

@@ -45,7 +45,10 @@ const workflowRoutes: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; 
   exportOrganization: { taskQueue: taskQueues.exports, kind: 'export' },
 };
 
-/** Attempts of a workflow task after which its run counts as stuck. Temporal retries with backoff, so brief problems are over. */
+/**
+ * Attempts of a workflow task after which its run counts as stuck. Temporal retries with backoff, so brief problems are
+ * over.
+ */
 const STUCK_AFTER_ATTEMPTS = 5;
 
 const { TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY } = proto.temporal.api.enums.v1.TaskQueueType;
@@ -58,8 +61,8 @@ const outages = new Set([1, 4, 8, 10, 14]);
 const PRIORITIES = { interactive: 2, bulk: 4 };
 
 /**
- * The orchestrator port over Temporal. Throws `service_unavailable` while Temporal is down, and `internal_error` if it rejects
- * a request.
+ * The orchestrator port over Temporal. Throws `service_unavailable` while Temporal is down, and `internal_error` if it
+ * rejects a request.
  */
 export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
   const { client, namespace } = connection;
@@ -88,7 +91,9 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return { queue, type, count: Number(stats?.approximateBacklogCount ?? 0) };
   }
 
-  /** Checks the open run with the id of a start: it is the requested run, or an older run of the job, which is stopped. */
+  /**
+   * Checks the open run with the id of a start: it is the requested run, or an older run of the job, which is stopped.
+   */
   async function stopOlderRun({ workflowId, start, startId, attempt }: Start): Promise<'started' | 'closing'> {
     const run = workflow.getHandle(workflowId);
     const { runId, status, memo } = await call(() => run.describe());

@@ -20,8 +20,8 @@ const described = { staticSummary: summary, memo: { summary } };
 export const auditScheduleId = auditWorkflowId;
 
 /**
- * Creates the schedule of the daily audit. If it exists, updates only its action and policies, because operators may have
- * changed its time or paused it.
+ * Creates the schedule of the daily audit. If it exists, updates only its action and policies, because operators may
+ * have changed its time or paused it.
  * @param isUpToDate skips the update of an existing schedule
  */
 export async function scheduleStoreAudits(

@@ -3,7 +3,10 @@ import proto from '@temporalio/proto';
 import type { TemporalConnection } from './connection.ts';
 
 const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
-/** RPC timeout. Temporal manages versions by system workflows, which take seconds under load; no API request waits for them. */
+/**
+ * RPC timeout. Temporal manages versions by system workflows, which take seconds under load; no API request waits for
+ * them.
+ */
 const TIMEOUT_MS = 30_000;
 const notFound = 5;
 const failedPrecondition = 9;

@@ -19,7 +19,7 @@ import { createTestNamespace } from '#test/support/temporal-namespace.ts';
 
 const COMPLETE = proto.temporal.api.enums.v1.CommandType.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION;
 
-describe('the gateway to Temporal', () => {
+describe('the orchestrator over Temporal', () => {
   let temporal: TemporalConnection;
   let orchestrator: Orchestrator;
 
@@ -46,7 +46,7 @@ describe('the gateway to Temporal', () => {
     input: { orgId: 'org', documentId: 'document' },
     summary: 'Delete a document',
   };
-  /** What a queued job asks for, once for each attempt. */
+  /** Start of an attempt of a queued job. */
   const startIds = [uuidv7(), uuidv7()];
   const start = (workflowId: string, work: WorkflowStart, attempt = 1, startId = startIds[attempt - 1] ?? '') =>
     orchestrator.start({
@@ -59,7 +59,7 @@ describe('the gateway to Temporal', () => {
     });
   const runOf = (workflowId: string) => temporal.client.workflow.getHandle(workflowId);
 
-  /** As a worker does that has nothing to do: this run, and those that were queued before it. */
+  /** Acts like a worker that completes this run, and those that were queued before it. */
   async function complete(workflowId: string, taskQueue: TaskQueue): Promise<void> {
     const { client, namespace, call } = temporal;
     const identity = 'test';
@@ -76,7 +76,7 @@ describe('the gateway to Temporal', () => {
     }
   }
 
-  it('starts a run once, with what operators need to find and read it', async () => {
+  it('starts a run once, with search attributes, memo and summary', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest);
     const { runId, memo, typedSearchAttributes, staticSummary } = await runOf(id).describe();
@@ -109,7 +109,7 @@ describe('the gateway to Temporal', () => {
     expect((await runOf(id).describe()).memo).deep.include({ attempt: 2, startId: startIds[1] });
   });
 
-  it('starts an ingestion again that has completed: the database may be older than its run', async () => {
+  it('starts a completed ingestion again, because the database may be older than the run', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest);
     await complete(id, taskQueues.ingestion);
@@ -118,7 +118,7 @@ describe('the gateway to Temporal', () => {
     expect(await orchestrator.describe(id)).equal('open');
   });
 
-  it('stops a run that a job of this attempt did not start, and waits for its end', async () => {
+  it('cancels a run that another attempt of the job started, and waits for its end', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest, 1, uuidv7());
     expect(await start(id, ingest)).equal('closing');
@@ -126,7 +126,7 @@ describe('the gateway to Temporal', () => {
     expect(events?.some((event) => event.workflowExecutionCancelRequestedEventAttributes)).equal(true);
   });
 
-  it('ends a deletion that its job did not start, since it cannot be cancelled', async () => {
+  it('terminates a deletion that another attempt started, because it cannot be cancelled', async () => {
     const id = `delete-${uuidv7()}`;
     await start(id, remove, 1, uuidv7());
     expect(await start(id, remove)).equal('closing');
@@ -142,12 +142,12 @@ describe('the gateway to Temporal', () => {
     expect(await orchestrator.describe(id)).equal('open');
   });
 
-  it('says that there is no run to move', async () => {
+  it('reports that there is no run to retry or skip', async () => {
     expect(await orchestrator.retryParked('ingest-nothing-1')).equal('gone');
     expect(await orchestrator.skipParked('ingest-nothing-1')).equal('gone');
   });
 
-  it('nudges the alignment run of a chat that is open, and starts one otherwise', async () => {
+  it('signals the open alignment run of a chat, or starts one', async () => {
     const id = `alignment-${uuidv7()}`;
     await start(id, score);
     await start(id, score);
@@ -155,7 +155,7 @@ describe('the gateway to Temporal', () => {
     expect(events?.filter((event) => event.workflowExecutionSignaledEventAttributes)).length(2);
   });
 
-  it('cancels what is open and does not mind what is not there', async () => {
+  it('cancels an open run, and ignores a missing one', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest);
     expect(await orchestrator.inspect(id)).deep.equal({ state: 'open' });
@@ -167,15 +167,15 @@ describe('the gateway to Temporal', () => {
     expect(await orchestrator.describe('ingest-nothing-1')).equal('unknown');
   });
 
-  it('knows that nobody works on the queues, and where a run is shown', async () => {
+  it('reports queues without workers, and the UI address of a run', async () => {
     expect(await orchestrator.hasPollers()).equal(false);
     expect(orchestrator.uiUrl('ingest-x-1')).equal(
       `http://localhost:8233/namespaces/${temporal.namespace}/workflows/ingest-x-1`,
     );
   });
 
-  it('tells what Temporal refuses from its outage', async () => {
-    // Nobody has told this one what we search by.
+  it('throws internal_error for a request that Temporal rejects', async () => {
+    // This namespace lacks our search attributes.
     const namespace = await createTestNamespace(testServices().temporalAddress);
     const other = connectToTemporal({ address: testServices().temporalAddress, namespace });
     const { start } = createOrchestrator(other, { uiUrl: null });
@@ -184,7 +184,7 @@ describe('the gateway to Temporal', () => {
     await other.close();
   });
 
-  it('throws while Temporal is down', async () => {
+  it('throws service_unavailable while Temporal is down', async () => {
     const unreachable = createTemporalConnection({
       address: '127.0.0.1:1',
       namespace: 'default',
@@ -196,7 +196,8 @@ describe('the gateway to Temporal', () => {
     }
     await unreachable.close();
   });
-  it('ends what is under way before it closes', async () => {
+
+  it('finishes pending calls before it closes', async () => {
     const asked = Promise.withResolvers<void>();
     const refusing = createServer((socket) => {
       socket.destroy();
@@ -210,7 +211,7 @@ describe('the gateway to Temporal', () => {
     const outcome = appErrorCode(createOrchestrator(dying, { uiUrl: null }).describe('ingest-x-1'));
     await asked.promise;
     await dying.close();
-    // What is begun again on a closed channel is thrown where nobody catches it, which fails this run.
+    // A retry on a closed channel would be an unhandled rejection, which fails the test run.
     expect(await outcome).equal('service_unavailable');
     refusing.close();
   });

@@ -23,7 +23,7 @@ import { untilRun } from '#test/support/until-job.ts';
 import { promoteFirstVersion, versioningOptions } from '#workers/versioning.ts';
 import { temporalProgram } from '../../scripts/launchers/temporal.ts';
 
-describe('versions of the workers', () => {
+describe('worker versions', () => {
   let temporal: TestWorkers;
   let connection: TemporalConnection;
   const deploymentName = `test-${uuidv7()}`;
@@ -57,7 +57,7 @@ describe('versions of the workers', () => {
     return all.find((version) => version.buildId === buildId)?.role;
   }
 
-  /** As workers/run.ts makes them. */
+  /** Workers as workers/run.ts creates them. */
   async function withVersion(
     buildId: string,
     activities: object,
@@ -92,7 +92,7 @@ describe('versions of the workers', () => {
     return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? undefined;
   }
 
-  /** Runs the command of docs/operators.md that begins so, for this deployment. */
+  /** Runs the Temporal CLI command of docs/operators.md that begins with these words, for this deployment. */
   async function asDocumented(words: string, deployment: string, buildId: string): Promise<void> {
     const docs = await readFile('docs/operators.md', 'utf8');
     const command = docs.split('`').find((code) => code.startsWith(`temporal ${words} `));
@@ -108,7 +108,7 @@ describe('versions of the workers', () => {
     await promisify(execFile)(temporalProgram(testServices().toolsDir), [...args, ...isolated]);
   }
 
-  it('run beside each other: what is pinned ends where it began, all else goes where an operator says', async () => {
+  it('run in parallel: pinned runs stay, others follow the promoted version', async () => {
     const gate = Promise.withResolvers<void>();
     const judged = Promise.withResolvers<void>();
     const ingestion = stubIngestion({
@@ -171,11 +171,11 @@ describe('versions of the workers', () => {
         expect(await versionOf(last)).equal('v1');
       });
     };
-    // Whatever fails, no step waits for ever: it would keep the workers.
+    // After a failure, no activity may wait forever, because it would keep the workers from stopping.
     await withVersion('v1', activities, () => story().finally(gate.resolve));
   });
 
-  it('let what is pinned go, and end, by the commands of the Temporal CLI that the docs name', async () => {
+  it('release pinned runs with the Temporal CLI commands in the docs', async () => {
     const gate = Promise.withResolvers<void>();
     const judged = Promise.withResolvers<void>();
     const scoreEvaluation = async () => {
@@ -221,7 +221,7 @@ describe('versions of the workers', () => {
     await temporal.withWorker(all, withoutVersion, { taskQueue });
   });
 
-  it('are refused by name where nobody is of them', async () => {
+  it('cannot be promoted without workers', async () => {
     const { code, stderr } = await admin('--promote', 'v9');
     expect(code).equal(1);
     expect(stderr).match(/^The version v9 gets no work: [^\n]+\n$/);
@@ -229,7 +229,7 @@ describe('versions of the workers', () => {
     expect((await admin('--promote', 'v1', '--percent', '5')).stderr).to.include('--ramp <build id> with --percent');
   });
 
-  it('serve at once where an installation is new, and readiness is of the current one', async () => {
+  it('are promoted at once in a new installation, and readiness counts only the current one', async () => {
     const own = await startStack({ TEMPORAL_DEPLOYMENT_NAME: 'acs' }, { workers: 'all' });
     try {
       await until('it is ready', async () => (await fetch(`${own.baseUrl}/readyz`)).status === 200);
@@ -240,7 +240,7 @@ describe('versions of the workers', () => {
       const { workflowService } = own.container.temporal.client;
       const { namespace } = own.config.temporal;
       await workflowService.setWorkerDeploymentCurrentVersion({ namespace, deploymentName: 'acs', buildId: '' });
-      await until('nobody takes what begins', async () => !(await own.container.orchestrator.hasPollers()));
+      await until('no worker takes new runs', async () => !(await own.container.orchestrator.hasPollers()));
     } finally {
       await own.close();
     }

@@ -1,9 +1,17 @@
+import { isRecord } from '#src/adapters/provider-answers.ts';
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import type { ChatModel, ModelMessage, ModelReply, ModelRequest, ModelToolCall, ModelUsage, Truncation } from '#src/ports/models.ts';
-import { type LearnedCapabilities, type ModelCapabilities, createModelCapabilities } from './model-capabilities.ts';
-import { type Endpoint, createModelErrors, createOpenAiClient, limitedFetch, maxAnswerBytes } from './openai-client.ts';
-import { isRecord } from '#src/adapters/provider-answers.ts';
+import type {
+  ChatModel,
+  ModelMessage,
+  ModelReply,
+  ModelRequest,
+  ModelToolCall,
+  ModelUsage,
+  Truncation,
+} from '#src/ports/models.ts';
+import { createModelCapabilities, type LearnedCapabilities, type ModelCapabilities } from './model-capabilities.ts';
+import { createModelErrors, createOpenAiClient, type Endpoint, limitedFetch, maxAnswerBytes } from './openai-client.ts';
 
 /** Longest silence of a stream; services send at least comments while they work. */
 const silenceTimeoutMs = 60_000;
@@ -13,7 +21,9 @@ const longestStreamMs = 60 * 60_000;
 const bytesPerToken = 4_096;
 const maxEventBytes = 1_000_000;
 
-/** The packaged model server prefers streams, because a user reads along; this header marks a stream without a reader. */
+/**
+ * The packaged model server prefers streams, because a user reads along; this header marks a stream without a reader.
+ */
 const backgroundStream = { 'x-urgency': 'judge' };
 
 /** Protects the memory from a model that repeats itself without end. */
@@ -188,8 +198,8 @@ export function watchSilence(timeoutMs: number, longestMs: number): Silence {
 }
 
 /**
- * Makes a streamed text storable. The first half of a surrogate pair at the end of a piece is held back until the second
- * half arrives.
+ * Makes a streamed text storable. The first half of a surrogate pair at the end of a piece is held back until the
+ * second half arrives.
  */
 function createStorablePieces() {
   let half = '';
@@ -214,9 +224,10 @@ const maxCharacters = 4_000_000;
 type CallSoFar = { index: number | null; id: string; name: string; args: string };
 
 /**
- * Assembles tool calls from a whole reply or from pieces of a stream. Services differ: a piece may lack its index, or have
- * the index of another call with a different id; names may be split or repeated; arguments may be an object. Anything
- * else becomes a call without a name, which is rejected later. Throws `model_response_invalid` only beyond the limits.
+ * Assembles tool calls from a whole reply or from pieces of a stream. Services differ: a piece may lack its index, or
+ * have the index of another call with a different id; names may be split or repeated; arguments may be an object.
+ * Anything else becomes a call without a name, which is rejected later. Throws `model_response_invalid` only beyond the
+ * limits.
  */
 export function createToolCallPieces() {
   const calls: CallSoFar[] = [];

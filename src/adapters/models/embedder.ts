@@ -56,8 +56,8 @@ export function createEmbedders(settings: EmbedderSettings): Embedders {
 }
 
 /**
- * Embeddings over the OpenAI protocol. Texts are batched by length; a batch that is rejected as too large is halved, and
- * later batches are as small as those that were accepted. Callers retry.
+ * Embeddings over the OpenAI protocol. Texts are batched by length; a batch that is rejected as too large is halved,
+ * and later batches are as small as those that were accepted. Callers retry.
  */
 export function createEmbedder(
   options: EmbedderSettings & { model: string; dimensions?: number | null | undefined; pacing?: CallPacing },
@@ -215,7 +215,9 @@ function readVectors(answer: unknown, count: number): Float32Array[] {
   return vectors;
 }
 
-/** Decodes base64 of little-endian 32-bit floats, or an array of numbers from services that ignore `encoding_format`. */
+/**
+ * Decodes base64 of little-endian 32-bit floats, or an array of numbers from services that ignore `encoding_format`.
+ */
 function decode(embedding: unknown): Float32Array {
   if (Array.isArray(embedding)) return Float32Array.from(embedding, Number);
   if (typeof embedding !== 'string') throw invalid('a vector is missing');

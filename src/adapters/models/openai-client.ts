@@ -123,7 +123,8 @@ const minSecretLength = 8;
  * - other 4xx: `model_rejected`; a retry would fail again.
  * - a response that violates the protocol: `model_response_invalid`.
  *
- * Removes `apiKey` from details (shown to tenants) and causes (logs, run histories), because services quote rejected keys.
+ * Removes `apiKey` from details (shown to tenants) and causes (logs, run histories), because services quote rejected
+ * keys.
  */
 export function createModelErrors({ apiKey }: { apiKey: string }) {
   const mask = (text: string) => (apiKey.length < minSecretLength ? text : text.replaceAll(apiKey, '[key]'));
@@ -193,8 +194,8 @@ export function isTooLarge(error: unknown): boolean {
 }
 
 /**
- * Reads Retry-After as seconds or a date (RFC 9110 §10.2.3). At most an hour, in case a clock is wrong; at least a second,
- * so that bulk work does not call without a break.
+ * Reads Retry-After as seconds or a date (RFC 9110 §10.2.3). At most an hour, in case a clock is wrong; at least a
+ * second, so that bulk work does not call without a break.
  */
 function retryAfter(headers: Headers | undefined): number | undefined {
   const value = headers?.get('retry-after');

@@ -96,8 +96,8 @@ export function fetchBy(call: ProviderCaller): openid.CustomFetch {
 }
 
 /**
- * Maps errors of openid-client to the error catalogue. Drops the cause, because a provider's answer may quote secrets of
- * the request. An AppError is returned unchanged.
+ * Maps errors of openid-client to the error catalogue. Drops the cause, because a provider's answer may quote secrets
+ * of the request. An AppError is returned unchanged.
  * @param ofGrant error code for a code or token that the provider rejects
  */
 export function failureOf(error: unknown, ofGrant: ErrorCode): unknown {

@@ -4,7 +4,9 @@ import { appError } from '#src/errors.ts';
 import type { PasswordHasher } from '#src/ports/identity.ts';
 import { createFairQueue } from '../limits.ts';
 
-/** Concurrent hashes. They run on the thread pool that file access and token signing share, so they must not fill it. */
+/**
+ * Concurrent hashes. They run on the thread pool that file access and token signing share, so they must not fill it.
+ */
 const maxAtOnce = 2;
 /** About two seconds of hashing. */
 const maxWaitingPerOwner = 50;
@@ -36,7 +38,9 @@ export function createArgon2Hasher({ memoryMiB }: { memoryMiB: number }): Passwo
   };
 }
 
-/** A random hash for logins without an account: verifying takes as long as with a real one, so timing reveals nothing. */
+/**
+ * A random hash for logins without an account: verifying takes as long as with a real one, so timing reveals nothing.
+ */
 function unmatchableHash(prefix: string): string {
   const part = (bytes: number) => randomBytes(bytes).toString('base64').replaceAll('=', '');
   return `${prefix}${part(16)}$${part(32)}`;

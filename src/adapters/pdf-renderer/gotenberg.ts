@@ -28,8 +28,8 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
       // Gotenberg reads the format from the extension; the real file name is not sent.
       form.append('files', await openAsBlob(path), `document.${format}`);
       try {
-        // undici's `fetch` instead of Node 24's: in that one, an abort while the body is read causes an unhandled rejection,
-        // which ends the process.
+        // undici's `fetch` instead of Node 24's: in that one, an abort while the body is read causes an unhandled
+        // rejection, which ends the process.
         const response = await fetch(address, {
           method: 'POST',
           body: form,

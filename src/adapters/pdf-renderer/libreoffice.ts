@@ -86,12 +86,15 @@ const officeFiles = [
   '/var/spool/libreoffice',
 ];
 
-/** Restarts LibreOffice after exit code 81, which its first start with a new profile returns; its launcher does the same. */
+/**
+ * Restarts LibreOffice after exit code 81, which its first start with a new profile returns; its launcher does the
+ * same.
+ */
 const restart = `"$0" "$@"; code=$?; [ $code = 81 ] || exit $code; exec "$0" "$@"`;
 
 /**
- * LibreOffice on this machine: a process and a profile per file, without macros and network. In the sandbox it can write
- * only to the job's folder and cannot read files that a document links to.
+ * LibreOffice on this machine: a process and a profile per file, without macros and network. In the sandbox it can
+ * write only to the job's folder and cannot read files that a document links to.
  */
 export function createLibreOffice(deps: {
   path: string;
@@ -184,8 +187,8 @@ const niceness = 10;
 const pageBytes = 4_096;
 
 /**
- * Starts the program beside a shell that waits for the end of its input, which comes when this process dies; then the shell
- * kills the process group.
+ * Starts the program beside a shell that waits for the end of its input, which comes when this process dies; then the
+ * shell kills the process group.
  */
 const diesWithParent = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
@@ -193,8 +196,8 @@ const diesWithParent = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >
 type ProcessResult = { exitCode: number | null; output: string };
 
 /**
- * Runs a program with its children in a process group. Kills the whole group when it exceeds its limits, when the signal
- * fires, when the program ends and leaves children behind, and when this process dies.
+ * Runs a program with its children in a process group. Kills the whole group when it exceeds its limits, when the
+ * signal fires, when the program ends and leaves children behind, and when this process dies.
  *
  * @throws AppError conversion_timeout, too_large
  * @throws the signal's reason after an abort
@@ -277,7 +280,9 @@ async function residentBytes(group: number): Promise<number> {
   return sizes.reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** Returns 0 for a process of another group. Fields are counted after the `)`, because the process name may have spaces. */
+/**
+ * Returns 0 for a process of another group. Fields are counted after the `)`, because the process name may have spaces.
+ */
 async function residentBytesIn(group: number, pid: string): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

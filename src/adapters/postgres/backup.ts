@@ -13,8 +13,8 @@ const LOCK = 7_352;
 const KEEP_ALIVE_MS = 60_000;
 
 /**
- * Runs work under the maintenance lock. Uses a separate connection, so that Postgres releases the lock when the process is
- * killed. If the whole machine is lost, Postgres may only notice after hours.
+ * Runs work under the maintenance lock. Uses a separate connection, so that Postgres releases the lock when the process
+ * is killed. If the whole machine is lost, Postgres may only notice after hours.
  */
 export function createMaintenanceLock(databaseUrl: string): MaintenanceLock {
   return async (work) => {

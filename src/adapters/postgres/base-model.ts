@@ -14,8 +14,8 @@ class BaseQueryBuilder<M extends Model, R = M[]> extends QueryBuilder<M, R> {
 }
 
 /**
- * Base class of all models. Queries use property names; knex maps them to column names. Nothing is validated at runtime:
- * TypeScript checks the types, Postgres the constraints.
+ * Base class of all models. Queries use property names; knex maps them to column names. Nothing is validated at
+ * runtime: TypeScript checks the types, Postgres the constraints.
  */
 export class BaseModel extends Model {
   static override QueryBuilder = BaseQueryBuilder;
@@ -26,9 +26,9 @@ export class BaseModel extends Model {
   static cloneObjectAttributes = false;
 
   /**
-   * A knex query typed by the columns. Use it to select some columns, and for `onConflict(…).ignore()` with `returning`:
-   * objection would type all columns, and return ignored rows as if they were inserted. Do not write jsonb columns with it:
-   * knex would turn JSON arrays into Postgres arrays.
+   * A knex query typed by the columns. Use it to select some columns, and for `onConflict(…).ignore()` with
+   * `returning`: objection would type all columns, and return ignored rows as if they were inserted. Do not write jsonb
+   * columns with it: knex would turn JSON arrays into Postgres arrays.
    */
   static table<M extends { tableName: string; columns: Columns }>(this: M, db: Knex) {
     // biome-ignore lint/complexity/noThisInStatic: `this` is the model class

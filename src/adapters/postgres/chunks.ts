@@ -19,8 +19,8 @@ type Generation = { orgId: string; documentId: string; generation: number };
 type GenerationRange = { orgId: string; documentId: string; from: number; before: number | null };
 
 /**
- * Indexes the words of a generation's chunks, and counts them for the organization. Call it last in a transaction, because
- * it blocks other transactions that count for the same organization.
+ * Indexes the words of a generation's chunks, and counts them for the organization. Call it last in a transaction,
+ * because it blocks other transactions that count for the same organization.
  */
 export async function indexWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
   const { orgId, documentId, generation } = of;
@@ -114,7 +114,8 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
 }
 
 /**
- * Deletes all chunks of the generations in several transactions, and calls `last` in the final one to delete the generations.
+ * Deletes all chunks of the generations in several transactions, and calls `last` in the final one to delete the
+ * generations.
  * @param signal aborts between two transactions
  */
 export async function deleteGenerationsWith(

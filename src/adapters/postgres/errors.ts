@@ -7,7 +7,8 @@ const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'
 const serverStates = /^(?:08...|57P0[123]|53300)$/;
 
 /**
- * Messages of errors without a code: pg for a lost connection, knex for an exhausted pool. Knex puts the statement first.
+ * Messages of errors without a code: pg for a lost connection, knex for an exhausted pool. Knex puts the statement
+ * first.
  */
 const clientMessages =
   /(?:^| - )(?:Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Knex: Timeout acquiring a connection)/;

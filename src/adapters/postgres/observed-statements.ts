@@ -11,8 +11,8 @@ type Runner = { builder: { queryContext(): { keepsResult?: boolean } | undefined
 export type ObservedConfig = Knex.Config & { onStatement?: StatementObserver | undefined };
 
 /**
- * Knex's Postgres client with the `onStatement` hook. Knex's events are not enough: it emits `query` for begin, commit and
- * rollback, but no `query-response`.
+ * Knex's Postgres client with the `onStatement` hook. Knex's events are not enough: it emits `query` for begin, commit
+ * and rollback, but no `query-response`.
  */
 export class ObservedPostgres extends PostgresClient {
   declare config: ObservedConfig;

@@ -33,8 +33,8 @@ export function readableValues(readable: ReadableDocuments) {
 }
 
 /**
- * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL and is exact
- * in every snapshot. Narrows a search; `isReadable` on the rows still decides. Bindings: `readableValues`.
+ * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL and is
+ * exact in every snapshot. Narrows a search; `isReadable` on the rows still decides. Bindings: `readableValues`.
  */
 export const openedHashes = 'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
 
@@ -88,8 +88,9 @@ const documentId = shape({ id: uuid() });
 export type FoldersOf = { orgId: string; folderIds: readonly string[] };
 
 /**
- * Locks the documents that are linked in these folders until the end of the transaction. Locks in the order of ids, like all
- * code that locks several documents, to avoid deadlocks. Skips documents whose deletion has begun, and those beyond `limit`.
+ * Locks the documents that are linked in these folders until the end of the transaction. Locks in the order of ids,
+ * like all code that locks several documents, to avoid deadlocks. Skips documents whose deletion has begun, and those
+ * beyond `limit`.
  */
 export async function lockDocumentsIn(trx: Knex, { orgId, folderIds }: FoldersOf, limit: number): Promise<string[]> {
   const locked = await rows(
@@ -107,9 +108,9 @@ export async function lockDocumentsIn(trx: Knex, { orgId, folderIds }: FoldersOf
 }
 
 /**
- * Recomputes the access keys of documents and their jobs: the author's key, and the keys of all folders with a link to the
- * document. Marks their points in the vector store as outdated. Call it after each change of links or folders, while the
- * documents are locked.
+ * Recomputes the access keys of documents and their jobs: the author's key, and the keys of all folders with a link to
+ * the document. Marks their points in the vector store as outdated. Call it after each change of links or folders,
+ * while the documents are locked.
  */
 export async function renewDocumentKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
   const changed = await rows(

@@ -4,8 +4,8 @@ import { type QueryBuilder, snakeCaseMappers } from 'objection';
 import { appError } from '#src/errors.ts';
 
 /**
- * Column types by their Postgres names, with their ids (`pg_type.oid`), which are the same in every database. `vector` has
- * none, because ids of extension types differ.
+ * Column types by their Postgres names, with their ids (`pg_type.oid`), which are the same in every database. `vector`
+ * has none, because ids of extension types differ.
  */
 const typeIds = {
   boolean: 16,
@@ -92,8 +92,8 @@ export type Bindings = Readonly<Record<string, unknown>> | readonly unknown[];
 export type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
 
 /**
- * Runs a statement and returns its rows. Compares names and types of the result's columns with the shape each time, so that
- * a wrong shape fails in every test of the statement.
+ * Runs a statement and returns its rows. Compares names and types of the result's columns with the shape each time, so
+ * that a wrong shape fails in every test of the statement.
  * @param source a shape, or a model for statements that return its whole rows
  * @param statement SQL text with bindings, or a query builder of knex or objection that was created on `db`
  * @param timeoutMs after this time, the statement is cancelled and a KnexTimeoutError is thrown
@@ -195,7 +195,10 @@ function nameOfType(id: number): string {
 
 let checksNulls = false;
 
-/** Makes null in a non-nullable column an error. Only for tests: in production, an unexpected null is better than a failure. */
+/**
+ * Makes null in a non-nullable column an error. Only for tests: in production, an unexpected null is better than a
+ * failure.
+ */
 export function checkNulls(): void {
   checksNulls = true;
 }

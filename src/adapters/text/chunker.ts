@@ -8,7 +8,10 @@ import { appError } from '#src/errors.ts';
 import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
 import { createFairQueue } from '../limits.ts';
 
-/** Documents up to this length (UTF-16 units) are chunked without a thread: it takes less than 0.1 s, like a thread start. */
+/**
+ * Documents up to this length (UTF-16 units) are chunked without a thread: it takes less than 0.1 s, like a thread
+ * start.
+ */
 const inlineLength = 100_000;
 
 /** Twice the heap that the longest possible body was measured to need. */
@@ -23,7 +26,9 @@ const maxThreads = 1;
 /** Timeout for chunking one document; the largest possible one takes a minute on an idle machine. */
 const threadTimeoutMs = 300_000;
 
-/** Longest wait for the thread (usually a second). Then the activity is retried, so that its slot in the worker is free. */
+/**
+ * Longest wait for the thread (usually a second). Then the activity is retried, so that its slot in the worker is free.
+ */
 const queueTimeoutMs = 10_000;
 const retryAfterSeconds = 5;
 

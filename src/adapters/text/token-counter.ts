@@ -2,7 +2,9 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants';
 import type { TokenCounter, TokenRuler } from '#src/domain/text/tokens.ts';
 
-/** Longer words are counted in pieces of this length, because byte-pair merging is quadratic in the length of a word. */
+/**
+ * Longer words are counted in pieces of this length, because byte-pair merging is quadratic in the length of a word.
+ */
 const maxWordLength = 512;
 const maxMemoizedWords = 50_000;
 
@@ -13,7 +15,9 @@ const maxMemoizedWords = 50_000;
 export function createTokenCounter(): TokenCounter {
   const memo = new Map<string, number>();
 
-  /** Counts a word of the pattern. The pattern splits control tokens like "<|endoftext|>", so they are counted as text. */
+  /**
+   * Counts a word of the pattern. The pattern splits control tokens like "<|endoftext|>", so they are counted as text.
+   */
   function countOnce(word: string): number {
     const known = memo.get(word);
     if (known !== undefined) return known;
@@ -49,8 +53,8 @@ export function createTokenCounter(): TokenCounter {
   }
 
   /**
-   * Stores the token count before every offset that starts a word in any context. The count of a slice is the difference
-   * of two stored counts, plus the few characters at its two edges.
+   * Stores the token count before every offset that starts a word in any context. The count of a slice is the
+   * difference of two stored counts, plus the few characters at its two edges.
    */
   function measure(text: string): TokenRuler {
     const offsets: number[] = [0];
@@ -93,9 +97,9 @@ const continuesWord = characterTest(/[\p{L}\p{N}\p{M}\p{Cs}'’]/u);
 const isVisible = characterTest(/\S/);
 
 /**
- * True if the tokenizer's pattern starts a word at this offset in any context: after a letter or digit that is followed by
- * neither; before a single space between two visible characters; after a line break before a visible character (except a
- * slash, which may continue the word).
+ * True if the tokenizer's pattern starts a word at this offset in any context: after a letter or digit that is followed
+ * by neither; before a single space between two visible characters; after a line break before a visible character
+ * (except a slash, which may continue the word).
  */
 function alwaysStartsWord(text: string, offset: number): boolean {
   const before = text.charCodeAt(offset - 1);

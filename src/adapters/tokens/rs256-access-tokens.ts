@@ -12,8 +12,8 @@ const maxCachedTokens = 20_000;
 const maxTeamsInClaims = 50;
 
 /**
- * Signs access tokens with one RSA key, and verifies tokens of that key and of `verifyKeyPems` (the previous and the next
- * key). Without the private key, tokens can only be verified. The service is both issuer and audience.
+ * Signs access tokens with one RSA key, and verifies tokens of that key and of `verifyKeyPems` (the previous and the
+ * next key). Without the private key, tokens can only be verified. The service is both issuer and audience.
  */
 export function createRs256AccessTokens(options: {
   privateKeyPem: string | null;
@@ -90,8 +90,8 @@ export function createRs256AccessTokens(options: {
 }
 
 /**
- * Verifies tokens of one key on the calling thread, which takes tens of microseconds. jose would verify on the thread pool,
- * behind password hashing.
+ * Verifies tokens of one key on the calling thread, which takes tens of microseconds. jose would verify on the thread
+ * pool, behind password hashing.
  */
 function verifierOf(key: KeyObject, issuer: string): (token: string) => unknown {
   return createVerifier({

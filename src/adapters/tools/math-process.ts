@@ -1,6 +1,6 @@
 /**
- * Child process that evaluates one expression: reads it from stdin, writes `{"result":…}` or `{"error":…}` to stdout. Its
- * parent enforces the limits.
+ * Child process that evaluates one expression: reads it from stdin, writes `{"result":…}` or `{"error":…}` to stdout.
+ * Its parent enforces the limits.
  */
 import { createRequire } from 'node:module';
 import { text } from 'node:stream/consumers';

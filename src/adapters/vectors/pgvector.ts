@@ -41,8 +41,9 @@ const SCAN_SHARE = 4;
 const CACHE_TTL_MS = 60_000;
 
 /**
- * Stores chunk vectors in Postgres with pgvector. The access rule is part of the query, so that unreadable chunks take no
- * place in the ranking. Scans the readable vectors, which is exact; if they are many, searches the model's HNSW index.
+ * Stores chunk vectors in Postgres with pgvector. The access rule is part of the query, so that unreadable chunks take
+ * no place in the ranking. Scans the readable vectors, which is exact; if they are many, searches the model's HNSW
+ * index.
  * @param options.exactLimit up to this number of readable vectors, searches always scan
  * @param options.timeoutMs timeout of a search query, after which it fails with `service_unavailable`
  */
@@ -91,7 +92,9 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     );
   }
 
-  /** Reads the index nearest first and checks access per vector, until enough are found or the tuple limit is reached. */
+  /**
+   * Reads the index nearest first and checks access per vector, until enough are found or the tuple limit is reached.
+   */
   async function searchIndex(query: VectorQuery): Promise<VectorHit[]> {
     const dimensions = query.vector.length;
     return db.transaction(async (trx) => {
@@ -295,8 +298,9 @@ function listIndexes(db: Statements): Promise<Row<typeof vectorIndex>[]> {
 }
 
 /**
- * Creates an HNSW index for each model with more than `limit` vectors, and drops those of models with less than half of it.
- * Only one process does so at a time, concurrently with reads and writes. Indexes of interrupted builds are rebuilt.
+ * Creates an HNSW index for each model with more than `limit` vectors, and drops those of models with less than half of
+ * it. Only one process does so at a time, concurrently with reads and writes. Indexes of interrupted builds are
+ * rebuilt.
  */
 async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   // `create index concurrently` cannot run in a transaction, and `set` belongs to a connection.

@@ -29,15 +29,18 @@ const payloadIndexes = {
 } as const satisfies Record<string, Schemas['PayloadFieldSchema']>;
 
 /**
- * All access to Qdrant. Every call except the audit's `list` is restricted to one organization. Only collections with the
- * prefix are touched; a missing collection counts as empty.
+ * All access to Qdrant. Every call except the audit's `list` is restricted to one organization. Only collections with
+ * the prefix are touched; a missing collection counts as empty.
  */
 export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, ...server }: QdrantOptions) {
   const { api, call } = createQdrantApi(server);
   const ours = `${collectionPrefix}_`;
   const ready = new Set<string>();
 
-  /** Creates a collection. Its payload indexes must exist before the first point, because the tenant graphs depend on them. */
+  /**
+   * Creates a collection. Its payload indexes must exist before the first point, because the tenant graphs depend on
+   * them.
+   */
   async function prepare(collection: string, size: number): Promise<void> {
     if (ready.has(collection)) return;
     const limits = { timeoutMs: writeTimeoutMs };
@@ -72,8 +75,8 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
   }
 
   /**
-   * Calls Qdrant and returns `nothing` if the collection does not exist. Creates missing indexes: the process that created
-   * the collection may have been killed before it created them.
+   * Calls Qdrant and returns `nothing` if the collection does not exist. Creates missing indexes: the process that
+   * created the collection may have been killed before it created them.
    */
   async function callOrNothing<Params extends { collection_name: string }, Result, Nothing>(
     operation: QdrantOperation<Params, Result>,
@@ -278,8 +281,9 @@ class QdrantError extends Error {
 }
 
 /**
- * Maps errors of the Qdrant client: a rejected key, 408, 429, 5xx, network errors and timeouts to `service_unavailable`,
- * which is retried; other 4xx to `internal_error`. Removes `apiKey` from causes, which go to logs and run histories.
+ * Maps errors of the Qdrant client: a rejected key, 408, 429, 5xx, network errors and timeouts to
+ * `service_unavailable`, which is retried; other 4xx to `internal_error`. Removes `apiKey` from causes, which go to
+ * logs and run histories.
  */
 function createQdrantErrors(apiKey: string | null): (error: unknown) => AppError {
   const mask = (text: string) => (apiKey === null ? text : text.replaceAll(apiKey, '[key]'));

@@ -113,7 +113,8 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
 }
 
 /**
- * Name of a model's collection: readable characters, and a hash, because models may differ in the other characters only.
+ * Name of a model's collection: readable characters, and a hash, because models may differ in the other characters
+ * only.
  */
 function nameOf(model: string): string {
   const readable = model.replaceAll(/[^a-zA-Z0-9.-]+/g, '-').slice(0, 80);

@@ -39,8 +39,9 @@ type GuardedAgentDeps = {
 const connectTimeoutMs = 5_000;
 
 /**
- * Creates an agent that connects only to public addresses, for URLs that users control. Resolves a name once per connection,
- * so that the checked address is the one that is connected to. Fails with `url_not_allowed` whether or not a server exists.
+ * Creates an agent that connects only to public addresses, for URLs that users control. Resolves a name once per
+ * connection, so that the checked address is the one that is connected to. Fails with `url_not_allowed` whether or not
+ * a server exists.
  */
 export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAgentDeps): Agent {
   const allowed = new Set(allow.map(normalizeHost));
@@ -73,8 +74,8 @@ function refusalOf(hostName: string, port: string): AppError | null {
 }
 
 /**
- * A `lookup` function for agents of undici and Node.js. Refuses a name if any of its addresses is private, because any of
- * them may be used.
+ * A `lookup` function for agents of undici and Node.js. Refuses a name if any of its addresses is private, because any
+ * of them may be used.
  */
 export function publicLookup(resolve: Resolve): LookupFunction {
   return (hostName, { all }, callback) => {

@@ -6,7 +6,10 @@ import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web.ts';
 import { urlNotAllowed } from './guarded-agent.ts';
 
-/** Reads the file name of a Content-Disposition header (RFC 6266), including common malformed ones; null if there is none. */
+/**
+ * Reads the file name of a Content-Disposition header (RFC 6266), including common malformed ones; null if there is
+ * none.
+ */
 export function dispositionFileName(header: string): string | null {
   const [, charset = '', encoded = ''] = /;\s*filename\*\s*=\s*"?([\w-]+)'[^']*'([^;"]+)/i.exec(header) ?? [];
   const extended = decodeExtended(charset, encoded.trim());
@@ -32,13 +35,16 @@ const userAgent = 'AgentConversationService';
 const maxRedirects = 3;
 /** Limit of interim responses such as 103 Early Hints; servers send one or two. */
 const maxInterimAnswers = 10;
-/** After `count` pieces, a body must have at least `averageBytes` per piece: tiny pieces would keep the event loop busy. */
+/**
+ * After `count` pieces, a body must have at least `averageBytes` per piece: tiny pieces would keep the event loop busy.
+ */
 const smallPieces = { count: 20_000, averageBytes: 64 };
 
 type Response = Dispatcher.ResponseData;
 
 /**
- * Fetches URLs through a guarded agent, without cookies, credentials and proxies. Each redirect is checked like a new URL.
+ * Fetches URLs through a guarded agent, without cookies, credentials and proxies. Each redirect is checked like a new
+ * URL.
  * @param deps.timeoutMs default timeout of a fetch
  */
 export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number }): WebFetcher {

@@ -68,8 +68,8 @@ function unavailable(detail: string): AppError {
 const issuerAnswerBytes = 256 * 1024;
 
 /**
- * Creates a caller that may also reach the identity provider on a private network. EGRESS_ALLOW is not enough, because it
- * would let every user reach that server.
+ * Creates a caller that may also reach the identity provider on a private network. EGRESS_ALLOW is not enough, because
+ * it would let every user reach that server.
  * @param deps.allow other servers on private networks, as `host:port`
  */
 export function createIssuerCaller(deps: {

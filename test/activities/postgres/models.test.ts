@@ -29,16 +29,16 @@ describe('models', () => {
 
   after(() => db.destroy());
 
-  it('have the columns, types, nullability and primary keys of the tables that the migrations make', () => {
+  it('have the columns, types, nullability and primary keys of the migrated tables', () => {
     expect(models.flatMap((model) => differencesOf(model, tables.get(model.tableName)))).deep.equal([]);
   });
 
-  it('are there for every table, once', () => {
+  it('exist once per table', () => {
     const names = [...models.map(({ tableName }) => tableName), ...Object.keys(withoutModel)];
     expect(names.sort()).deep.equal([...tables.keys()].sort());
   });
 
-  it('are found to differ in a missing or additional column, a type, nullability or the primary key', () => {
+  it('fail the comparison with a missing or additional column, or another type, nullability or primary key', () => {
     class WrongModel extends model(
       'hidden_drafts',
       { orgId: text(), userId: uuid().nullable(), color: textArray() },

@@ -83,7 +83,7 @@ describe('models and shapes', () => {
     expect(found).deep.equal({ id: child.id, kind: 'big' });
   });
 
-  it('returns the rows of SQL text, of a query of knex and of one of objection', async () => {
+  it('returns the rows of SQL text, and of queries of knex and objection', async () => {
     const named = shape({ ...pick(ChildModel, 'id', 'firstSeenAt').columns, fullName: text(), total: bigint() });
     const expected = [{ id: child.id, firstSeenAt: null, fullName: 'Ada', total: 1 }];
     const sql = `select c.id, c.first_seen_at, p.full_name, count(*) over () as total

@@ -8,7 +8,7 @@ describe('math.evaluate', () => {
   const evaluate = createMathTool({ sandbox });
   const worth = (expression: string) => evaluate({ expression }, context);
 
-  it('works out what people ask for', async () => {
+  it('evaluates usual expressions', async () => {
     const asked = ['(1200 * 0.035) / 12', '5 inch to cm', 'mean([1, 2, 4])', '0.1 + 0.2', 'f(x) = x^2; f(12)'];
     expect(await Promise.all(asked.map(worth))).deep.equal(['3.5', '12.7 cm', '2.3333333333333', '0.3', '[144]']);
   });
@@ -19,7 +19,7 @@ describe('math.evaluate', () => {
     expect(await refusal(evaluate, { expression: 'factorial(1e9)' })).match(/finite|large|memory/);
   });
 
-  it('gives no way to code, files or the environment', async () => {
+  it('gives no access to code, files or the environment', async () => {
     const attacks = [
       'evaluate("1")',
       'parse("1")',
@@ -35,7 +35,7 @@ describe('math.evaluate', () => {
     for (const expression of attacks) expect(await refusal(evaluate, { expression }), expression).not.equal('');
   });
 
-  it('ends what would take all time or all memory, while others go on', async () => {
+  it('kills expressions above the CPU or memory limit, while others go on', async () => {
     const greedy = [
       'sum(zeros(30000, 30000))',
       'f(n) = f(n - 1) + f(n - 2) + f(n - 3) + 1; f(0)',
@@ -54,7 +54,7 @@ describe('math.evaluate', () => {
     expect(ticks).above(10);
   });
 
-  it('makes nobody wait in vain where too many ask', async () => {
+  it('rejects calculations beyond the queue limit', async () => {
     const busy = createMathTool({ sandbox });
     const stop = new AbortController();
     const asked = Array.from({ length: 14 }, () => busy({ expression: '1' }, { ...context, signal: stop.signal }));
@@ -64,14 +64,14 @@ describe('math.evaluate', () => {
     await Promise.allSettled(asked);
   });
 
-  it('stops at its signal when a process that it started keeps its output open', async () => {
+  it('stops on abort although a child process keeps the output open', async () => {
     const confine = () => ['/bin/sh', '-c', 'sleep 20 & exit 0'] as const;
     const tool = createMathTool({ sandbox: { missing: null, confine } });
     const outcome = tool({ expression: '1' }, { ...context, signal: AbortSignal.timeout(300) });
     expect(await outcome.catch((error: unknown) => error)).property('name', 'TimeoutError');
   });
 
-  it('stops when nobody waits any more', async () => {
+  it('stops when the caller aborts', async () => {
     const stop = new AbortController();
     const outcome = evaluate({ expression: 'f(n) = f(n)+f(n); 1' }, { ...context, signal: stop.signal });
     stop.abort(new Error('gone'));

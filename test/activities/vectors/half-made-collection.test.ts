@@ -4,8 +4,8 @@ import { expect } from 'chai';
 import { createQdrantPoints, hasValue } from '#src/adapters/vectors/qdrant-client.ts';
 import { testQdrantUrl } from '#test/support/services.ts';
 
-describe('a collection whose maker was killed before it had its indexes', () => {
-  it('holds nothing, and takes what comes', async () => {
+describe('a Qdrant collection without indexes, after a killed process', () => {
+  it('is empty, and accepts points', async () => {
     const url = testQdrantUrl();
     const collectionPrefix = `half${randomBytes(4).toString('hex')}`;
     const points = createQdrantPoints({ url, apiKey: null, collectionPrefix });

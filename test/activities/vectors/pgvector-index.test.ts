@@ -11,7 +11,7 @@ import { seededRandom } from '../../../bench/search/random.ts';
 const chunksEach = 10;
 const selectivities = [1, 3, 10, 40, 100];
 
-describe('the index of vectors in Postgres', () => {
+describe('the HNSW index in Postgres', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
   let db: Knex;
   let owner: Awaited<ReturnType<typeof addOrganization>>;
@@ -64,7 +64,7 @@ describe('the index of vectors in Postgres', () => {
     ...{ readable: { orgId: owner.orgId, acl: [`user:${percent}`] }, model, vector, limit: 10, minSimilarity: -1 },
   });
 
-  it('finds what an exact search finds, however little of it may be read', async () => {
+  it('finds what an exact search finds, whatever share is readable', async () => {
     const exact = createPgVectorStore(db);
     const indexed = createPgVectorStore(db, { exactLimit: 0 });
     await addDocuments(indexed, 300);
@@ -85,7 +85,7 @@ describe('the index of vectors in Postgres', () => {
     expect(await indexScans()).at.least(100);
   });
 
-  it('is followed only where there is more to read than is scanned', async () => {
+  it('is used only if more vectors are readable than are scanned', async () => {
     const vectors = createPgVectorStore(db, { exactLimit: 100 });
     await addDocuments(vectors, 100);
     await vectors.maintain();
@@ -96,7 +96,7 @@ describe('the index of vectors in Postgres', () => {
     expect(await indexScans()).equal(before + 1);
   });
 
-  it('gives way to a scan where it finds too little', async () => {
+  it('is replaced by a scan if it finds too few hits', async () => {
     const vectors = createPgVectorStore(db, { exactLimit: 5 });
     await addDocuments(vectors, 100);
     await vectors.maintain();
@@ -104,7 +104,7 @@ describe('the index of vectors in Postgres', () => {
     expect(hits).length(chunksEach);
   });
 
-  it('comes with a model that has grown, whatever its name, and goes with it', async () => {
+  it('is created for a large model of any name, and dropped when the model shrinks', async () => {
     const vectors = createPgVectorStore(db, { exactLimit: 15 });
     const model = `it's "a" model? :yes`;
     await addDocuments(vectors, 2);
@@ -121,7 +121,7 @@ describe('the index of vectors in Postgres', () => {
     expect(Object.values(await indexes())).length(1);
   });
 
-  it('takes long vectors, and leaves those that are too long to the scan', async () => {
+  it("covers long vectors, and leaves those above pgvector's limit to the scan", async () => {
     const vectors = createPgVectorStore(db, { exactLimit: 0 });
     await addDocuments(vectors, 2, { model: 'long', dimensions: 3_072 });
     await addDocuments(vectors, 2, { model: 'longer', dimensions: 4_096 });
@@ -131,7 +131,7 @@ describe('the index of vectors in Postgres', () => {
     expect(await vectors.search(query(100, randomVector(4_096), 'longer'))).length(10);
   });
 
-  it('is made again when it was interrupted', async () => {
+  it('is rebuilt after an interruption', async () => {
     const vectors = createPgVectorStore(db, { exactLimit: 0 });
     await addDocuments(vectors, 2);
     await vectors.maintain();

@@ -46,7 +46,7 @@ for (const [place, open] of Object.entries(stores)) {
     const at = (degrees: number) =>
       Float32Array.of(Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180), 0);
 
-    /** One chunk for each angle, in degrees from the first axis. */
+    /** One chunk per angle, in degrees from the first axis. */
     const addDocument = (angles: number[], options: Partial<NewDocument> = {}): Promise<StoredDocument> =>
       fixture.addDocument(vectors, { orgId, vectors: angles.map(at), ...options });
 
@@ -61,7 +61,7 @@ for (const [place, open] of Object.entries(stores)) {
       vectors.upsert({ orgId, model, points: [{ id, documentId, generation, vector: at(degrees) }] });
 
     describe('searching', () => {
-      it('finds the nearest first, with their cosine similarity', async () => {
+      it('returns the nearest first, with their cosine similarity', async () => {
         const { chunkIds } = await addDocument([60, 0, 180]);
         const hits = await search();
         expect(idsOf(hits)).deep.equal([chunkIds[1], chunkIds[0], chunkIds[2]]);
@@ -70,19 +70,19 @@ for (const [place, open] of Object.entries(stores)) {
         }
       });
 
-      it('puts equals in the order of their ids', async () => {
+      it('orders equal hits by id', async () => {
         const { chunkIds } = await addDocument([30, 30, 30, 30]);
         expect(idsOf(await search())).deep.equal([...chunkIds].sort());
       });
 
-      it('stops at the limit and at the least similarity', async () => {
+      it('keeps to the limit and the minimum similarity', async () => {
         await addDocument([0, 30, 60, 90]);
         const query = { readable: { orgId, acl: ['user:ada'] }, model, vector: at(0) };
         expect(await vectors.search({ ...query, limit: 2, minSimilarity: -1 })).length(2);
         expect(await vectors.search({ ...query, limit: 10, minSimilarity: 0.7 })).length(2);
       });
 
-      it('shows only what one of the keys opens, and what may not be read takes no place', async () => {
+      it('returns only readable chunks, and unreadable ones take no place in the ranking', async () => {
         const far = await addDocument([80], { acl: ['team:red', 'user:ada'] });
         await addDocument(new Array(20).fill(1), { acl: ['user:grace'] });
         expect(idsOf(await search())).deep.equal(far.chunkIds);
@@ -99,7 +99,7 @@ for (const [place, open] of Object.entries(stores)) {
         expect(await search({ includeDocumentIds: [] })).deep.equal([]);
       });
 
-      it('keeps to documents with given settings', async () => {
+      it('filters by retrieval settings', async () => {
         const [one, two] = [await addDocument([0]), await addDocument([10], { rrfK: 10 })];
         const found = async (...retrievalSettings: string[]) => idsOf(await search({ retrievalSettings }));
         expect(await found(one.retrievalSettings)).deep.equal(one.chunkIds);
@@ -111,7 +111,7 @@ for (const [place, open] of Object.entries(stores)) {
         expect(await found()).deep.equal([]);
       });
 
-      it('keeps models apart, also those with alike names and those with vectors of other sizes', async () => {
+      it('keeps models apart, also those with similar names or other vector sizes', async () => {
         for (const name of ['Test-Model', 'test/model', 'test model', `${model}@2`]) {
           await addDocument([0], { model: name });
         }
@@ -121,7 +121,7 @@ for (const [place, open] of Object.entries(stores)) {
         expect(idsOf(await search())).deep.equal(chunkIds);
       });
 
-      it('gives up when its caller does', async () => {
+      it('stops when the caller aborts', async () => {
         await addDocument([0]);
         const readable = { orgId, acl: ['user:ada'] };
         const signal = AbortSignal.abort(new Error('gone'));
@@ -137,13 +137,13 @@ for (const [place, open] of Object.entries(stores)) {
         expect(await vectors.countGenerations([newer])).deep.equal([1]);
       });
 
-      it('may be done twice', async () => {
+      it('is idempotent', async () => {
         const document = await addDocument([0]);
         await vectors.publish(document);
         expect(idsOf(await search())).deep.equal(document.chunkIds);
       });
 
-      it('shows a document to those who may read it now', async () => {
+      it('applies new access keys', async () => {
         const document = await addDocument([0, 10]);
         await fixture.change(vectors, document, { acl: ['team:red'] });
         expect(await search()).deep.equal([]);
@@ -152,22 +152,22 @@ for (const [place, open] of Object.entries(stores)) {
         expect(await search({ acl: ['team:red', 'user:ada'] })).deep.equal([]);
       });
 
-      it('follows changed settings', async () => {
+      it('applies new retrieval settings', async () => {
         const before = await addDocument([0]);
         const after = await fixture.change(vectors, before, { rrfK: 10 });
         expect(await search({ retrievalSettings: [before.retrievalSettings] })).deep.equal([]);
         expect(await search({ retrievalSettings: [after.retrievalSettings] })).length(1);
       });
 
-      it('is not undone by a batch that was under way for too long', async () => {
+      it('is not undone by a late batch of points', async () => {
         const document = await addDocument([20]);
         await rewrite(document, document.chunkIds[0] ?? '', 20);
         expect(idsOf(await search())).deep.equal(document.chunkIds);
       });
     });
 
-    describe('keeping', () => {
-      it('gives vectors back as they were written, and the newer when a point is written twice', async () => {
+    describe('storing', () => {
+      it('returns vectors as they were written, and the newer one of two writes', async () => {
         const document = await addDocument([20, 40], { isPublished: false });
         const [first = '', second = ''] = document.chunkIds;
         await rewrite(document, first, 70);
@@ -177,13 +177,13 @@ for (const [place, open] of Object.entries(stores)) {
         expect(await vectors.countGenerations([document])).deep.equal([2]);
       });
 
-      it('takes more at once than a request should hold', async () => {
+      it('splits large writes into several requests', async () => {
         const wide = Array.from({ length: 60 }, (_, index) => new Float32Array(4_000).fill(0.1, 0, index + 1));
         const document = await addDocument([], { model: 'very-wide', vectors: wide });
         expect(await vectors.countGenerations([document])).deep.equal([60]);
       });
 
-      it('deletes the older generations of a document, or all', async () => {
+      it('deletes older generations of a document, or all', async () => {
         const { documentId } = await addDocument([0]);
         const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
         await vectors.upsert({ orgId, model, points: newer });
@@ -225,13 +225,13 @@ for (const [place, open] of Object.entries(stores)) {
         expect([...listed]).include.members([...stored]);
       });
 
-      it('tells which chunks have a vector, of whatever model', async () => {
+      it('tells which chunks have a vector of any model', async () => {
         const [{ chunkIds }, other] = [await addDocument([0, 10]), await addDocument([0], { model: 'other-model' })];
         const known = [chunkIds[0] ?? '', ...other.chunkIds];
         expect(await vectors.findExisting({ orgId, chunkIds: [...known, uuidv7()] })).deep.equal(new Set(known));
       });
 
-      it('answers for a model and for chunks that it has never heard of', async () => {
+      it('returns nothing for an unknown model or unknown chunks', async () => {
         const of = { orgId, documentId: uuidv7(), generation: 1 };
         expect(await vectors.countGenerations([])).deep.equal([]);
         expect(await vectors.countGenerations([of])).deep.equal([0]);
@@ -244,7 +244,7 @@ for (const [place, open] of Object.entries(stores)) {
       });
     });
 
-    it('finds what an exact search finds, however little of it may be read', async () => {
+    it('finds what an exact search finds, whatever share is readable', async () => {
       const random = seeded(7);
       const randomVector = () => Float32Array.from({ length: 32 }, () => random.next() - 0.5);
       const percentages = [1, 3, 10, 40, 100];
@@ -279,7 +279,7 @@ for (const [place, open] of Object.entries(stores)) {
       }
     });
 
-    it('never lets an organization find, read, publish or delete what is of another', async () => {
+    it("keeps organizations from finding, reading, publishing or deleting each other's points", async () => {
       const foreign = await addDocument([0], { orgId: await fixture.addOrganization() });
       const { documentId, chunkIds } = foreign;
       expect(await search()).deep.equal([]);

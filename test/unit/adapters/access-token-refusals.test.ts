@@ -176,7 +176,7 @@ describe('the check of an access token', () => {
       exp: optional(offset),
       nbf: fc.option(fc.constantFrom(-60, 0, 600), { nil: undefined, freq: 3 }),
     });
-    // Few of the others are right in everything.
+    // Few random tokens are valid in all respects.
     const right = { typ: 'at+jwt', kid, iss: issuer, aud: issuer, jti: 'one', exp: 900, nbf: undefined } as const;
     const sound = { ...right, alg: 'RS256', extra: {}, key: own.privateKey } as const;
     let accepted = 0;
@@ -189,7 +189,7 @@ describe('the check of an access token', () => {
           key,
         );
         const verdict = isAccepted(token);
-        // We accept no header parameter beyond those that we sign with.
+        // Only header parameters that we sign with are accepted.
         expect(verdict).to.equal(Object.keys(extra).length === 0 && (await joseAccepts(token)));
         if (verdict) accepted += 1;
       }),

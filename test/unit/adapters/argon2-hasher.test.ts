@@ -5,25 +5,25 @@ import { createArgon2Hasher } from '#src/adapters/passwords/argon2-hasher.ts';
 describe('Argon2 hasher', () => {
   const hasher = createArgon2Hasher({ memoryMiB: 19 });
 
-  it('knows a password again, and no other', async () => {
+  it('accepts the right password and rejects others', async () => {
     const stored = await hasher.hash('Correct-horse-1', 'any');
     expect(stored).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
     expect(await hasher.verify(stored, 'Correct-horse-1', 'any')).to.equal(true);
     expect(await hasher.verify(stored, 'Correct-horse-2', 'any')).to.equal(false);
   });
 
-  it('knows a hash that is not as it would be made now', async () => {
+  it('reports a hash with other parameters as outdated', async () => {
     expect(hasher.isOutdated(await hasher.hash('Correct-horse-1', 'any'))).to.equal(false);
     expect(hasher.isOutdated(await hash('Correct-horse-1', { memoryCost: 8_192, timeCost: 1 }))).to.equal(true);
     expect(hasher.isOutdated('$2b$12$another-kind-of-hash')).to.equal(true);
   });
 
-  it('compares with something when there is no account', async () => {
+  it('computes a hash even if there is no account', async () => {
     expect(await hasher.verify(null, '', 'any')).to.equal(false);
     expect(await hasher.verify(null, 'Correct-horse-1', 'any')).to.equal(false);
   });
 
-  it('refuses an owner with too much at once, and serves others', async () => {
+  it('rejects an owner with too many waiting checks, and serves others', async () => {
     const quick = createArgon2Hasher({ memoryMiB: 1 });
     const asked = Array.from({ length: 60 }, () => quick.hash('Correct-horse-1', 'busy'));
     const other = quick.hash('Correct-horse-1', 'other');

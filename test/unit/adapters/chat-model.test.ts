@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Silence, createChatModel, watchSilence } from '#src/adapters/models/chat-model.ts';
+import { createChatModel, type Silence, watchSilence } from '#src/adapters/models/chat-model.ts';
 import { AppError } from '#src/errors.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -26,18 +26,18 @@ describe('createChatModel', () => {
   });
   const usage = { inputTokens: 120, cachedInputTokens: 20, completionTokens: 7 };
 
-  it('streams the pieces and gives the whole with its usage', async () => {
+  it('streams the pieces and returns the whole reply with its usage', async () => {
     const pieces: string[] = [];
     const reply = await chatModel.stream(request(), (piece) => pieces.push(piece));
     expect(pieces).deep.equal(['One', ' two', ' three.']);
     expect(reply).deep.equal({ text: 'One two three.', model: 'm', usage });
   });
 
-  it('completes in one piece', async () => {
+  it('returns a whole reply without a stream', async () => {
     expect(await chatModel.complete(request())).deep.equal({ text: 'One two three.', model: 'm', usage });
   });
 
-  it('sends what it was asked to', async () => {
+  it('sends model, temperature and token limit', async () => {
     await chatModel.complete(request());
     expect(server.requests[0]).include({ model: 'm', temperature: 0.3, max_tokens: 50 });
   });
@@ -49,7 +49,7 @@ describe('createChatModel', () => {
     [429, 'model_unavailable'],
     [500, 'model_unavailable'],
   ] as const) {
-    it(`calls ${status} ${code}, and asks once`, async () => {
+    it(`maps the status ${status} to ${code} without a retry`, async () => {
       server.behave(() => ({ kind: 'status', status }));
       expect(await appErrorCode(chatModel.stream(request(), () => undefined))).equal(code);
       expect(await appErrorCode(chatModel.complete(request()))).equal(code);
@@ -57,14 +57,14 @@ describe('createChatModel', () => {
     });
   }
 
-  it('passes on how long to wait', async () => {
+  it('passes on Retry-After', async () => {
     server.behave(() => ({ kind: 'status', status: 429, retryAfterSeconds: 9 }));
     const error = await chatModel.complete(request()).catch((failure: unknown) => failure);
     expect(error).instanceOf(AppError).property('retryAfterSeconds', 9);
   });
 
   for (const truncatedBy of ['length', 'content_filter'] as const) {
-    it(`says that an answer was cut by ${truncatedBy}`, async () => {
+    it(`marks an answer that was truncated by ${truncatedBy}`, async () => {
       const said = { content: 'One two' };
       const choice = { index: 0, message: said, delta: said, finish_reason: truncatedBy };
       const cut = await startScriptedServer();
@@ -80,19 +80,19 @@ describe('createChatModel', () => {
     });
   }
 
-  it('takes a stream that breaks off for no answer', async () => {
+  it('rejects a stream that ends without a finish_reason', async () => {
     server.behave(() => ({ kind: 'break_off', text: 'One two' }));
     const code = await appErrorCode(chatModel.stream(request(), () => undefined));
     expect(code).oneOf(['model_unavailable', 'model_response_invalid']);
   });
 
-  it('takes an empty answer for none', async () => {
+  it('rejects an empty answer', async () => {
     server.behave(() => ({ kind: 'answer', text: ' ' }));
     expect(await appErrorCode(chatModel.stream(request(), () => undefined))).equal('model_response_invalid');
     expect(await appErrorCode(chatModel.complete(request()))).equal('model_response_invalid');
   });
 
-  it('leaves out what cannot be stored, and joins a character that comes in two pieces', async () => {
+  it('removes characters that Postgres cannot store, and joins surrogate pairs that are split', async () => {
     server.behave(() => ({ kind: 'answer', text: ['a\0b', ' \ud83d', '\ude00', '\0', ' \udc00', '.', '\ud83d'] }));
     const pieces: string[] = [];
     const { text } = await chatModel.stream(request(), (piece) => pieces.push(piece));
@@ -101,7 +101,7 @@ describe('createChatModel', () => {
     expect((await chatModel.complete(request())).text).equal(text);
   });
 
-  it('stops when it is told to, for the reason that it is given', async () => {
+  it('aborts with the reason of the signal', async () => {
     const never = Promise.withResolvers<void>();
     server.behave(() => ({ kind: 'answer', text: 'One two three.', until: never.promise }));
     const stop = new AbortController();
@@ -111,7 +111,7 @@ describe('createChatModel', () => {
     never.resolve();
   });
 
-  describe('of a service that lets a stream wait', () => {
+  describe('with a slow stream', () => {
     const open: ScriptedAnswer = (response) => response.writeHead(200, { 'content-type': 'text/event-stream' });
     const chunk = (delta: object, finish_reason: string | null) =>
       `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
@@ -125,7 +125,7 @@ describe('createChatModel', () => {
     const stream = (watch: () => Silence) =>
       createChatModel({ baseUrl: waiting.baseUrl, apiKey: 'key' }, watch).stream(request(), () => undefined);
 
-    it('hears the comments in between', async () => {
+    it('does not time out while the service sends comments', async () => {
       const isHeard = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       let count = 0;
       const silence = { ...watchSilence(60_000, 60_000), heard: () => isHeard[count++]?.resolve() };
@@ -142,7 +142,7 @@ describe('createChatModel', () => {
       expect((await stream(() => silence)).text).equal('One');
     });
 
-    it('gives up when it hears nothing', async () => {
+    it('throws model_unavailable after a silence', async () => {
       for (const begin of [() => undefined, open]) {
         waiting.answer(begin);
         expect(await appErrorCode(stream(() => watchSilence(20, 60_000)))).equal('model_unavailable');
@@ -153,7 +153,7 @@ describe('createChatModel', () => {
       ['server_error', 'model_unavailable'],
       ['invalid_request_error', 'model_rejected'],
     ]) {
-      it(`calls ${type} in the stream ${code}`, async () => {
+      it(`maps the error ${type} in a stream to ${code}`, async () => {
         waiting.answer((response, body) => {
           open(response, body);
           response.end(`: waiting\n\ndata: ${JSON.stringify({ error: { message: 'No.', type } })}\n\n`);

@@ -9,7 +9,7 @@ import {
   startScriptedServer,
 } from '#test/support/scripted-server.ts';
 
-describe('a chat model of a provider with ways of its own', () => {
+describe('a chat model of a provider that deviates from OpenAI', () => {
   let server: ScriptedServer;
 
   before(async () => {
@@ -41,7 +41,7 @@ describe('a chat model of a provider with ways of its own', () => {
     choices: [{ index: 0, delta: { content }, finish_reason }],
   });
 
-  it('reads the text of an answer in parts, and not its thoughts', async () => {
+  it('joins the text parts of an answer without its reasoning', async () => {
     const parts = [
       { type: 'thinking', thinking: [{ type: 'text', text: 'One, then two.' }] },
       { type: 'text', text: 'One two' },
@@ -54,7 +54,7 @@ describe('a chat model of a provider with ways of its own', () => {
     expect(pieces).deep.equal(['One two', ' three.']);
   });
 
-  it('follows nobody who sends it elsewhere with what people say', async () => {
+  it('does not follow redirects, which would send a prompt to another host', async () => {
     const elsewhere = await startScriptedServer();
     for (const status of [301, 302, 303, 307, 308]) {
       server.answer((response) => response.writeHead(status, { location: `${elsewhere.baseUrl}/steal` }).end());
@@ -65,14 +65,14 @@ describe('a chat model of a provider with ways of its own', () => {
     await elsewhere.close();
   });
 
-  it('takes no half for a whole, where the service says that its own has failed', async () => {
+  it('rejects an answer with the finish_reason error', async () => {
     server.answer(events(piece('One two'), piece(null, 'error')));
     expect(await appErrorCode(stream())).equal('model_response_invalid');
     server.answer(answerJson(200, { choices: [{ message: { content: 'One' }, finish_reason: 'error' }] }));
     expect(await appErrorCode(complete())).equal('model_response_invalid');
   });
 
-  it('reads one answer, though it may get several', async () => {
+  it('reads the first of several choices', async () => {
     const second = { choices: [{ index: 1, delta: { content: 'another' }, finish_reason: 'stop' }] };
     server.answer(events(second, piece('One', 'stop')));
     expect((await stream()).text).equal('One');
@@ -85,7 +85,7 @@ describe('a chat model of a provider with ways of its own', () => {
     'a choice that is none': { choices: [null] },
     'a text that is none': { choices: [{ message: { content: 7 }, delta: { content: 7 }, finish_reason: 'stop' }] },
   })) {
-    it(`cannot use ${what}`, async () => {
+    it(`rejects ${what}`, async () => {
       server.answer(answerJson(200, body));
       expect(await appErrorCode(complete())).equal('model_response_invalid');
       server.answer(events(body));
@@ -93,12 +93,12 @@ describe('a chat model of a provider with ways of its own', () => {
     });
   }
 
-  it('passes over an event that says nothing', async () => {
+  it('ignores events without content', async () => {
     server.answer(events(null, piece('One'), { choices: {} }, piece(' two', 'stop')));
     expect((await stream()).text).equal('One two');
   });
 
-  it('counts only what is a count of tokens', async () => {
+  it('reads invalid token counts as 0', async () => {
     for (const usage of [
       undefined,
       null,
@@ -116,7 +116,7 @@ describe('a chat model of a provider with ways of its own', () => {
     expect((await complete()).usage).deep.equal({ inputTokens: 5, cachedInputTokens: 5, completionTokens: 2 });
   });
 
-  it('learns once how a model wants to be asked', async () => {
+  it('learns from errors which parameters a model accepts, and keeps to them', async () => {
     server.answer((response, body: Record<string, unknown>) => {
       const refuse = (param: string, message: string) =>
         answerJson(400, { error: { message, type: 'invalid_request_error', param, code: 'unsupported_parameter' } })(
@@ -147,7 +147,7 @@ describe('a chat model of a provider with ways of its own', () => {
     expect([one.text, other.text], 'of two at once, the second learns nothing new').deep.equal(['One', 'One']);
   });
 
-  it('learns from refusals that a service knows no seed and no schema, and then no JSON', async () => {
+  it('stops sending seed, JSON schema and response_format after errors about them', async () => {
     const schema = { type: 'object', properties: {} };
     const asked: ModelRequest = { ...request, seed: 7, responseSchema: { name: 'verdict', schema } };
     const refuse = (message: string) => answerJson(400, { error: { message, type: 'invalid_request_error' } });
@@ -169,19 +169,19 @@ describe('a chat model of a provider with ways of its own', () => {
     expect(server.calls).length(5);
   });
 
-  it('is waited for as long as its caller says', async () => {
+  it('uses the timeout of the caller', async () => {
     server.answer(() => undefined);
     expect(await appErrorCode(chatModel().complete({ ...request, timeoutMs: 50 }))).equal('model_unavailable');
   });
 
-  it('is heard of while it writes a whole answer, where its caller has no limit', async () => {
+  it('streams a whole answer if the caller has no timeout', async () => {
     server.answer((response, body) => events(piece('{"score"'), piece(':3}', 'stop'))(response, body));
     const { text } = await chatModel().complete({ ...request, timeoutMs: null });
     expect(text).equal('{"score":3}');
     expect(server.calls[0]?.body).include({ stream: true });
   });
 
-  it('takes the word of a service that never writes JSON', async () => {
+  it('does not retry without response_format if the service never writes JSON', async () => {
     const error = { message: 'response_format is not supported', code: 'unsupported_response_format' };
     server.answer(answerJson(400, { error }));
     const asked = chatModel().complete({ ...request, responseSchema: { name: 'verdict', schema: {} } });
@@ -189,7 +189,7 @@ describe('a chat model of a provider with ways of its own', () => {
     expect(server.calls).length(1);
   });
 
-  it('does not ask again when nothing is to be learned', async () => {
+  it('does not retry errors that say nothing about parameters', async () => {
     const error = {
       message: 'max_tokens is too large: 50',
       type: 'invalid_request_error',

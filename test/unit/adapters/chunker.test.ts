@@ -18,13 +18,13 @@ describe('chunker', () => {
     return { documentName: 'Loans', body, pageMap: [0, 50_000], chunking };
   }
 
-  it('cuts a large document in a thread as it would here', async () => {
+  it('chunks a large document in a thread with the same result as without', async () => {
     const chunks = await chunker.chunk(source(), [], by);
     expect(chunks).deep.equal([...chunkDocument(source(), [], tools)]);
     expect(chunks.length).greaterThan(400);
   });
 
-  it('cuts by meaning in a thread as it would here', async () => {
+  it('chunks semantically in a thread with the same result as without', async () => {
     const { body, chunking } = source({ method: 'semantic' });
     const windows = await chunker.windows({ body, chunking }, by);
     expect(windows).deep.equal(semanticWindows(body, { ...chunking, method: 'semantic' }, tools));
@@ -33,11 +33,11 @@ describe('chunker', () => {
     expect(chunks).deep.equal([...chunkDocument(source({ method: 'semantic' }), distances, tools)]);
   });
 
-  it('asks for no windows where it cuts by tokens', async () => {
+  it('returns no windows for chunking by tokens', async () => {
     expect(await chunker.windows(source(), by)).deep.equal([]);
   });
 
-  it('leaves the process free while it cuts', async () => {
+  it('does not block the event loop', async () => {
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
@@ -47,7 +47,7 @@ describe('chunker', () => {
     expect(turns).greaterThan(20);
   });
 
-  it('stops when it is told to', async () => {
+  it('stops when the signal aborts', async () => {
     const stop = new AbortController();
     const chunks = chunker.chunk(source(), [], { orgId: 'org', signal: stop.signal });
     stop.abort(new Error('told to'));
@@ -56,7 +56,7 @@ describe('chunker', () => {
       .property('message', 'told to');
   });
 
-  it('gives up a document whose turn does not come in time, and cuts those that wait behind it', async () => {
+  it('rejects a document that waits too long, and chunks those behind it', async () => {
     const busy = createChunker({ ...tools, timeouts: { queueMs: 1, threadMs: 60_000 } });
     const [running, late] = [busy.chunk(source(), [], by), busy.chunk(source(), [], by)];
     expect(await appErrorCode(late)).equal('rate_limited');
@@ -65,12 +65,12 @@ describe('chunker', () => {
     expect(await busy.chunk(source(), [], by)).deep.equal(expected);
   });
 
-  it('gives up a document that takes too long', async () => {
+  it('rejects a document that takes too long', async () => {
     const hurried = createChunker({ ...tools, timeouts: { queueMs: 60_000, threadMs: 1 } });
     expect(await appErrorCode(hurried.chunk(source(), [], by))).equal('conversion_timeout');
   });
 
-  it('refuses a text that has too many parts', async () => {
+  it('rejects a text with too many chunks', async () => {
     const many = source({ targetTokens: 1, overlapTokens: 0 }, 'a '.repeat(210_000));
     expect(await appErrorCode(chunker.chunk(many, [], by))).equal('too_large');
   });

@@ -12,7 +12,7 @@ import { until } from '#test/support/until.ts';
 const never = new AbortController().signal;
 
 describe('clamd', () => {
-  it('finds nothing, and says what it finds', async () => {
+  it("returns null for a clean file, and the signature's name otherwise", async () => {
     const clamd = await startFakeClamd();
     const scanner = createClamd(clamd);
     expect(await scanner.scan(Readable.from([Buffer.from('all '), Buffer.from('well')]), never)).equal(null);
@@ -24,7 +24,7 @@ describe('clamd', () => {
     await clamd.close();
   });
 
-  it('names what it finds in signs that can be shown', async () => {
+  it("replaces unprintable characters in a signature's name", async () => {
     const clamd = await startFakeClamd();
     clamd.signature = `Win.Test\u0007\u001b[1m\ufffd ${'x'.repeat(300)}`;
     const found = await createClamd(clamd).scan(Readable.from([Buffer.from('EICAR')]), never);
@@ -34,15 +34,15 @@ describe('clamd', () => {
     await clamd.close();
   });
 
-  it('refuses what is larger than clamd takes', async () => {
+  it("throws too_large above clamd's size limit", async () => {
     const clamd = await startFakeClamd({ limitBytes: 1_000 });
     const content = Readable.from(Array.from({ length: 200 }, () => Buffer.alloc(64 * 1024)));
     expect(await appErrorCode(createClamd(clamd).scan(content, never))).equal('too_large');
     await clamd.close();
   });
 
-  it('is unavailable when nobody is there, or nobody answers', async () => {
-    // It does not end its side either, as a clamd that hangs does not.
+  it('throws service_unavailable if clamd is down or silent', async () => {
+    // The server does not close its side, like a clamd that hangs.
     const sockets: Socket[] = [];
     const silent = createServer({ allowHalfOpen: true }, (socket) => sockets.push(socket.resume())).listen(
       0,
@@ -60,7 +60,7 @@ describe('clamd', () => {
     expect(await appErrorCode(scan('/nowhere/clamd.sock'))).equal('service_unavailable');
   });
 
-  it('hangs up on a reply without end', async () => {
+  it('closes the connection on an endless reply', async () => {
     let isClosed = false;
     const endless = createServer({ allowHalfOpen: true }, (socket) => {
       const write = () => {
@@ -80,7 +80,7 @@ describe('clamd', () => {
     endless.close();
   });
 
-  it('fails with what the file fails with', async () => {
+  it("fails with the error of the file's stream", async () => {
     const clamd = await startFakeClamd();
     const content = new Readable({
       read() {

@@ -39,7 +39,7 @@ describe('embedder', () => {
     return fault;
   }
 
-  it('gives unit vectors in the order of the texts, from base64 or from numbers', async () => {
+  it('returns unit vectors in the order of the texts, from base64 or numbers', async () => {
     for (const encode of [base64, (vector: number[]) => vector]) {
       server.answer(embeddings((text) => encode(text === 'a' ? [3, 4] : [0, 2])));
       const [a, b] = await embed(['a', 'b']);
@@ -49,7 +49,7 @@ describe('embedder', () => {
     }
   });
 
-  it('asks for the model and the dimensions that an id names', async () => {
+  it('requests the model and dimensions of an embedding id', async () => {
     server.answer(embeddings(() => base64([1, 0])));
     const embedders = createEmbedders({ baseUrl: server.baseUrl, apiKey: 'key', estimateTokens });
     for (const id of ['small', 'large@2', 'org/large@latest']) await embedders.of(id).embed(['a']);
@@ -62,7 +62,7 @@ describe('embedder', () => {
     expect(embedders.of('large@2')).equal(embedders.of('large@2')).property('model', 'large@2');
   });
 
-  it('leaves a service alone with all its models when it asks for a pause', async () => {
+  it('pauses calls for all models after a Retry-After for one', async () => {
     server.answer(answerError(429, 'slow down', { 'retry-after': '600' }));
     const embedders = createEmbedders({ baseUrl: server.baseUrl, apiKey: 'key', estimateTokens });
     for (const id of ['small', 'large']) {
@@ -71,7 +71,7 @@ describe('embedder', () => {
     expect(server.calls).length(1);
   });
 
-  it('sends at most 64 texts at once', async () => {
+  it('sends at most 64 texts per call', async () => {
     server.answer(embeddings(() => base64([1, 0])));
     expect(await embed(Array.from({ length: 130 }, (_, index) => `text ${index}`))).length(130);
     expect(
@@ -92,19 +92,19 @@ describe('embedder', () => {
     [500, 'model_unavailable'],
     [503, 'model_unavailable'],
   ] as const) {
-    it(`takes a ${status} for ${code}, at the first call`, async () => {
+    it(`maps the status ${status} to ${code} without a retry`, async () => {
       server.answer(json(status, { error: { message: 'no', type: 'x', param: null, code: null } }));
       expect(await faultOf(embed(['a']))).property('code', code);
       expect(server.calls).length(1);
     });
   }
 
-  it('takes a used-up quota for something that a person has to mend', async () => {
+  it('maps an exhausted quota to model_not_configured', async () => {
     server.answer(json(429, { error: { message: 'no', type: 'x', param: null, code: 'insufficient_quota' } }));
     expect(await faultOf(embed(['a']))).property('code', 'model_not_configured');
   });
 
-  it('passes on how long the service wants to be left alone', async () => {
+  it('passes on Retry-After', async () => {
     mock.timers.enable({ apis: ['Date'] });
     server.answer(json(429, { error: { message: 'slow down' } }, { 'retry-after': '7' }));
     expect(await faultOf(embed(['a']))).property('retryAfterSeconds', 7);
@@ -114,13 +114,13 @@ describe('embedder', () => {
   });
 
   for (const soonest of ['0', '0.2', 'Wed, 21 Oct 2015 07:28:00 GMT']) {
-    it(`leaves a service alone for a second that says ${soonest}`, async () => {
+    it(`waits a second after Retry-After: ${soonest}`, async () => {
       server.answer(json(429, { error: { message: 'slow down' } }, { 'retry-after': soonest }));
       expect(await faultOf(embed(['a']))).property('retryAfterSeconds', 1);
     });
   }
 
-  it('takes a broken connection for an unreachable service', async () => {
+  it('maps a broken connection to model_unavailable', async () => {
     server.answer((response) => response.destroy());
     expect(await faultOf(embed(['a']))).property('code', 'model_unavailable');
     server.answer((response) => {
@@ -146,20 +146,20 @@ describe('embedder', () => {
     'vectors of several sizes': embeddings((text) => (text === 'a' ? [1, 0] : [1, 0, 0])),
   };
   for (const [name, unusableAnswer] of Object.entries(unusable)) {
-    it(`refuses an answer with ${name}`, async () => {
+    it(`rejects an answer with ${name}`, async () => {
       server.answer(unusableAnswer);
       expect(await faultOf(embed(['a', 'b']))).property('code', 'model_response_invalid');
     });
   }
 
-  it('stops when it is told to, with the reason given', async () => {
+  it('aborts with the reason of the signal', async () => {
     const stop = new AbortController();
     server.answer(() => stop.abort(new Error('not needed any more')));
     const fault: unknown = await embed(['a'], { signal: stop.signal }).catch((error: unknown) => error);
     expect(fault).property('message', 'not needed any more');
   });
 
-  it('lets bulk work go at once that is not wanted any more while it waits for its turn', async () => {
+  it('aborts bulk work at once while it waits for a slot', async () => {
     server.answer(() => undefined);
     const own = embedder();
     const busy = new AbortController();
@@ -177,7 +177,7 @@ describe('embedder', () => {
     await others.catch(() => undefined);
   });
 
-  it('sends texts of similar length together and gives the vectors in the order of the texts', async () => {
+  it('batches texts of similar length, and returns the vectors in the order of the texts', async () => {
     server.answer(embeddings((text) => [text.length, 1]));
     const texts = Array.from({ length: 100 }, (_, index) => 'x'.repeat(1 + ((index * 37) % 100)));
     const vectors = await embed(texts);
@@ -190,7 +190,7 @@ describe('embedder', () => {
     );
   });
 
-  it('hands out the vectors of each call as they come', async () => {
+  it('reports the vectors of each call as soon as they arrive', async () => {
     server.answer(embeddings(() => [1, 0]));
     const indexes: number[] = [];
     const onVectors = async (vectors: readonly { index: number }[]) => {
@@ -203,7 +203,7 @@ describe('embedder', () => {
     expect(indexes.sort((a, b) => a - b)).deep.equal(Array.from({ length: 70 }, (_, index) => index));
   });
 
-  it('keeps to a few bulk calls at once', async () => {
+  it('limits concurrent bulk calls', async () => {
     const released = Promise.withResolvers<void>();
     let open = 0;
     let most = 0;
@@ -236,7 +236,7 @@ describe('embedder', () => {
     [422, 'batch size 64 > maximum allowed batch size 10'],
     [400, "This model's maximum context length is 300000 tokens"],
   ] as const) {
-    it(`makes calls smaller when they are refused with ${status} ${message}`, async () => {
+    it(`halves batches after ${status} ${message}`, async () => {
       server.answer((response, body: { input: string[] }) => {
         if (body.input.length > 10) return answerError(status, message)(response, body as never);
         embeddings((text) => [text.length, 1])(response, body as never);
@@ -252,7 +252,7 @@ describe('embedder', () => {
     });
   }
 
-  it('embeds a text beyond the window in pieces, and loses nothing of it', async () => {
+  it('embeds a text beyond the context window in pieces that cover all of it', async () => {
     const text = Array.from({ length: 100 }, (_, index) => `word${index}`).join(' ');
     const pieces: string[] = [];
     server.answer((response, body: { input: string[] }) => {
@@ -267,13 +267,13 @@ describe('embedder', () => {
     for (const vector of [long, short]) expect(vector?.[0]).closeTo(0.6, 1e-6);
   });
 
-  it('does not cut for ever what is refused whatever its length', async () => {
+  it('stops halving a text that is rejected at any length', async () => {
     server.answer(answerError(400, 'the limit of your account'));
     expect(await appErrorCode(embed(['x'.repeat(1_000)]))).equal('model_rejected');
     expect(server.calls.length).at.most(10);
   });
 
-  it('waits with bulk work as long as the service asks, and goes on', async () => {
+  it('pauses bulk work for Retry-After, then continues', async () => {
     server.answer((response, body) => {
       if (server.calls.length === 1) answerError(429, 'slow down', { 'retry-after': '1' })(response, body);
       else embeddings(() => [1, 0])(response, body);
@@ -283,14 +283,14 @@ describe('embedder', () => {
     expect((again?.atMs ?? 0) - (refused?.atMs ?? 0)).at.least(990);
   });
 
-  it('gives bulk work back when the service asks for more time than it has', async () => {
+  it('fails bulk work at once if Retry-After exceeds its timeout', async () => {
     mock.timers.enable({ apis: ['Date'] });
     server.answer(answerError(503, 'maintenance', { 'retry-after': '600' }));
     const fault = await faultOf(embed(['a'], { isBulk: true }));
     expect(fault).include({ code: 'model_unavailable', retryAfterSeconds: 600 });
   });
 
-  it('leaves a service alone that asked for it, also for those who wait', async () => {
+  it('fails calls of waiting users at once during a pause', async () => {
     mock.timers.enable({ apis: ['Date'] });
     server.answer(answerError(429, 'slow down', { 'retry-after': '600' }));
     const own = embedder();
@@ -300,14 +300,14 @@ describe('embedder', () => {
     expect(server.calls).length(1);
   });
 
-  it('does not wait for ever for a slow service, or for a dead one', async () => {
+  it('times out on a slow or dead service', async () => {
     server.answer(() => undefined);
     expect(await appErrorCode(embedder({ timeoutMs: 30 }).embed(['a']))).equal('model_unavailable');
     const dead = createEmbedder({ baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', model: 'model', estimateTokens });
     expect(await appErrorCode(dead.embed(['a']))).equal('model_unavailable');
   });
 
-  it('does not hold on to the size of one wrong answer', async () => {
+  it('does not keep the vector size of a single wrong answer', async () => {
     const own = embedder();
     const sizes = [];
     for (const vector of [[1], [1, 0], [1, 0]]) {
@@ -318,7 +318,7 @@ describe('embedder', () => {
     expect(sizes, 'the change is refused, and then believed').deep.equal([1, null, 2]);
   });
 
-  it('asks for the dimensions that were set, and refuses others', async () => {
+  it('requests the configured dimensions, and rejects others', async () => {
     server.answer(embeddings(() => [1, 0, 0]));
     const own = embedder({ dimensions: 2 });
     expect(own.model).equal('model@2');
@@ -326,7 +326,7 @@ describe('embedder', () => {
     expect(server.calls[0]?.body).include({ dimensions: 2 });
   });
 
-  it('refuses another size than the one before', async () => {
+  it('rejects vectors of another size than before', async () => {
     const own = embedder();
     server.answer(embeddings(() => [1, 0]));
     await own.embed(['a']);
@@ -350,7 +350,7 @@ describe('embedder', () => {
     });
   }
 
-  it('ends all its calls when one fails', async () => {
+  it('aborts its other calls when one fails', async () => {
     let closed = 0;
     server.answer((response, body: { input: string[] }) => {
       response.on('close', () => {

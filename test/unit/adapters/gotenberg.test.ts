@@ -29,7 +29,7 @@ describe('Gotenberg', () => {
       ...{ path: join(folder, 'original'), format: 'docx', pdfPath: pdfPath(), signal },
     });
 
-  it('prints a file, of which it learns the format and no name', async () => {
+  it('renders a file without sending its name', async () => {
     await render({ url: `${server.url}/` });
     expect(await readFile(pdfPath(), 'latin1')).match(/^%PDF-1\.4.*One page\..*%%EOF/s);
     expect(server.files).deep.equal([{ name: 'document.docx', bytes: Buffer.from('the file') }]);
@@ -43,34 +43,34 @@ describe('Gotenberg', () => {
     { status: 401, code: 'converter_refused' },
   ];
   for (const { status, code } of refusals) {
-    it(`${code}: for the answer ${status}`, async () => {
+    it(`${code}: for the status ${status}`, async () => {
       server.answer({ status, text: 'no' });
       expect(await appErrorCode(render())).equal(code);
     });
   }
 
-  it('converter_refused: where the address is that of something else', async () => {
+  it("converter_refused: if the address is not Gotenberg's", async () => {
     expect(await appErrorCode(render({ url: `${server.url}/elsewhere` }))).equal('converter_refused');
   });
 
-  it('service_unavailable: when nobody is there', async () => {
+  it('service_unavailable: if Gotenberg is down', async () => {
     const gone = await startFakeGotenberg();
     await gone.close();
     expect(await appErrorCode(render({ url: gone.url }))).equal('service_unavailable');
   });
 
-  it('too_large: for a PDF above the limit, of which nothing is left', async () => {
+  it('too_large: for a PDF above the limit, which is deleted', async () => {
     server.answer({ pages: ['word '.repeat(1_000)] });
     expect(await appErrorCode(render({ limits: { pdfBytes: 1_000 } }))).equal('too_large');
     expect(existsSync(pdfPath())).equal(false);
   });
 
-  it('conversion_timeout: when it does not answer in time', async () => {
+  it('conversion_timeout: if Gotenberg does not answer in time', async () => {
     server.answer('hang');
     expect(await appErrorCode(render({ limits: { wallMs: 50 } }))).equal('conversion_timeout');
   });
 
-  it('stops when it is told to, with the reason of that', async () => {
+  it('aborts with the reason of the signal', async () => {
     server.answer('hang');
     const stop = new AbortController();
     const rendering = render({ signal: stop.signal }).catch((error: unknown) => error);
@@ -78,7 +78,7 @@ describe('Gotenberg', () => {
     expect(await rendering).property('message', 'stopped');
   });
 
-  it('rejects nothing but its own promise when it is stopped while it sends the document', async () => {
+  it('causes no unhandled rejection when it is aborted during the upload', async () => {
     server.answer('hang');
     const unhandled: unknown[] = [];
     const keep = (reason: unknown) => unhandled.push(reason);

@@ -11,7 +11,7 @@ import { answerWith, redirectTo, startWebSite, type WebSite } from '#test/suppor
 
 const limitBytes = 1_000_000;
 
-/** Addresses that lead, or may lead, to where no user has any business. */
+/** Private and special addresses, and names that may resolve to them. */
 const hostile: Record<string, string> = {
   loopback: 'http://127.0.0.1/',
   'loopback by name': 'http://localhost/',
@@ -90,35 +90,35 @@ describe('a guarded fetch', () => {
     return `${error.code}: ${error.message}`;
   };
 
-  describe('refuses what is not public', () => {
+  describe('refuses private addresses', () => {
     for (const [what, url] of Object.entries(hostile)) {
       it(what, async () => {
         expect(await refusal(url)).to.match(/^url_not_allowed: /);
-        // As the place that a redirect names, it is refused as well.
+        // Also refused as the target of a redirect.
         expect(await refusal(site.page(redirectTo(url)))).to.match(/^url_not_allowed: /);
       });
     }
 
-    it('a name with a private address beside a public one', async () => {
+    it('of a name that also has a public address', async () => {
       const resolve = async () => ['93.184.215.14', '10.0.0.1'];
       expect(await refusal('http://example.com/', { resolve })).to.match(/^url_not_allowed: /);
       const mapped = async () => ['::ffff:10.0.0.1'];
       expect(await refusal('http://example.com/', { resolve: mapped })).to.match(/^url_not_allowed: /);
     });
 
-    it('what a name has become since it was looked up', async () => {
+    it('of a name that changed after the lookup (DNS rebinding)', async () => {
       const answers = [['93.184.215.14'], ['127.0.0.1']];
       const lookup = publicLookup(async () => answers.shift() ?? []);
       const dialled = () =>
         new Promise((resolve, reject) => {
           lookup('rebind.example.com', { all: true }, (error, found) => (error ? reject(error) : resolve(found)));
         });
-      // A connection dials what its one lookup was checked for; the next is checked anew.
+      // Each connection looks the name up once, and connects to the checked address.
       expect(await dialled()).to.deep.equal([{ address: '93.184.215.14', family: 4 }]);
       expect(await appErrorCode(dialled())).to.equal('url_not_allowed');
     });
 
-    it('alike, whether anything is there or not', async () => {
+    it('with the same error whether or not a server is there', async () => {
       const closed = createServer().listen(0, '127.0.0.1');
       await once(closed, 'listening');
       const { port } = closed.address() as AddressInfo;
@@ -134,18 +134,18 @@ describe('a guarded fetch', () => {
       );
     });
 
-    it('an allowed host at another port', async () => {
+    it('of an allowed host at another port', async () => {
       expect(await refusal('http://127.0.0.1:1/')).to.match(/^url_not_allowed: /);
     });
   });
 
-  it('lets public addresses through', () => {
+  it('allows public addresses', () => {
     for (const address of ['93.184.215.14', '1.1.1.1', '2606:4700:4700::1111', '100.63.0.1', '172.32.0.1']) {
       expect(isPublicAddress(address), address).to.equal(true);
     }
   });
 
-  it('reads a page and says where it was, of what type, and what it is called', async () => {
+  it('returns the content with its final URL, media type and file name', async () => {
     const page = site.page(
       answerWith('Fox', {
         'content-type': 'text/plain; charset=koi8-r',
@@ -161,14 +161,14 @@ describe('a guarded fetch', () => {
     });
   });
 
-  it('says who asks and nothing else: no cookies, no address that led here', async () => {
+  it('sends a User-Agent, but no cookies and no Referer', async () => {
     const last = site.page(answerWith('x'));
     await read(site.page((response) => response.writeHead(302, { location: last, 'set-cookie': 'a=b' }).end()));
     expect(site.requests.at(-1)?.headers).to.include({ 'user-agent': 'AgentConversationService', accept: '*/*' });
     expect(site.requests.at(-1)?.headers).to.not.have.any.keys('cookie', 'referer', 'authorization');
   });
 
-  it('follows three redirects and no more, also of a loop', async () => {
+  it('follows at most three redirects', async () => {
     const end = site.page(answerWith('end'));
     const three = [301, 303, 308].reduce((next, status) => site.page(redirectTo(next, status)), end);
     expect((await read(three)).text).to.equal('end');
@@ -177,12 +177,12 @@ describe('a guarded fetch', () => {
     expect(await refusal(site.page((response) => response.writeHead(302).end()))).to.match(/^url_unreachable: .*302/);
   });
 
-  it('takes an address relative to the one that redirects', async () => {
+  it('resolves a relative Location', async () => {
     site.page(answerWith('beside'), '/folder/beside');
     expect((await read(site.page(redirectTo('beside'), '/folder/start'))).text).to.equal('beside');
   });
 
-  it('names the status of an answer that is no success', async () => {
+  it('reports the status of an error response', async () => {
     for (const status of [304, 401, 403, 404, 410, 429, 500, 503]) {
       expect(await refusal(site.page(answerWith('', {}, status)))).to.match(
         new RegExp(`^url_unreachable: .*${status}`),
@@ -190,7 +190,7 @@ describe('a guarded fetch', () => {
     }
   });
 
-  it('unpacks what comes packed, once', async () => {
+  it('unpacks one layer of gzip', async () => {
     const long = 'fox '.repeat(1_000);
     expect((await read(site.page(answerWith(gzipSync(long), { 'content-encoding': 'gzip' })))).text).to.equal(long);
     for (const [said, type] of [
@@ -207,7 +207,7 @@ describe('a guarded fetch', () => {
     expect(await refusal(site.page(damaged))).to.match(/^url_unreachable: .*damaged/);
   });
 
-  it('neither asks for Brotli nor decodes it, whose decoder has had memory errors', async () => {
+  it('does not accept Brotli', async () => {
     let accepted: string | undefined;
     const page = site.page((response) => {
       accepted = response.req.headers['accept-encoding']?.toString();
@@ -217,7 +217,7 @@ describe('a guarded fetch', () => {
     expect(accepted).to.equal('gzip');
   });
 
-  it('reads so many bytes and no more, said or not, packed or not', async () => {
+  it('limits the unpacked size, with or without a Content-Length', async () => {
     const fits = Buffer.alloc(limitBytes, 'x');
     expect((await read(site.page(answerWith(fits)))).text).to.have.length(limitBytes);
     const said = site.page((response) => response.writeHead(200, { 'content-length': limitBytes + 1 }).write('x'));
@@ -235,7 +235,7 @@ describe('a guarded fetch', () => {
     expect(await refusal(site.page(answerWith(bomb, { 'content-encoding': 'gzip' })))).to.match(/^payload_too_large: /);
   });
 
-  it('takes no part for the whole', async () => {
+  it('rejects a partial response (206)', async () => {
     const cut = site.page((response) => {
       response.writeHead(200, { 'content-length': 100 });
       response.write('half', () => response.destroy());
@@ -248,7 +248,7 @@ describe('a guarded fetch', () => {
     expect(await refusal(site.page(answerWith('half', {}, 206)))).to.match(/^url_unreachable: .*206/);
   });
 
-  it('gives up on a server that is silent or slow, before and after its first words', async () => {
+  it('times out on a silent or slow server, before and within the body', async () => {
     const silent = site.page(() => {});
     expect(await refusal(silent, { timeoutMs: 200 })).to.match(/^url_unreachable: .*0.2 seconds/);
     const slow = site.page((response) => {
@@ -258,7 +258,7 @@ describe('a guarded fetch', () => {
     expect(await refusal(slow, { timeoutMs: 200 })).to.match(/^url_unreachable: .*0.2 seconds/);
   });
 
-  it('ends when its caller does not want it any more', async () => {
+  it('aborts with the signal of the caller', async () => {
     const leaving = new AbortController();
     const { content } = await fetcher().fetch(
       site.page((response) => response.write('x')),
@@ -268,7 +268,7 @@ describe('a guarded fetch', () => {
     expect(await buffer(content).catch((error: Error) => error.message)).to.equal('not wanted');
   });
 
-  it('says of no failure what the address was', async () => {
+  it('does not reveal the URL in errors', async () => {
     const secret = 'token=canary';
     const answers = await Promise.all([
       refusal(`http://127.0.0.1/?${secret}`),
@@ -280,7 +280,7 @@ describe('a guarded fetch', () => {
     expect(answers[2]).to.match(/^url_unreachable: /);
   });
 
-  describe('refuses what costs a turn of the event loop for each few bytes', () => {
+  describe('refuses responses that would keep the event loop busy', () => {
     const serve = async (write: (socket: Socket) => void) => {
       const server = createServer((socket) => {
         socket.on('error', () => {});
@@ -295,14 +295,14 @@ describe('a guarded fetch', () => {
       }
     };
 
-    it('a body in too many small pieces', async () => {
+    it('with a body in too many small pieces', async () => {
       const pieces = '1\r\na\r\n'.repeat(30_000);
       expect(
         await serve((socket) => socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${pieces}0\r\n\r\n`)),
       ).to.equal('url_unreachable: The server sends the content in too many small pieces.');
     });
 
-    it('more than ten interim answers', async () => {
+    it('with more than ten interim responses', async () => {
       const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n'.repeat(11);
       expect(await serve((socket) => socket.end(`${hints}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`))).to.equal(
         'url_unreachable: The server sends more than 10 interim responses.',

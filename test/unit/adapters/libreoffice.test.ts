@@ -9,7 +9,7 @@ import { createLibreOffice, type RenderLimits } from '#src/adapters/pdf-renderer
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';
 
-/** What happens around the program; what it makes of files is told by test/activities/previews. */
+/** Tests the process with scripts in place of LibreOffice; test/activities/previews renders real files. */
 describe('the process of LibreOffice', () => {
   let folder: string;
   beforeEach(async () => {
@@ -23,12 +23,12 @@ describe('the process of LibreOffice', () => {
 
   const read = (name: string) => readFile(join(folder, name), 'utf8');
 
-  /** `$PDF` is where it has to print to. */
+  /** `$PDF` is the path of the PDF. */
   async function render(script: string, { limits = {}, signal = new AbortController().signal } = {}): Promise<void> {
     const path = join(folder, 'soffice');
     await writeFile(path, `#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\nPDF=\${1%/*}/document.pdf\n${script}\n`);
     await chmod(path, 0o755);
-    // The scripts write where the test looks, outside of the job's folder.
+    // Without a sandbox, so that the scripts can write outside of the job's folder.
     const sandbox = createParserSandbox('off');
     const program = createLibreOffice({ path, sandbox, tempDir: folder, limits: limits as Partial<RenderLimits> });
     await program.render({
@@ -39,7 +39,7 @@ describe('the process of LibreOffice', () => {
     });
   }
 
-  it('has a profile that lets it run and fetch nothing, no environment of ours, and leaves no folder', async () => {
+  it('runs with a restricted profile and without our environment, and leaves no folder', async () => {
     process.env.OFFICE_TEST_SECRET = 'secret';
     const profile = '"$HOME/profile/user/registrymodifications.xcu"';
     await render(`cp ${profile} ${folder}/profile; env > ${folder}/env; cat "$1" > "$PDF"; echo ok >> "$PDF"`);
@@ -52,30 +52,30 @@ describe('the process of LibreOffice', () => {
     expect((await readdir(folder)).filter((name) => name.startsWith('acs-print-'))).deep.equal([]);
   });
 
-  it('corrupt_document: when it prints nothing and says that all is well', async () => {
+  it('corrupt_document: if it exits with 0 without a PDF', async () => {
     expect(await appErrorCode(render('echo "Error: source file could not be loaded" >&2'))).equal('corrupt_document');
   });
 
-  it('corrupt_document: when the file is what it dies of', async () => {
+  it('corrupt_document: if it crashes on the file', async () => {
     const died = 'echo "Unspecified Application Error" >&2; echo "Fatal exception: Signal 6" >&2';
     expect(await appErrorCode(render(`${died}; exit 1`))).equal('corrupt_document');
     expect(await appErrorCode(render('exit 134'))).equal('corrupt_document');
     expect(await appErrorCode(render('kill -SEGV $$'))).equal('corrupt_document');
   });
 
-  it('is broken, and not the file, when it does not come to the file', async () => {
+  it('does not blame the file if it fails before it reads the file', async () => {
     const failure = await render('echo "error while loading shared libraries" >&2; exit 127').catch((error) => error);
     expect(failure).property('name', 'Error');
     expect(failure.message).contain('shared libraries');
   });
 
-  it('too_large: above the memory of all its processes, and for a large PDF', async () => {
+  it('too_large: above the memory limit of all its processes, and for a large PDF', async () => {
     const hungry = "sh -c 'sleep 30; :' & sleep 30";
     expect(await appErrorCode(render(hungry, { limits: { memoryBytes: 1_000 } }))).equal('too_large');
     expect(await appErrorCode(render('cat "$1" > "$PDF"', { limits: { pdfBytes: 4 } }))).equal('too_large');
   });
 
-  it('conversion_timeout: ends with all that it has started', async () => {
+  it('conversion_timeout: kills the whole process group', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const wallMs = 60_000;
     const code = appErrorCode(render(`sleep 600 & echo $! > ${folder}/pid; wait`, { limits: { wallMs } }));
@@ -88,7 +88,7 @@ describe('the process of LibreOffice', () => {
     await until('its child is gone', async () => !isAlive(pid));
   });
 
-  it('ends with the process that has started it', async () => {
+  it('dies with the process that started it', async () => {
     const path = join(folder, 'soffice');
     await writeFile(path, `#!/bin/sh\necho $$ > ${folder}/pid\nexec sleep 60\n`);
     await chmod(path, 0o755);
@@ -106,7 +106,7 @@ describe('the process of LibreOffice', () => {
     await until('it is gone', async () => !isAlive(pid));
   });
 
-  it('stops when it is told to', async () => {
+  it('stops when the signal aborts', async () => {
     const stop = new AbortController();
     const rendering = render('sleep 60', { signal: stop.signal }).catch((error: unknown) => error);
     stop.abort(new Error('stopped'));

@@ -9,7 +9,7 @@ describe('log destination', () => {
   let folder: string;
   let pipe: number;
 
-  // A pipe that nobody reads is full after some lines, and has room again once it was read.
+  // A pipe without a reader is full after some lines, and has room again once it was read.
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'log-'));
     const path = join(folder, 'pipe');
@@ -31,14 +31,14 @@ describe('log destination', () => {
     }
   }
 
-  it('writes lines as they come', () => {
+  it('writes each line at once', () => {
     const log = createLogDestination(pipe);
     log.write('one\n');
     log.write('two\n');
     expect(readAll()).deep.equal(['one', 'two', '']);
   });
 
-  it('loses what cannot be written, and says how much it was in a line of its own once it can', () => {
+  it('drops lines that cannot be written, and later logs how many', () => {
     const log = createLogDestination(pipe);
     const long = 'x'.repeat(5_000);
     for (let line = 0; line < 30; line += 1) log.write(`${long}\n`);

@@ -17,7 +17,7 @@ describe('model catalog', () => {
     return list();
   };
 
-  it('takes what a list says of its models', async () => {
+  it('reads the fields of a list of models', async () => {
     const model = {
       id: 'm',
       kind: 'embedding',
@@ -43,13 +43,13 @@ describe('model catalog', () => {
     ]);
   });
 
-  it('knows the window by the names that servers give it', async () => {
+  it('reads the context window under the names of several servers', async () => {
     const windows = [{ context_length: 8_000 }, { max_model_len: 8_000 }, { max_context_length: 8_000 }, {}];
     const models = await offered(...windows.map((window, index) => ({ id: `chat-${index}`, ...window })));
     expect(models.map((model) => model.contextWindow)).deep.equal([8_000, 8_000, 8_000, null]);
   });
 
-  it('tells by the name what a model is for when the list does not say', async () => {
+  it('guesses the kind of a model from its name if the list does not give it', async () => {
     const ids = ['gpt-4.1', 'text-embedding-3-small', 'BAAI/bge-reranker-v2-m3', 'whisper-1', 'dall-e-3'];
     const models = await offered(...ids.map((id) => ({ id, object: 'model', owned_by: 'x' })));
     expect(models.map(({ id, kind }) => [id, kind])).deep.equal([
@@ -60,7 +60,7 @@ describe('model catalog', () => {
     expect(models[2]?.rerankingType).equal('cross_encoder');
   });
 
-  it('takes no model for one of another craft because of a part of its name', async () => {
+  it('does not guess a wrong kind from a part of a name', async () => {
     const chatModels = ['meta-llama/Llama-3.1-8B-Instruct', 'kimi-k2-instruct', 'influx-7b', 'eclipse-7b'];
     const others = ['gpt-3.5-turbo-instruct', 'tts-1', 'gpt-4o-mini-tts', 'black-forest-labs/FLUX.1-dev', 'sora-2'];
     const embedders = [
@@ -74,18 +74,18 @@ describe('model catalog', () => {
     expect(ofKind('embedding')).deep.equal(embedders);
   });
 
-  it('passes over what is no model, and ends somewhere', async () => {
+  it('ignores invalid entries, and limits their number', async () => {
     expect(await offered(null, 'm', {}, { id: 7 })).deep.equal([]);
     const many = Array.from({ length: 5_000 }, (_, index) => ({ id: `chat-${index}` }));
     expect(await offered(...many)).length(1_000);
   });
 
-  it('finds nothing at a provider without a list', async () => {
+  it('returns an empty list if the provider answers 404', async () => {
     server.answer(answerError(404, 'no'));
     expect(await list()).deep.equal([]);
   });
 
-  it('says what is wrong with a provider', async () => {
+  it('maps errors of a provider', async () => {
     server.answer(answerError(500, 'broken'));
     expect(await appErrorCode(list())).equal('model_unavailable');
     server.answer(answerError(401, 'no'));

@@ -22,7 +22,7 @@ describe('errors of the model service', () => {
     'an unreadable answer': new SyntaxError(`Unexpected token in "${apiKey}"`),
   };
   for (const [what, error] of Object.entries(thrown)) {
-    it(`hold no key: ${what}`, () => {
+    it(`do not contain the API key: ${what}`, () => {
       const ours = toModelError(error);
       expect(ours).instanceOf(AppError);
       const everything = inspect(ours, { depth: null, showHidden: true, maxStringLength: null });
@@ -31,19 +31,19 @@ describe('errors of the model service', () => {
     });
   }
 
-  it('say in our own words what only the operator can mend', () => {
+  it('do not quote the service if only the operator can fix the error', () => {
     const error = toModelError(ofStatus(401));
     expect(error).instanceOf(AppError).property('message').not.include('Incorrect');
   });
 
-  it('name the model that the service does not know', () => {
+  it('name an unknown model', () => {
     const message = 'The model `gpt-9` does not exist.';
     const error = toModelError(APIError.generate(404, { error: { message, code: null } }, message, new Headers()));
     expect(error).instanceOf(AppError).include({ code: 'model_not_configured' });
     expect(error).property('message').include(message);
   });
 
-  it('keep the words of a service whose key is none', () => {
+  it('do not mask a placeholder key', () => {
     const error = createModelErrors({ apiKey: 'local' })(new APIConnectionError({ cause: new Error('localhost') }));
     expect(error).instanceOf(AppError).property('cause').property('message').include('localhost');
   });
@@ -54,7 +54,7 @@ describe('errors of the model service', () => {
     ['prompt is too long: 210000 tokens > 200000 maximum', null],
     ['This is more than the context window of the model.', null],
   ] as const) {
-    it(`tell a text that is too long from other refusals: ${message}`, () => {
+    it(`tell a text beyond the context window from other errors: ${message}`, () => {
       const thrown = APIError.generate(400, { error: { message, code } }, message, new Headers());
       expect(toModelError(thrown)).instanceOf(AppError).include({ code: 'context_too_long' });
       expect(isTooLarge(thrown), 'fewer texts may pass').equal(true);

@@ -34,7 +34,7 @@ describe('the OAuth client', () => {
     return { oauth, codeVerifier, code: back.searchParams.get('code') ?? '', issuer: undefined, redirectUri };
   }
 
-  it('gets a code by a challenge, tokens for the code, and new ones for the refresh token', async () => {
+  it('authorizes with PKCE, exchanges the code, and refreshes the tokens', async () => {
     const { oauth, ...given } = await consent();
     const tokens = await oauth.exchange(provider(), given);
     expect(tokens.scopes).deep.equal(scopes);
@@ -47,7 +47,7 @@ describe('the OAuth client', () => {
     await oauth.revoke(provider(), tokens.refreshToken ?? '');
   });
 
-  it('has no use for a code twice, with another verifier, or of another issuer', async () => {
+  it('rejects a code that was used, or has another verifier or issuer', async () => {
     const { oauth, ...given } = await consent();
     const wrong = { ...given, codeVerifier: oauth.newCodeVerifier() };
     expect(await appErrorCode(oauth.exchange(provider(), wrong))).equal('consent_invalid');
@@ -57,7 +57,7 @@ describe('the OAuth client', () => {
     expect(await appErrorCode(oauth.exchange(provider(), given))).equal('consent_invalid');
   });
 
-  it('says that our client is refused, not that a grant is over', async () => {
+  it('tells a rejected client from an ended grant', async () => {
     const { oauth, ...given } = await consent();
     const stranger = provider({ id: 'nobody', secret: 'x' });
     expect(await appErrorCode(oauth.exchange(stranger, given))).equal('provider_not_configured');
@@ -66,7 +66,7 @@ describe('the OAuth client', () => {
     expect(await appErrorCode(oauth.exchange(provider(), elsewhere))).equal('provider_not_configured');
   });
 
-  it('takes no trouble of the provider for the end of a grant', async () => {
+  it('does not take an outage of the provider for the end of a grant', async () => {
     const { oauth, ...given } = await consent();
     const { refreshToken } = await oauth.exchange(provider(), given);
     const troubles = [
@@ -89,7 +89,7 @@ describe('the OAuth client', () => {
     await oauth.refresh(provider(), refreshToken ?? '');
   });
 
-  it('waits for no silent provider, and asks nobody whom the guard refuses', async () => {
+  it('times out on a silent provider, and refuses private addresses', async () => {
     google.failNext(1, 'silence');
     expect(await appErrorCode(clientFor([google.place], 50).refresh(provider(), 'r'))).equal('provider_unavailable');
     const calls = google.calls.length;
@@ -97,13 +97,13 @@ describe('the OAuth client', () => {
     expect(google.calls).length(calls);
   });
 
-  it('takes no error of our own for one of the provider', async () => {
+  it('passes its own errors on unchanged', async () => {
     const ours = new TypeError('ours');
     const oauth = createOAuthClient({ call: () => Promise.reject(ours) });
     expect(await oauth.refresh(provider(), 'r').catch((thrown: unknown) => thrown)).equal(ours);
   });
 
-  it('quotes nothing that was sent or answered', async () => {
+  it('does not quote requests or answers in errors', async () => {
     const { oauth } = await consent();
     google.failNext(1, { status: 400, json: { error: 'odd', error_description: 'about s3cret-token' } });
     const error = await oauth.refresh(provider(), 's3cret-token').then(

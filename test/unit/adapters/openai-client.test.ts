@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { createOpenAiClient, isOwnServer } from '#src/adapters/models/openai-client.ts';
 
-describe('the trace of a call of a model', () => {
+describe('the trace header of a model call', () => {
   let server: Server;
   let baseUrl: string;
   const heard: (string | undefined)[] = [];
@@ -23,7 +23,7 @@ describe('the trace of a call of a model', () => {
     server.closeAllConnections();
   });
 
-  it('goes to a server of our own, also by a client with other options', async () => {
+  it('is sent to a server of the deployment, also by a client with other options', async () => {
     const client = createOpenAiClient({ baseUrl, apiKey: 'key', traceparent: () => traceparent }, 5_000);
     await client.models.list();
     await client.withOptions({ fetch }).models.list();
@@ -37,12 +37,12 @@ describe('the trace of a call of a model', () => {
     'http://10.0.0.7/v1',
     'http://model-server/v1',
   ]) {
-    it(`takes ${own} for our own`, () => {
+    it(`treats ${own} as a server of the deployment`, () => {
       expect(isOwnServer(own)).equal(true);
     });
   }
   for (const foreign of ['https://api.openai.com/v1', 'http://203.0.114.7/v1', 'https://models.example.com/v1']) {
-    it(`takes ${foreign} for a stranger`, () => {
+    it(`treats ${foreign} as an external server`, () => {
       expect(isOwnServer(foreign)).equal(false);
     });
   }

@@ -15,7 +15,7 @@ describe('isOutage', () => {
     }
   }
 
-  it('knows a database that refuses connections', async () => {
+  it('recognizes a refused connection', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = Object(server.address());
@@ -24,19 +24,19 @@ describe('isOutage', () => {
     expect(isOutage(await failureAt(port))).to.equal(true);
   });
 
-  it('knows a database that cuts connections', async () => {
+  it('recognizes a closed connection', async () => {
     const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
     await once(server, 'listening');
     expect(isOutage(await failureAt(Object(server.address()).port))).to.equal(true);
     server.close();
   });
 
-  it('knows a connection that died within a transaction', () => {
+  it('recognizes a connection that was lost within a transaction', () => {
     const message = 'ROLLBACK - Client has encountered a connection error and is not queryable';
     expect(isOutage(new Error(message))).to.equal(true);
   });
 
-  it('does not take a wrong statement for one', () => {
+  it('does not treat a wrong statement as an outage', () => {
     expect(isOutage(Object.assign(new Error('syntax error'), { code: '42601' }))).to.equal(false);
     expect(isOutage('text')).to.equal(false);
   });

@@ -18,8 +18,8 @@ import { skip } from '#test/support/skip.ts';
 import { toolContext } from '#test/support/tool-context.ts';
 
 /**
- * What native code tries that has been taken over by its input. It runs as the parser would, by the parser's own rules,
- * but without Node's permission model, which does not hold native code. Prints the names of what succeeded.
+ * Escape attempts of a hijacked native library. Run under the parser's sandbox rules, but without Node's permission model,
+ * which does not restrict native code. Prints the names of successful attempts.
  */
 async function tryToEscape(places: Places) {
   const fs = await import('node:fs');
@@ -94,18 +94,18 @@ type Places = {
   attempts?: string[];
 };
 
-/** In Perl, since Node has no local datagrams. 1 is AF_UNIX, 2 is SOCK_DGRAM. A pair needs neither socket() nor connect(). */
+/** In Perl, because Node has no local datagrams. 1 is AF_UNIX, 2 is SOCK_DGRAM. A pair needs neither socket() nor connect(). */
 const sendDatagram = 'socketpair(A, B, 1, 2, 0) && defined send(A, "secret", 0, pack("S a*", 1, $ARGV[0])) or exit 1';
 const receiveDatagrams = `
   socket(S, 1, 2, 0) && bind(S, pack("S a*", 1, $ARGV[0])) or exit 1;
   syswrite STDOUT, "bound";
   1 while defined recv(S, $data, 100, 0)`;
 
-/** With child processes: Landlock keeps their signals inside from this version on. */
+/** From this Linux version on, Landlock also blocks signals of child processes to the outside. */
 const [major = 0, minor = 0] = release().split('.').map(Number);
 const canSignal = major < 6 || (major === 6 && minor < 12) ? ['signal to the parent'] : [];
 
-describe('the sandbox of parsers', () => {
+describe('the parser sandbox', () => {
   const { signal } = new AbortController();
   const limits = defaultConversionLimits;
   const server = createServer();
@@ -156,12 +156,12 @@ describe('the sandbox of parsers', () => {
   function attempt(sandbox: ParserSandbox, access: ParserAccess, attempts?: string[]): string[] {
     const code = `(${tryToEscape})(${JSON.stringify({ ...places, attempts })})`;
     const [program, ...args] = sandbox.confine([process.execPath, '-e', code], access);
-    // Connections are made by the kernel while this process waits.
+    // The kernel accepts connections while this process waits.
     const { stdout, stderr } = spawnSync(program, args, { env: {}, cwd: '/', encoding: 'utf8' });
     return stdout === '' ? [`did not run: ${stderr}`] : JSON.parse(stdout);
   }
 
-  /** Has a parser started, and in its place a program that tries to escape. @returns what it succeeded in, for each */
+  /** Starts a parser, but with a program that tries to escape in its place. @returns the successful attempts per program */
   async function escapesOf(start: (sandbox: ParserSandbox) => Promise<unknown>): Promise<string[][]> {
     const escapes: string[][] = [];
     const confine: ParserSandbox['confine'] = (_command, access) => {
@@ -172,7 +172,7 @@ describe('the sandbox of parsers', () => {
     return escapes;
   }
 
-  it('lets nothing out that the same program reaches without it', async () => {
+  it('blocks everything that the same program reaches without it', async () => {
     const reached = [
       ...['environment of the parent', 'document of another', 'port on this machine', 'local socket'],
       'datagram to a local socket',
@@ -180,19 +180,19 @@ describe('the sandbox of parsers', () => {
       ...['session of its own', 'process group of its own', 'child process'],
     ];
     expect(attempt(createParserSandbox('off'), { read: [] }, reached)).deep.equal(reached);
-    // Some attempts need a program of their own.
+    // Some attempts need a separate program.
     expect(attempt(real, { read: [], childProcesses: true })).deep.equal([...canSignal, 'child process']);
     expect(attempt(real, { read: [] })).deep.equal([]);
   });
 
-  it('refuses every system call that makes a process, and allows threads', () => {
+  it('blocks every system call that creates a process, and allows threads', () => {
     const [EPERM, ENOSYS] = [1, 38];
     const [x64, arm64] = [
       'fork => [57], vfork => [58], clone => [56, 17, 0, 0, 0, 0]',
       'clone => [220, 17, 0, 0, 0, 0]',
     ];
     const calls = `${process.arch === 'arm64' ? arm64 : x64}, clone3 => [435, pack('Q4 Q Q6', (0) x 4, 17, (0) x 6), 88]`;
-    // A process that is made after all says nothing and ends.
+    // A child process that was created nevertheless exits silently.
     const script = `my %calls = (${calls});
       for my $name (sort keys %calls) {
         my $id = syscall(shift @{$calls{$name}}, @{$calls{$name}});
@@ -213,7 +213,7 @@ describe('the sandbox of parsers', () => {
     expect(spawnSync(node[0], node.slice(1), { env: {}, encoding: 'utf8' }).stdout).equal('a thread\n');
   });
 
-  it('refuses being traced and watching folders', () => {
+  it('blocks ptrace and inotify', () => {
     const EACCES = 13;
     const [ptrace, inotifyInit, inotifyAddWatch] = process.arch === 'arm64' ? [117, 26, 27] : [101, 294, 254];
     const script = `my $watcher = syscall(${inotifyInit}, 0);
@@ -228,7 +228,7 @@ describe('the sandbox of parsers', () => {
     }
   });
 
-  it('refuses signals by files that are ready, and allows other uses of fcntl', () => {
+  it('blocks signals by fcntl, and allows its other uses', () => {
     const EACCES = 13;
     const script = `use Fcntl; pipe(my $reader, my $writer);
       for my $command (8, 10, 15, F_GETFD, F_GETFL) {
@@ -240,7 +240,7 @@ describe('the sandbox of parsers', () => {
     expect(stdout.trim().split('\n')).deep.equal([...refused, '1 works', '3 works']);
   });
 
-  it('refuses signals to other processes on every kernel, and allows those of a process to itself', () => {
+  it('blocks signals to other processes on every kernel, and allows those to itself', () => {
     const EACCES = 13;
     const [kill, tgkill, queue, queueToThread, tkill] =
       process.arch === 'arm64' ? [129, 131, 138, 240, 130] : [62, 234, 129, 297, 200];
@@ -291,7 +291,7 @@ describe('the sandbox of parsers', () => {
   }
 
   for (const [kind, start] of Object.entries(kinds)) {
-    it(`gives a parser no secret, no other file, no network and no child: ${kind}`, async () => {
+    it(`keeps secrets, other files, the network and child processes from a parser: ${kind}`, async () => {
       const allowed = kind === 'print of an office file' ? [...canSignal, 'child process'] : [];
       expect(await escapesOf(start)).deep.equal([allowed]);
       expect(await readFile(places.other, 'utf8')).equal('the other one');
@@ -299,7 +299,7 @@ describe('the sandbox of parsers', () => {
     });
   }
 
-  it('takes its capabilities from root', () => {
+  it('drops the capabilities of root', () => {
     const [program, ...args] = real.confine(['cat', '/proc/self/status'], { read: [] });
     const { stdout } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
     expect(stdout)
@@ -308,7 +308,7 @@ describe('the sandbox of parsers', () => {
       .and.match(/^Seccomp:\s+2$/m);
   });
 
-  it('keeps exit codes and signals of the program', () => {
+  it('passes on exit codes and signals of the program', () => {
     const run = (script: string) => {
       const [program, ...args] = real.confine(['/bin/sh', '-c', script], { read: [] });
       const { status, signal } = spawnSync(program, args, { env: {} });

@@ -15,7 +15,7 @@ const apiKey = 'a-key-that-nobody-may-read';
 const refusal = (status: number, text: string, headers?: Record<string, string>) =>
   answerJson(status, { status: { error: text }, time: 0 }, headers);
 
-/** What a server does, and what has to be said of it. */
+/** Behaviour of the server, and the expected error code. */
 const faults: Record<string, { answer: ScriptedAnswer; code: string }> = {
   fails: { answer: refusal(500, 'Service internal error'), code: 'service_unavailable' },
   'is overloaded': { answer: refusal(503, 'busy'), code: 'service_unavailable' },
@@ -39,7 +39,7 @@ const faults: Record<string, { answer: ScriptedAnswer; code: string }> = {
   'gives no result': { answer: answerJson(200, { status: 'ok' }), code: 'service_unavailable' },
 };
 
-describe('a Qdrant server that breaks', () => {
+describe('errors of a Qdrant server', () => {
   let server: ScriptedServer;
   let vectors: VectorStore;
   before(async () => {
@@ -73,19 +73,19 @@ describe('a Qdrant server that breaks', () => {
     });
   }
 
-  it('is silent: service_unavailable, without the key', async () => {
+  it('a silent server: service_unavailable, without the key', async () => {
     server.answer(() => undefined);
     const error = await errorOf(search(undefined, storeThatWaits(200)));
     expect(error).instanceOf(AppError).include({ code: 'service_unavailable' });
     expect(inspect(error, { depth: null })).not.include(apiKey);
   });
 
-  it('cannot be reached: service_unavailable', async () => {
+  it('an unreachable server: service_unavailable', async () => {
     const gone = createQdrantVectorStore({ url: 'http://127.0.0.1:1', apiKey, collectionPrefix: 'test' });
     expect(await errorOf(gone.countGenerations([]))).include({ code: 'service_unavailable' });
   });
 
-  it('is silent: who asked may go', async () => {
+  it('a silent server: the caller can abort', async () => {
     server.answer(() => undefined);
     const asker = new AbortController();
     const error = errorOf(search(asker.signal));
@@ -93,19 +93,19 @@ describe('a Qdrant server that breaks', () => {
     expect(await error).include({ message: 'gone' });
   });
 
-  it('has no such collection: nothing is found', async () => {
+  it('a missing collection: nothing is found', async () => {
     server.answer(refusal(404, "Not found: Collection `test_m` doesn't exist!"));
     expect(await search()).deep.equal([]);
   });
 
-  it('is asked under the path of its address, with the key, for one organization', async () => {
+  it('requests go to the path of the URL, with the key, for one organization', async () => {
     server.answer(answerJson(200, { result: { points: [] }, status: 'ok', time: 0 }));
     expect(await search()).deep.equal([]);
     expect(server.calls[0]?.path).match(/^\/store\/collections\/test_m_[0-9a-f]{12}\/points\/query/);
     expect(JSON.stringify(server.calls[0]?.body)).match(/"must":\[\{"key":"org_id","match":\{"value":"[0-9a-f-]{36}"/);
   });
 
-  it('is never asked without an organization', async () => {
+  it('no request is sent without an organization', async () => {
     server.answer(answerJson(200, { result: { points: [] }, status: 'ok', time: 0 }));
     const nobody = { orgId: '', acl: ['user:ada'] };
     const query = { readable: nobody, model: 'm', vector: Float32Array.of(1), limit: 1, minSimilarity: 0 };

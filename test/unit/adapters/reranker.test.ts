@@ -27,14 +27,14 @@ describe('reranker', () => {
   const results = (...scores: [unknown, unknown][]) =>
     answerJson(200, { results: scores.map(([index, relevance_score]) => ({ index, relevance_score })) });
 
-  it('gives the scores in the order of the documents', async () => {
+  it('returns the scores in the order of the documents', async () => {
     server.answer(results([1, 0.9], [0, -3.5]));
     expect(await rerank()).deep.equal([-3.5, 0.9]);
     expect(server.calls[0]?.path).equal('/v1/rerank');
     expect(server.calls[0]?.body).include({ model: 'reranker-1', query: 'a loan' });
   });
 
-  it('names no model where there is none to name', async () => {
+  it('sends no model if none is configured', async () => {
     server.answer(results([1, 0.9], [0, 0.1]));
     await rerank(null);
     expect(server.calls[0]?.body).not.property('model');
@@ -47,7 +47,7 @@ describe('reranker', () => {
     [429, 'model_unavailable'],
     [500, 'model_unavailable'],
   ] as const) {
-    it(`takes a ${status} for ${code}, at the first call`, async () => {
+    it(`maps the status ${status} to ${code} without a retry`, async () => {
       server.answer(answerError(status, 'no'));
       expect(await appErrorCode(rerank())).equal(code);
       expect(server.calls).length(1);
@@ -63,13 +63,13 @@ describe('reranker', () => {
     'something that is no number': results([0, 0.5], [1, null]),
   };
   for (const [name, answer] of Object.entries(unusable)) {
-    it(`refuses an answer with ${name}`, async () => {
+    it(`rejects an answer with ${name}`, async () => {
       server.answer(answer);
       expect(await appErrorCode(rerank())).equal('model_response_invalid');
     });
   }
 
-  it('stops when it is told to, with the reason given', async () => {
+  it('aborts with the reason of the signal', async () => {
     const stop = new AbortController();
     server.answer(() => stop.abort(new Error('not needed any more')));
     const fault: unknown = await rerank('reranker-1', stop.signal).catch((error: unknown) => error);

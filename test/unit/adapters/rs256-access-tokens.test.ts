@@ -42,26 +42,26 @@ describe('RS256 access tokens', () => {
     expect(tokens.verify(await tokens.sign(claims))).to.deep.equal({ userId, sessionId });
   });
 
-  it('fit in a header and verify, of a member of however many teams', async () => {
+  it('fit into a header for a member of any number of teams', async () => {
     const teamIds = Array.from({ length: 1_000 }, () => crypto.randomUUID());
     const token = await tokens.sign({ ...claims, teamIds, teamAdminOf: teamIds });
     expect(token.length).to.be.lessThan(8_000);
     expect(tokens.verify(token).userId).to.equal(claims.userId);
   });
 
-  it('can be verified and not signed without the private key', async () => {
+  it('can be verified but not signed without the private key', async () => {
     const verifying = createRs256AccessTokens({ ...options, privateKeyPem: null, verifyKeyPems: [old.publicKey] });
     expect(verifying.verify(await tokens.sign(claims)).userId).to.equal(claims.userId);
     const refused = await verifying.sign(claims).catch((error: unknown) => error);
     expect(refused).property('message', 'This process has no private key to sign access tokens with.');
   });
 
-  it('publish the public halves of the keys only', () => {
+  it('publish only public keys', () => {
     const { keys } = createRs256AccessTokens({ ...options, verifyKeyPems: [next.privateKey] }).keySet();
     for (const key of keys) expect(key).to.have.all.keys('kty', 'use', 'alg', 'kid', 'n', 'e');
   });
 
-  it('go through a change of keys: the next one, both, the next one alone', async () => {
+  it('stay valid through a key rotation', async () => {
     const announced = createRs256AccessTokens({ ...options, verifyKeyPems: [next.publicKey] });
     const changed = createRs256AccessTokens({
       ...options,
@@ -79,7 +79,7 @@ describe('RS256 access tokens', () => {
     expect(await appErrorCode((async () => over.verify(first))())).to.equal('invalid_token');
   });
 
-  it('take a key that is named twice for one', () => {
+  it('publish a key that is configured twice only once', () => {
     const twice = createRs256AccessTokens({ ...options, verifyKeyPems: [old.publicKey] });
     expect(twice.keySet()).to.deep.equal(tokens.keySet());
   });

@@ -6,7 +6,7 @@ import { propertyRuns } from '#test/support/property-runs.ts';
 
 const plainText = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
 
-/** Pieces that meet in awkward ways: contractions, marks, surrogate pairs, runs of spaces, slashes after breaks. */
+/** Text pieces whose borders are hard to tokenize: contractions, marks, surrogate pairs, spaces, slashes after breaks. */
 const awkwardText = fc
   .array(
     fc.oneof(

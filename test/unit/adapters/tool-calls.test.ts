@@ -29,7 +29,7 @@ describe('calls of tools by a chat model', () => {
   });
   const stream = (changes?: Partial<ModelRequest>) => chatModel.stream(request(changes), () => undefined);
 
-  it('are offered and come back, in pieces and whole', async () => {
+  it('are offered to the model, and read from streams and whole replies', async () => {
     const calls = [
       { name: 'knowledge_search', args: { query: 'the fee of a loan' } },
       { name: 'knowledge_search', args: { query: 'Ünïcode 😀' } },
@@ -47,12 +47,12 @@ describe('calls of tools by a chat model', () => {
     expect(server.requests[0]?.tool_choice).equal('auto');
   });
 
-  it('need no text beside them', async () => {
+  it('may come without text', async () => {
     server.behave(() => ({ kind: 'call', calls: [{ name: 'time_now', args: {} }] }));
     expect(await stream()).deep.include({ text: '', toolCalls: [{ name: 'time_now', arguments: '{}' }] });
   });
 
-  it('are told with their results in the form of the protocol', async () => {
+  it('are sent with their results in the format of Chat Completions', async () => {
     server.behave(() => ({ kind: 'answer', text: 'One percent.' }));
     const call = { id: 'call00001', name: 'knowledge_search', arguments: '{"query":"fee"}' };
     await stream({
@@ -77,20 +77,20 @@ describe('calls of tools by a chat model', () => {
     expect(asked).not.property('tools');
   });
 
-  it('are nothing where none were asked for', async () => {
+  it('are dropped if they were not allowed', async () => {
     server.behave(() => ({ kind: 'call', calls: [{ name: 'time_now', args: {} }], text: 'It is late.' }));
     expect(await stream({ mayCall: false })).not.property('toolCalls');
     server.behave(() => ({ kind: 'call', calls: [{ name: 'time_now', args: {} }] }));
     expect(await appErrorCode(stream({ tools: [] }))).equal('model_response_invalid');
   });
 
-  it('are told of where there are no more, and nothing was said but them', async () => {
+  it('are kept although no more were allowed if the reply has no text', async () => {
     server.behave(() => ({ kind: 'call', calls: [{ name: 'time_now', args: {} }] }));
     const { text, toolCalls } = await stream({ mayCall: false });
     expect({ text, toolCalls }).deep.equal({ text: '', toolCalls: [{ name: 'time_now', arguments: '{}' }] });
   });
 
-  it('end by any word of the service', async () => {
+  it('are read with any finish_reason', async () => {
     const piece = (delta: object, finish_reason: string | null) =>
       `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
     const call = { index: 0, id: 'a', function: { name: 'time_now', arguments: '{}' } };
@@ -112,7 +112,7 @@ describe('calls of tools by a chat model', () => {
     [400, 'tools is not supported in this model. For a list of supported models, refer to the documentation.'],
     [400, 'Unsupported parameter: tools'],
   ] as const) {
-    it(`are not asked for any more after: ${message}`, async () => {
+    it(`are no longer offered after: ${message}`, async () => {
       server.behave(({ tools }) => (tools ? { kind: 'status', status, message } : { kind: 'answer', text: 'Well.' }));
       expect((await stream()).text).equal('Well.');
       await chatModel.complete(request());
@@ -124,7 +124,7 @@ describe('calls of tools by a chat model', () => {
     [404, 'No endpoints found that support tool use.'],
     [500, 'tools param requires --jinja flag'],
   ] as const) {
-    it(`are left out of one request after ${status}, which may pass: ${message}`, async () => {
+    it(`are left out of only one request after ${status}: ${message}`, async () => {
       server.behave(({ tools }) => (tools ? { kind: 'status', status, message } : { kind: 'answer', text: 'Well.' }));
       expect((await stream()).text).equal('Well.');
       await chatModel.complete(request());
@@ -132,7 +132,7 @@ describe('calls of tools by a chat model', () => {
     });
   }
 
-  it('are tried again after ten minutes, and the log names the model that took none', async () => {
+  it('are offered again after ten minutes, and the log names the model', async () => {
     const warned: unknown[] = [];
     let minutes = 0;
     const logger = { warn: (told: unknown) => warned.push(told) };
@@ -152,14 +152,14 @@ describe('calls of tools by a chat model', () => {
     [400, 'The messages do not fit.'],
     [500, 'as scripted'],
   ] as const) {
-    it(`are still asked for after: ${message}`, async () => {
+    it(`are still offered after: ${message}`, async () => {
       server.behave(() => ({ kind: 'status', status, message }));
       await appErrorCode(stream());
       expect(server.requests).length(1);
     });
   }
 
-  it('stay offered where a service reads no calls of before without', async () => {
+  it('stay offered if the service rejects earlier calls without them', async () => {
     const message = "This provider doesn't support tool calling without `tools=` param specified.";
     server.behave(({ tools }) =>
       tools ? { kind: 'answer', text: 'Well.' } : { kind: 'status', status: 400, message },
@@ -168,7 +168,7 @@ describe('calls of tools by a chat model', () => {
     expect(server.requests.map(({ tool_choice }) => tool_choice)).deep.equal([undefined, 'none']);
   });
 
-  describe('as services stream them', () => {
+  describe('in streams', () => {
     const read = (...pieces: unknown[]) => {
       const called = createToolCallPieces();
       for (const piece of pieces) called.add([piece]);
@@ -176,7 +176,7 @@ describe('calls of tools by a chat model', () => {
     };
     const search = (query: string) => ({ name: 'search', arguments: `{"q":"${query}"}` });
 
-    it('may be told apart by their index alone, or by their id alone', () => {
+    it('are told apart by their index or their id', () => {
       const expected = [search('a'), search('b')];
       const [a, b] = expected;
       expect(read({ index: 0, function: a }, { index: 1, function: b })).deep.equal(expected);
@@ -186,7 +186,7 @@ describe('calls of tools by a chat model', () => {
       expect(read({ index: 0, id: 'x', function: a }, { index: 1, id: 'x', function: b })).deep.equal(expected);
     });
 
-    it('may have names in pieces, or the same name with each piece', () => {
+    it('may have names in pieces, or the name repeated in each piece', () => {
       const pieces = [{ name: 'sea' }, { name: 'rch', arguments: '{"q":' }, { arguments: '"a"}' }];
       expect(read(...pieces.map((piece) => ({ index: 0, function: piece })))).deep.equal([search('a')]);
       const same = [
@@ -196,13 +196,13 @@ describe('calls of tools by a chat model', () => {
       expect(read(...same.map((piece) => ({ index: 0, id: 'x', function: piece })))).deep.equal([search('a')]);
     });
 
-    it('may have arguments that are no text yet, or none', () => {
+    it('may have arguments as an object, or none', () => {
       const [call] = read({ index: 0, function: { name: 'search', arguments: { q: 'a' } } });
       expect(call).deep.equal(search('a'));
       expect(read({ function: { name: 'now', arguments: null } })).deep.equal([{ name: 'now', arguments: '' }]);
     });
 
-    it('may come before their function, which some services send as null at first', () => {
+    it('may begin with a null function', () => {
       const first = { index: 0, id: 'x', type: 'function', function: null };
       expect(read(first, { index: 0, function: search('a') })).deep.equal([search('a')]);
       expect(read({ index: 0, id: 'x' }, { index: 0, function: search('a') })).deep.equal([search('a')]);
@@ -217,14 +217,14 @@ describe('calls of tools by a chat model', () => {
       ['arguments that are a list', { function: { name: 'a', arguments: [1] } }, { name: 'a', arguments: '[1]' }],
       ['arguments that are a number', { function: { name: 'a', arguments: 7 } }, { name: 'a', arguments: '7' }],
     ] as const) {
-      it(`are left to be refused, without harm to those beside them: ${what}`, () => {
+      it(`are kept without a name so that only they are rejected: ${what}`, () => {
         expect(read(piece)).deep.equal([expected]);
         const sound = { index: 1, id: 'y', function: search('a') };
         expect(read(piece, sound).at(-1)).deep.equal(search('a'));
       });
     }
 
-    it('are cut where a name or arguments are longer than any', () => {
+    it('are truncated above the limits of names and arguments', () => {
       const args = 'x'.repeat(1_000_000);
       const [call] = read({ index: 0, function: { name: 'n'.repeat(5_000), arguments: args } });
       expect(call).deep.equal({ name: 'n'.repeat(200), arguments: 'x'.repeat(200_000) });
@@ -232,7 +232,7 @@ describe('calls of tools by a chat model', () => {
       expect(read({ index: 0, function: { name: 'a' } }, half, half)[0]?.arguments).length(200_000);
     });
 
-    it('may stand there without a list', () => {
+    it('may be a single object instead of a list', () => {
       const called = createToolCallPieces();
       called.add({ function: search('a') });
       expect(called.calls()).deep.equal([search('a')]);
@@ -244,7 +244,7 @@ describe('calls of tools by a chat model', () => {
       ['names', Array.from({ length: 5 }, () => ({ index: 0, function: { name: 'x'.repeat(1_000_000) } }))],
       ['calls', Array.from({ length: 65 }, (_, index) => ({ index, function: { name: 'search' } }))],
     ] as const) {
-      it(`are no calls where they find no end: ${what}`, async () => {
+      it(`are rejected beyond the limits: ${what}`, async () => {
         expect(await appErrorCode(Promise.resolve().then(() => read(...pieces)))).equal('model_response_invalid');
       });
     }

@@ -5,9 +5,9 @@ import { calibratedModels } from '#src/domain/alignment/calibration.ts';
 import { cosine } from '#src/domain/alignment/score.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 
-describe('the list of words that an agent may be about', () => {
+describe('the packaged list of topic words', () => {
   for (const model of calibratedModels) {
-    it(`has vectors of ${model}, with which conversations are scored`, async () => {
+    it(`has vectors of ${model}, which alignment scores with`, async () => {
       const words = createTopicWords({ model });
       const [planet] = (await words.nearest(() => 0, 20_000)).filter(({ word }) => word === 'planet');
       if (planet === undefined) throw new Error('it has no planet');
@@ -16,7 +16,7 @@ describe('the list of words that an agent may be about', () => {
       expect(near.map(({ word }) => word)).include.members(['exoplanet', 'solar system']);
     });
 
-    it('has thousands of words, each once and with content', async () => {
+    it('has thousands of distinct words with content', async () => {
       const analyze = createTextAnalyzer();
       const words = (await createTopicWords({ model }).nearest(() => 0, 20_000)).map(({ word }) => word);
       expect(words).length.above(10_000);
@@ -27,7 +27,7 @@ describe('the list of words that an agent may be about', () => {
     });
   }
 
-  it('has none of another model, and says so', async () => {
+  it('rejects a model without packaged vectors', async () => {
     const error: unknown = await createTopicWords({ model: 'another' })
       .nearest(() => 0, 1)
       .catch((fault: unknown) => fault);

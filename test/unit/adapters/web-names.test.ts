@@ -25,13 +25,13 @@ describe('the file name of a Content-Disposition header', () => {
 describe('the title of a page', () => {
   const titled = (title: string) => `<!doctype html><html><head><title>${title}</title></head><body>`;
 
-  it('is read with its entities, as one line', () => {
+  it('decodes entities and is a single line', () => {
     expect(pageTitle(Buffer.from(titled('\n Q&amp;A &ndash;\n caf&eacute; &#x1F98A; ')), 'text/html')).to.equal(
       'Q&A – café 🦊',
     );
   });
 
-  it('is read in the encoding of its server, else of the page', () => {
+  it('uses the charset of the server, otherwise of the page', () => {
     const words = 'Быстрая лиса';
     const bytes = iconv.encode(titled(words), 'windows-1251');
     expect(pageTitle(bytes, 'text/html; charset=windows-1251')).to.equal(words);

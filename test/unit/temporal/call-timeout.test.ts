@@ -7,7 +7,7 @@ import { createTemporalConnection, type TemporalConnection } from '#src/temporal
 const UNIMPLEMENTED = '12';
 const callTimeoutMs = 30_000;
 
-describe('the deadline of a call to Temporal', () => {
+describe('the RPC timeout of Temporal calls', () => {
   let server: Http2Server;
   let session: ServerHttp2Session | undefined;
   let connection: TemporalConnection;
@@ -46,7 +46,7 @@ describe('the deadline of a call to Temporal', () => {
     expect(await timeoutOf()).within(callTimeoutMs / 2, callTimeoutMs);
   });
 
-  it('is the minimum of the call where that is longer', async () => {
+  it('is the minimum of the call if that is longer', async () => {
     expect(await timeoutOf(callTimeoutMs * 2)).within(callTimeoutMs * 1.5, callTimeoutMs * 2);
   });
 

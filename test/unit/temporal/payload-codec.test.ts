@@ -8,8 +8,8 @@ const [first, second] = [key('2025'), key('2026-11')];
 const plain = defaultPayloadConverter.toPayload({ documentId: 'a-document', stage: 'parse' }) as Payload;
 const codecOf = (...all: (typeof first)[]) => createPayloadCodec({ sealing: all[0] ?? null, all });
 
-describe('the codec of payloads', () => {
-  it('leaves nothing to be read but which key it needs, and gives back what it was given', async () => {
+describe('the payload codec', () => {
+  it('encrypts everything except the key id, and decrypts it again', async () => {
     const codec = codecOf(first);
     const [sealed, again] = await codec.encode([plain, plain]);
     const { encoding, ...metadata } = sealed?.metadata ?? {};
@@ -26,7 +26,7 @@ describe('the codec of payloads', () => {
     });
   });
 
-  it('seals with the first key and opens with each', async () => {
+  it('encrypts with the first key and decrypts with all', async () => {
     const old = await codecOf(first).encode([plain]);
     const both = codecOf(second, first);
     const [renewed] = await both.encode([plain]);
@@ -34,17 +34,17 @@ describe('the codec of payloads', () => {
     expect(await both.decode([...old, renewed as Payload])).to.have.length(2);
   });
 
-  it('reads what was written before there was a key', async () => {
+  it('reads payloads that were written without a key', async () => {
     expect(await codecOf(first).decode([plain])).deep.equal([plain]);
   });
 
-  it('seals nothing yet where it is told to open only', async () => {
+  it('does not encrypt if it is configured to decrypt only', async () => {
     const opening = createPayloadCodec({ sealing: null, all: [first] });
     expect(await opening.encode([plain])).deep.equal([plain]);
     expect(await opening.decode(await codecOf(first).encode([plain]))).to.have.length(1);
   });
 
-  it('names the key that it lacks', async () => {
+  it('names a missing key', async () => {
     const sealed = await codecOf(first).encode([plain]);
     const without = 'The key "2025" of a payload is not among those of TEMPORAL_CODEC_KEY.';
     for (const codec of [codecOf(second), createPayloadCodec({ sealing: null, all: [] })]) {
@@ -52,7 +52,7 @@ describe('the codec of payloads', () => {
     }
   });
 
-  it('refuses what was changed, cut off or sealed by another key of the same name', async () => {
+  it('rejects payloads that were changed, truncated or encrypted with another key of the same id', async () => {
     const [sealed] = await codecOf(first).encode([plain]);
     const data = Buffer.from(sealed?.data ?? []);
     const changed = Buffer.from(data);
