@@ -11,11 +11,7 @@ const failureConverter = 'src/temporal/failure-converter.ts';
 const lockFile = 'package-lock.json';
 const cache = join(root, 'node_modules/.cache/workflow-bundle');
 
-/**
- * Bundles the workflow code. The bundle is cached under the hash of its sources, so that only the first start after a
- * change runs the bundler (seconds, and 130 MB of memory).
- * @param converter a failure converter becomes part of the bundle, because it runs in workflows
- */
+/** The bundle is cached by the hash of its sources, so that only a change runs the bundler (seconds, 130 MB). */
 export async function workflowBundle({
   failureConverterPath,
 }: Pick<DataConverter, 'failureConverterPath'> = {}): Promise<WorkflowBundleOption> {

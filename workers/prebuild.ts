@@ -1,5 +1,4 @@
-// `node workers/prebuild.ts` builds both workflow bundles (with and without payload encryption) while an image is
-// built, so that the first start of a worker does not need the bundler.
+// Builds both workflow bundles for an image: with and without payload encryption.
 import { failureConverterPath } from '#src/temporal/data-converter.ts';
 import { workflowBundle } from './bundle.ts';
 

@@ -15,7 +15,6 @@ import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 
 export type QueueWorker = { taskQueue: TaskQueue; activities: object; maxConcurrentActivities: number };
 
-/** The activities of each task queue, and how many of them a worker process runs at the same time. */
 export function queueWorkers(container: Container): QueueWorker[] {
   return [
     {

@@ -23,7 +23,6 @@ export type RunningWorkers = {
   polling: Promise<void>;
   /** Resolves when all workers have stopped; rejects if one failed. */
   finished: Promise<void>;
-  /** True while all workers poll and no shutdown has begun. */
   isReady(): boolean;
   /** Takes no more tasks, and cancels activities that are still running after 20 seconds. */
   shutdown(): Promise<void>;
@@ -88,7 +87,6 @@ export function startSweeps(container: Container): () => Promise<void> {
   );
 }
 
-/** Starts a worker for each of these task queues, without the sweeper. */
 export function startQueueWorkers(container: Container, queues: readonly TaskQueue[]): RunningWorkers {
   const stopping = new AbortController();
   const polling = Promise.withResolvers<void>();
@@ -137,10 +135,7 @@ async function run(
   }
 }
 
-/**
- * Registers the search attributes and the audit schedule. Repeated regularly, because a Temporal server that lost its
- * data refuses every workflow start until the search attributes exist again.
- */
+/** Repeated, because a Temporal server that lost its data refuses starts until the search attributes exist. */
 function temporalSetUp(temporal: TemporalConnection): () => Promise<void> {
   let isUpToDate = false;
   return async () => {

@@ -7,11 +7,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 export type Sweep = { name: string; run: () => Promise<void> };
 
-/**
- * Runs all sweeps in order, once a second. A timer instead of a workflow, because sweeps must also run while Temporal
- * is down.
- * @returns a function that stops the sweeper after the running sweep
- */
+/** Runs all sweeps once a second. Not a workflow, because sweeps must also run while Temporal is down. */
 export function startSweeper(
   sweeps: readonly Sweep[],
   logger: Logger,
@@ -50,20 +46,17 @@ export function daily(run: Sweep['run']): Sweep['run'] {
   return inBatches(DAY_MS, () => run().then(() => null));
 }
 
-/** Runs at the start of the process and then once an hour. */
 export function hourly(run: Sweep['run']): Sweep['run'] {
   return inBatches(HOUR_MS, () => run().then(() => null));
 }
 
-/** Runs at the start of the process and then once a minute. */
 export function everyMinute(run: Sweep['run']): Sweep['run'] {
   return inBatches(MINUTE_MS, () => run().then(() => null));
 }
 
 /**
- * Runs long work once a day, one batch per second, so that other sweeps run in between. `run` gets the cursor that it
- * returned for the batch before (null for the first), and returns null after the last batch. Starts over an hour after
- * a failed batch.
+ * Runs long work once a day, one batch per second. `run` gets the cursor that it returned last, and returns null at the
+ * end. Starts over an hour after a failed batch.
  */
 export function dailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
   return inBatches(DAY_MS, run);
@@ -88,10 +81,7 @@ function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promi
   };
 }
 
-/**
- * Runs a sweep without blocking the other sweeps. It is skipped while its last run is still going on; an error is
- * thrown at the next call.
- */
+/** Does not block other sweeps, and is skipped while it runs. Its error is thrown at the next call. */
 export function inBackground(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;
   let failure: Error | undefined;

@@ -9,11 +9,7 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { traceSinkName } from '#src/contracts/workflow-runs.ts';
 import type { TraceSinks } from '../workflows/interceptors/trace.ts';
 
-/**
- * Configures the Temporal SDK of this process: its log goes to our log, and shutdown signals are left to `main.ts`,
- * which stops the parts of the process in order.
- * @param metricsAddress address on which the SDK serves its metrics; without it, it serves none
- */
+/** Sends the SDK's log to our log, and leaves signals to `main.ts`, which stops the process in order. */
 export function installRuntime(logger: Logger, metricsAddress?: string): void {
   Runtime.install({
     shutdownSignals: [],
@@ -33,10 +29,7 @@ export function installRuntime(logger: Logger, metricsAddress?: string): void {
   });
 }
 
-/**
- * Writes a log entry of the Temporal SDK to our log. A run that failed because of a user's file (encrypted, unsupported
- * format) is logged as info, because an operator cannot do anything about it.
- */
+/** Logs failures that a user's file caused as info, because an operator cannot do anything about them. */
 export function writeSdkLog(logger: Logger, { level, message, meta }: LogEntry): void {
   const { error, ...where } = meta ?? {};
   const failure = benignFailure(error);
@@ -55,16 +48,11 @@ function benignFailure(error: unknown): { code: unknown; reason: unknown } | nul
 }
 
 export type SdkMetrics = {
-  /** Address for `installRuntime`. */
   bindAddress: string;
-  /** Reads the SDK's metrics in the text format of Prometheus. */
   read(): Promise<string>;
 };
 
-/**
- * Finds a free local port for the metrics of the Temporal SDK (slots, polls, sticky cache, task latencies). The SDK can
- * only serve them on a port; `read` fetches them from there for the worker's own metrics page.
- */
+/** The SDK serves its metrics only on a port: finds a free local one, and reads them for the worker's page. */
 export async function findSdkMetrics(): Promise<SdkMetrics> {
   let port = randomPort();
   while (!(await isFree(port))) port = randomPort();
@@ -122,10 +110,7 @@ export function traceSinks({ tracing }: Container['telemetry']): InjectedSinks<T
 /** Scrapes within this time share a reading, which costs two SQL statements and about twenty Temporal RPCs. */
 const READ_EVERY_MS = 15_000;
 
-/**
- * Registers gauges for the open jobs, the outbox and the task queues of the whole deployment. Every worker reports the
- * same values, so dashboards must take the maximum, not the sum.
- */
+/** Every worker reports the same values for the whole deployment: take the maximum, not the sum. */
 export function measureJobs({ jobs, orchestrator, telemetry }: Container): void {
   const { metrics } = telemetry;
   let read: ReturnType<typeof jobs.statistics> | undefined;

@@ -18,9 +18,8 @@ export async function workerVersion({ deployment }: Pick<TemporalConfig, 'deploy
 type WorkerVersion = Awaited<ReturnType<typeof workerVersion>>;
 
 /**
- * Whether open runs move to a new current version. Both would be correct, because all code replays older histories;
- * PINNED means that workers of the old version must be kept until its runs end. Set per queue, because Temporal rejects
- * a behavior set in workflow code when the worker has no version.
+ * PINNED: workers of the old version must stay until its runs end. Both are correct, because code replays older
+ * histories. Set per queue, because Temporal rejects a behavior in workflow code of unversioned workers.
  */
 const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
   // These runs end within hours and never wait for an operator, so old workers can be kept until then. PINNED also
@@ -55,10 +54,7 @@ export function versioningOptions(
   };
 }
 
-/**
- * Makes this version the current one if the deployment never had a current version, so that no operator has to do it.
- * Returns once the deployment has a current version.
- */
+/** For a deployment that never had a current version, so that no operator must promote the first one. */
 export async function promoteFirstVersion(
   temporal: TemporalConnection,
   version: WorkerVersion,

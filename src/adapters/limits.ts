@@ -55,13 +55,9 @@ export function createFairQueue(
   };
 }
 
-/** Above this number of windows, the oldest is dropped. */
 const maxWindows = 100_000;
 
-/**
- * Counts requests in the memory of this process, without a query. For limits that only protect the process from a
- * single client.
- */
+/** Counts in the memory of this process, which is enough for limits that protect the process itself. */
 export function createMemoryRateLimiter(now: () => number = Date.now): Pick<RateLimiter, 'take'> {
   const windows = new Map<string, { used: number; endsAtMs: number }>();
 

@@ -2,10 +2,7 @@ import { writeSync } from 'node:fs';
 
 const WARN = 40;
 
-/**
- * Writes log lines synchronously, so that none is missing when the process crashes. A line that cannot be written (full
- * disk) is dropped and counted, because no request should wait for a log. The next line says how many were dropped.
- */
+/** Writes lines synchronously, so that a crash loses none. Drops and counts unwritable lines (full disk). */
 export function createLogDestination(fd: number, onLost: () => void = () => undefined): { write(line: string): void } {
   let lost = 0;
   let reason = '';

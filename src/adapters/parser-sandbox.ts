@@ -4,12 +4,9 @@ import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 
 const script = join(import.meta.dirname, 'parser-sandbox.pl');
 
-/** The PATH of child processes. */
 export const usualPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
 
-/**
- * Folders with programs and libraries of the system. Not all of /usr, because it may also contain applications' data.
- */
+/** Folders of programs and libraries. Not all of /usr, which may also contain applications' data. */
 const systemFolders = [
   ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/nix/store'],
   ...['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share'].map((name) => `/usr/${name}`),
@@ -27,7 +24,6 @@ const systemFiles = [
 export type ParserAccess = {
   read: readonly string[];
   write?: readonly string[];
-  /** Allows local sockets between the parser's own processes. */
   unixSockets?: boolean;
   /** Allows child processes within the parser's process group. Without it, the program can only start threads. */
   childProcesses?: boolean;
@@ -39,11 +35,9 @@ type Command = readonly [program: string, ...args: string[]];
 export type ParserSandbox = {
   /** Reason why there is no sandbox; null if there is one. */
   missing: string | null;
-  /** Wraps a command so that it runs in the sandbox; returns it unchanged if there is none. */
   confine(command: Command, access: ParserAccess): Command;
 };
 
-/** `auto` uses a sandbox if the system supports it. */
 export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
   const missing = mode === 'off' ? 'PARSER_SANDBOX is off' : whatIsMissing();
   if (missing !== null) return { missing, confine: (command) => command };
@@ -56,7 +50,6 @@ export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
   };
 }
 
-/** Returns the absolute path of a program, or null if it is not in {@link usualPath}. */
 export function findProgram(name: string): string | null {
   const paths = usualPath.split(':').map((folder) => join(folder, name));
   return paths.find(isExecutable) ?? null;
@@ -96,7 +89,6 @@ function confined(
   ];
 }
 
-/** Folders of a program and its libraries, unless they are in the system's folders. */
 function foldersOf(program: string): string[] {
   let folder: string;
   try {

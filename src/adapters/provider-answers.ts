@@ -15,7 +15,6 @@ export function invalidProviderAnswer(provider: string): AppError {
   return appError('provider_unavailable', { detail: `The answer of ${provider} has an unexpected format.` });
 }
 
-/** Returns an empty record if the value is not a JSON object. */
 export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
@@ -34,9 +33,7 @@ export function asText(value: unknown): string {
 
 const maxRetryAfterSeconds = 3_600;
 
-/**
- * Maps an error status of a provider to the error catalogue. Its message is dropped, because it may quote the API key.
- */
+/** Maps a provider's status to an error code. Drops its message, which may quote the API key. */
 export function statusError(provider: string, { status, headers }: ProviderAnswer): AppError {
   if (status === 401) return appError('needs_reauth');
   if (status === 403)

@@ -1,34 +1,25 @@
 import type { AttemptOfJob } from './workflow-runs.ts';
 
-/** Argument of the workflow `scoreAlignment` and of its activities. */
 export type ScoreAlignmentInput = { orgId: string; chatId: string };
 
 export type ScoreRoundResult =
   /** `isUntitled`: the chat has no title yet. */
-  | { scored: true; round: number; state: string; ewma: number; isUntitled: boolean }
-  /** No round is waiting. */
-  | { scored: false };
+  { scored: true; round: number; state: string; ewma: number; isUntitled: boolean } | { scored: false };
 
-/**
- * Has the attempt, because only the job attempt of this run is cancelled: a later round may have queued another one.
- */
+/** Has the attempt: a later round may have queued another one, which must not be cancelled. */
 export type RecordAlignmentCancellationInput = ScoreAlignmentInput & AttemptOfJob;
 
 export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code: string; message: string } };
 
 export type AlignmentProgress = { scoredRounds: number; lastRound: number | null };
 
-/**
- * Signal that a chat round was stored. It may be lost or repeated, because workflows read unscored rounds from
- * Postgres.
- */
+/** The nudge signal (a round was stored) may be lost: workflows read unscored rounds from Postgres. */
 export const nudgeSignalName = 'nudge';
 
 export const anchoringStages = ['propose'] as const;
 
 type AnchoringStage = (typeof anchoringStages)[number];
 
-/** Argument of the workflow `proposeAnchorWords` and of its activities. */
 export type ProposeAnchorWordsInput = { orgId: string; agentId: string };
 
 /** `count` is the number of anchor words that the agent received; 0 for a deleted agent. */

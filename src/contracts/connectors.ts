@@ -8,9 +8,7 @@ export type ImportStage = (typeof importStages)[number];
 /** Argument of the activities of imports and syncs. Input and progress are in the rows of the run. */
 export type ImportRun = { orgId: string; connectionId: string; runId: string };
 
-/**
- * Argument of the workflows `importFromConnector` and `syncConnection`. `progress` is set when a run continues as new.
- */
+/** Argument of `importFromConnector` and `syncConnection`. `progress` is set when a run continues as new. */
 export type ImportRunInput = ImportRun & { progress?: ImportProgress };
 
 export type ImportCounts = {
@@ -24,9 +22,7 @@ export type ImportCounts = {
 
 export type ImportSlice = { counts: ImportCounts; isMore: boolean };
 
-/**
- * `mustListAgain`: files may have changed at the provider while the sync waited for the confirmation of its deletions.
- */
+/** `mustListAgain`: files may have changed while the sync waited for the confirmation of its deletions. */
 export type DeletionSlice = ImportSlice & { mustListAgain: boolean };
 
 /** Argument of the activity `importFile`. `n` is the number of the file in its run, from 1. */
@@ -34,7 +30,6 @@ export type ImportFileInput = ImportRun & { n: number };
 
 export type ImportFileResult = { status: 'added' | 'updated' | 'unchanged' | 'failed'; code: string | null };
 
-/** `numbers` are those of the files that still have to be imported. */
 export type PendingFiles = { numbers: number[]; counts: ImportCounts };
 
 export type RecordImportEndInput = ImportRun & AttemptOfJob;
@@ -43,7 +38,6 @@ export type RecordFileFailureInput = ImportFileInput & { error: { code: string; 
 
 export type ImportProgress = { stage: ImportStage | 'queued' | 'done'; isListed: boolean; counts: ImportCounts };
 
-/** Argument of the workflow `queueSync`, which the schedule of a connection starts. */
 export type QueueSyncInput = { orgId: string; connectionId: string };
 
 /** `jobId` is null if no sync was queued; `reason` says why. */

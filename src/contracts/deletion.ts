@@ -6,7 +6,6 @@ export const deletionStages = ['stop', 'vectors', 'chunks', 'original', 'forget'
 
 export type DeletionStage = (typeof deletionStages)[number];
 
-/** Argument of the workflow `deleteDocument` and of its activities. */
 export type DeleteDocumentInput = { orgId: string; documentId: string };
 
 export type RecordDeletionFailureInput = DeleteDocumentInput &
@@ -14,10 +13,7 @@ export type RecordDeletionFailureInput = DeleteDocumentInput &
 
 export type DeletionProgress = { stage: DeletionStage | 'queued' | 'done' };
 
-/**
- * Stages of an erasure in order. `stop` runs immediately, `wait` lasts until the due day. The last stage deletes rows
- * that the others read.
- */
+/** `stop` runs at once, `wait` lasts until the due day. The last stage deletes rows that the others read. */
 export const erasureStages = [
   'stop',
   'wait',
@@ -70,7 +66,6 @@ export type AuditStoresInput = {
   progress?: AuditProgress;
 };
 
-/** `after` is the `next` of the audit's previous page. */
 export type AuditPageInput = {
   pass: AuditPass;
   after: string | null;

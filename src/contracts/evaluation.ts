@@ -17,7 +17,6 @@ export type EvaluationPlan = {
   rubric: Rubric;
   judgesPrompt: boolean;
   cases: boolean[];
-  /** Maximum number of model calls. */
   calls: number;
 };
 
@@ -27,7 +26,6 @@ export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 
 export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: Side };
 export type JudgeUnitInput = EvaluationInput & { unit: Unit };
 
-/** Cost and failed units of evaluation activities. */
 export type StepsResult = { spent: Spending; failed: FailedUnit[] };
 
 export type ScoreEvaluationInput = EvaluationInput & AttemptOfJob & { failed: FailedUnit[] };

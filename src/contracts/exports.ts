@@ -1,6 +1,5 @@
 import type { AttemptOfJob } from './workflow-runs.ts';
 
-/** Export stages in order. */
 export const exportStages = ['count', 'write', 'publish'] as const;
 
 export type ExportStage = (typeof exportStages)[number];

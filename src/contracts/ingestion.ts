@@ -1,26 +1,19 @@
 import type { AttemptOfJob } from './workflow-runs.ts';
 
-/**
- * Ingestion stages in order. `situate` writes chunk contexts with a model. `activate` makes the generation readable.
- */
+/** Ingestion stages in order. `situate` writes chunk contexts; `activate` makes the generation readable. */
 export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed', 'activate'] as const;
 
 export type IngestionStage = (typeof ingestionStages)[number];
 
-/** Argument of the activities of `ingestDocument`. */
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
-/**
- * Argument of the workflow `ingestDocument`. `isSmall`: tries all steps in one activity. `progress` is set when a run
- * continues as new.
- */
+/** `isSmall`: `ingestDocument` tries all steps in one activity. `progress` is set when it continues as new. */
 export type IngestDocumentRun = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 /**
- * Result of one conversion slice. `pagesLeft`: scanned pages that OCR has not read yet; the other fields are
- * meaningless until it is 0. `needsWindows`: semantic chunking. `needsContexts`: a model writes chunk contexts. Older
- * histories lack both.
+ * `pagesLeft`: scanned pages without OCR; until it is 0, the other fields are meaningless. `needsWindows`: semantic
+ * chunking. `needsContexts`: a model writes chunk contexts. Older histories lack both.
  */
 export type ConvertResult = {
   charCount: number;
@@ -46,9 +39,7 @@ export type RecordIngestionFailureInput = RecordIngestionEndInput & { error: { c
 
 export type IngestionProgress = {
   stage: IngestionStage | 'queued' | 'done';
-  /** Null until the document is converted. */
   converted: ConvertResult | null;
-  /** Null until the document is chunked. */
   chunksTotal: number | null;
   /** Number of activations that failed because vectors were missing. */
   timesVectorsMissed: number;
@@ -59,7 +50,6 @@ export const previewStages = ['render', 'pages'] as const;
 
 export type PreviewStage = (typeof previewStages)[number];
 
-/** Argument of the workflow `previewDocument` and of its activities. */
 export type PreviewDocumentInput = { orgId: string; documentId: string; generation: number };
 
 /** A preview result is null if the document was deleted or its original was replaced. */
@@ -72,10 +62,7 @@ export type RecordPreviewFailureInput = RecordPreviewEndInput & { error: { code:
 
 export type PreviewProgress = { stage: PreviewStage | 'queued' | 'done' };
 
-/**
- * Argument of the workflow `reembedOrganization`, which embeds every document of the organization with this model.
- * `progress` is set when a run continues as new.
- */
+/** Argument of `reembedOrganization`. `progress` is set when a run continues as new. */
 export type ReembedOrganizationInput = { orgId: string; model: string; progress?: ReembeddingProgress };
 
 /** Counts documents of a re-embedding. `total` grows with documents that are added during the run. */
@@ -85,7 +72,6 @@ export type ReembeddingProgress = ReembeddingCounts & {
   /** Id of the last document that was processed; null before the first. */
   after: string | null;
   isEachLookedAt: boolean;
-  /** Ids of the running ingestions. */
   jobIds: string[];
   isPaused: boolean;
 };
@@ -97,7 +83,6 @@ export type OpenReembeddingsInput = { orgId: string; model: string; after: strin
 export type OpenReembeddingsResult = { jobIds: string[]; settled: number; after: string | null };
 
 export type AwaitReembeddingsInput = { orgId: string; jobIds: string[]; counts: ReembeddingCounts };
-/** Ids of ingestions that have ended, by outcome. */
 export type AwaitReembeddingsResult = { done: string[]; failed: string[] };
 
 export type RecordReembeddingPauseInput = { orgId: string; isPaused: boolean };

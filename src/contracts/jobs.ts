@@ -20,10 +20,7 @@ export type JobKind =
   | 'export';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
-/**
- * Workflow start of a job, stored in its row (outbox). `summary` is shown in the Temporal UI and must not contain user
- * content. `bulk` work has a lower priority. `traceparent` is the trace of the request that created the job.
- */
+/** Workflow start, stored in the job's row (outbox). The Temporal UI shows `summary`: no user content. */
 export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: string } & (
   | { workflow: 'ingestDocument'; input: IngestDocumentRun }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
@@ -42,10 +39,7 @@ export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: str
 /** Jobs of these kinds cannot be cancelled. */
 export const unstoppableKinds: readonly JobKind[] = ['delete', 'erase'];
 
-/**
- * Names of Temporal search attributes, all of type Keyword. Workflows upsert `Stage` and `ErrorCode`; the others are
- * set at the start.
- */
+/** Search attributes of type Keyword. Workflows upsert `Stage` and `ErrorCode`; starts set the others. */
 export const searchAttributeNames = [
   'OrgId',
   'DocumentId',

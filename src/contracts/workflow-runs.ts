@@ -7,17 +7,12 @@ export type ErrorClass = 'permanent' | 'transient' | 'operator';
 /** First detail of an ApplicationFailure with a code of the error catalogue. Unexpected errors have no details. */
 export type FailureDetails = { errorClass: ErrorClass };
 
-/** Name of the query for the progress of a workflow. */
 export const stageQueryName = 'stage';
 
-/**
- * Names of the updates for a parked run. `retry` repeats the failed activity and returns once the job's row is updated;
- * `skip` fails the run with the code `skipped`. Both are rejected unless the run is parked.
- */
+/** Updates of parked runs. `retry` returns once the job's row is updated; `skip` fails the run as `skipped`. */
 export const retryUpdateName = 'retry';
 export const skipUpdateName = 'skip';
 
-/** Names of the Temporal task queues, one per pipeline. */
 export const taskQueues = {
   ingestion: 'ingestion',
   alignment: 'alignment',
@@ -47,19 +42,14 @@ export type RunSpan = {
   failure?: string;
 };
 
-/**
- * Derives the span id of a run from its random run id. Deterministic, because activities refer to the span as their
- * parent before it is exported at the end of the run.
- */
+/** Deterministic, because activities name the span as their parent before it is exported at the end of the run. */
 export function spanIdOfRun(runId: string): string {
   return runId.replaceAll('-', '').slice(-16);
 }
 
-/** Replaces the span id of a `traceparent`. */
 export function withSpanId(trace: string, spanId: string): string {
   const [version, traceId, , flags] = trace.split('-');
   return [version, traceId, spanId, flags].join('-');
 }
 
-/** Name of the workflow sink for spans. */
 export const traceSinkName = 'tracing';

@@ -14,10 +14,8 @@ import { traceHeaderName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { dataConverter } from './data-converter.ts';
 
-/** Address and credentials of the Temporal server. */
 type ServerAccess = Pick<TemporalConfig, 'address'> & Partial<Pick<TemporalConfig, 'tls' | 'apiKey'>>;
 
-/** Connection options for clients and workers. */
 export function connectionOptions({ address, tls, apiKey }: ServerAccess) {
   return { address, ...(tls && { tls }), ...(apiKey && { apiKey }) };
 }
@@ -25,10 +23,7 @@ export function connectionOptions({ address, tls, apiKey }: ServerAccess) {
 /** Attempts of an RPC while the server refuses connections: about half a second, so that API requests do not hang. */
 const CALL_ATTEMPTS = 3;
 
-/**
- * A Temporal client. `call` sets an RPC timeout: the configured one, or `minTimeoutMs` if that is longer. `close`
- * rejects new calls, waits for pending ones and closes the connection.
- */
+/** `call` sets an RPC timeout (at least `minTimeoutMs`). `close` rejects new calls and waits for pending ones. */
 export type TemporalConnection = {
   client: Client;
   namespace: string;
@@ -41,7 +36,6 @@ export function createTemporalConnection(
   options: ServerAccess &
     Pick<TemporalConfig, 'namespace' | 'callTimeoutMs'> &
     Partial<Pick<TemporalConfig, 'payloadKeys'>> & {
-      /** Returns the trace context for workflow starts. */
       traceparent?: () => string | undefined;
     },
 ): TemporalConnection {
@@ -99,7 +93,6 @@ const KEYWORD = proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_
 const READY_TIMEOUT_MS = 30_000;
 const POLL_INTERVAL_MS = 100;
 
-/** Returns search attributes for a workflow start, without those that have no value. */
 export function searchAttributes(
   values: { [name in SearchAttributeName]?: string | undefined },
 ): SearchAttributePair[] {
@@ -119,8 +112,7 @@ export async function registerSearchAttributes({ client, namespace, call }: Temp
     await call(() => operator.addSearchAttributes({ namespace, searchAttributes: types }), READY_TIMEOUT_MS);
   }
 
-  // The server caches the search attributes of a namespace, and refuses starts with new ones until it has reloaded
-  // them.
+  // The server caches search attributes, and refuses starts with new ones until it has reloaded them.
   const query = searchAttributeNames.map((name) => `${name} = ''`).join(' OR ');
   const deadline = Date.now() + READY_TIMEOUT_MS;
   for (;;) {

@@ -7,10 +7,7 @@ import type { PayloadKeys } from '#src/config.ts';
 /** Path of the failure converter, because Temporal loads it into the workflow sandbox, too. */
 export const failureConverterPath = fileURLToPath(new URL('./failure-converter.ts', import.meta.url));
 
-/**
- * Data converter of clients and workers. Without keys, payloads are stored unencrypted, and encrypted payloads cause an
- * error that names the missing key.
- */
+/** Without keys, payloads are not encrypted, and encrypted ones cause an error that names the missing key. */
 export function dataConverter(keys: PayloadKeys | null = null): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(keys ?? { sealing: null, all: [] })],
@@ -27,9 +24,8 @@ const encoding = Buffer.from('binary/encrypted');
 const { Payload: PayloadMessage } = proto.temporal.api.common.v1;
 
 /**
- * Encrypts whole payloads with AES-256-GCM. The new payload's data is a random 96-bit nonce, the ciphertext and the
- * tag; its metadata has the key id. Unencrypted payloads are returned unchanged. Payloads are not bound to their run by
- * associated data, because the codec server for the Temporal UI does not get the run id.
+ * Encrypts payloads with AES-256-GCM; the metadata has the key id. Payloads are not bound to their run, because the
+ * codec server of the Temporal UI does not get the run id.
  */
 export function createPayloadCodec({ sealing, all }: PayloadKeys): PayloadCodec {
   const keys = new Map(all.map(({ id, key }) => [id, key]));

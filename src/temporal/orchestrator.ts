@@ -29,7 +29,6 @@ const UPDATE_TIMEOUT_MS = 10_000;
 
 type Start = Parameters<Orchestrator['start']>[0];
 
-/** Task queue and job kind of each workflow. */
 const workflowRoutes: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: JobKind }> = {
   ingestDocument: { taskQueue: taskQueues.ingestion, kind: 'ingest' },
   scoreAlignment: { taskQueue: taskQueues.alignment, kind: 'alignment' },
@@ -45,10 +44,7 @@ const workflowRoutes: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; 
   exportOrganization: { taskQueue: taskQueues.exports, kind: 'export' },
 };
 
-/**
- * Attempts of a workflow task after which its run counts as stuck. Temporal retries with backoff, so brief problems are
- * over.
- */
+/** Attempts after which a workflow task counts as stuck; Temporal's backoff outlasts brief problems. */
 const STUCK_AFTER_ATTEMPTS = 5;
 
 const { TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY } = proto.temporal.api.enums.v1.TaskQueueType;
@@ -60,10 +56,7 @@ const outages = new Set([1, 4, 8, 10, 14]);
 /** Temporal priorities (1 is highest, 5 lowest); activities inherit that of their workflow. */
 const PRIORITIES = { interactive: 2, bulk: 4 };
 
-/**
- * The orchestrator port over Temporal. Throws `service_unavailable` while Temporal is down, and `internal_error` if it
- * rejects a request.
- */
+/** Throws `service_unavailable` while Temporal is down, and `internal_error` if it rejects a request. */
 export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
   const { client, namespace } = connection;
   const { workflow } = client;
@@ -91,9 +84,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return { queue, type, count: Number(stats?.approximateBacklogCount ?? 0) };
   }
 
-  /**
-   * Checks the open run with the id of a start: it is the requested run, or an older run of the job, which is stopped.
-   */
+  /** The open run with this id is the requested run, or an older run of the job, which is stopped. */
   async function stopOlderRun({ workflowId, start, startId, attempt }: Start): Promise<'started' | 'closing'> {
     const run = workflow.getHandle(workflowId);
     const { runId, status, memo } = await call(() => run.describe());
@@ -207,10 +198,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
   };
 }
 
-/**
- * Maps Temporal errors for `catch`: outages and timeouts to `service_unavailable`, which is retried; rejections to
- * `internal_error`, because a retry would be rejected again.
- */
+/** Temporal outages become `service_unavailable`, which is retried; rejections become `internal_error`. */
 function throwTemporalError(error: unknown): never {
   const cause = error instanceof ServiceError ? error.cause : error;
   const isFromServer = error instanceof ServiceError || isGrpcServiceError(cause);
@@ -257,7 +245,6 @@ function requestedStopOf({ memo, raw }: WorkflowExecutionDescription): Pick<RunR
   return { toStop: startId };
 }
 
-/** Error of a run that has failed. */
 async function failureOf(run: WorkflowHandle): Promise<{ code: string; message: string }> {
   const error: unknown = await run.result().catch((failure: unknown) => failure);
   const cause = error instanceof WorkflowFailedError ? error.cause : undefined;
@@ -274,7 +261,6 @@ function faultOf(code: string): { code: string; message: string } {
   return { code, message: isErrorCode(code) ? appError(code).message : code };
 }
 
-/** For `catch`: ignores errors of this class. */
 function unless(expected: new (...args: never[]) => Error): (error: unknown) => undefined {
   return (error) => {
     if (!(error instanceof expected)) throw error;

@@ -19,11 +19,7 @@ const described = { staticSummary: summary, memo: { summary } };
 
 export const auditScheduleId = auditWorkflowId;
 
-/**
- * Creates the schedule of the daily audit. If it exists, updates only its action and policies, because operators may
- * have changed its time or paused it.
- * @param isUpToDate skips the update of an existing schedule
- */
+/** Creates the schedule of the daily audit. Keeps time and pause of an existing one, which operators may change. */
 export async function scheduleStoreAudits(
   { client, call }: TemporalConnection,
   { isUpToDate = false } = {},
@@ -44,7 +40,7 @@ export async function scheduleStoreAudits(
     await call(() =>
       client.schedule.create({
         scheduleId: auditScheduleId,
-        // 2:30 UTC.
+        // Temporal reads calendar times as UTC.
         spec: { calendars: [{ hour: 2, minute: 30 }] },
         action,
         policies,

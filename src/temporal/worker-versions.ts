@@ -3,10 +3,7 @@ import proto from '@temporalio/proto';
 import type { TemporalConnection } from './connection.ts';
 
 const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
-/**
- * RPC timeout. Temporal manages versions by system workflows, which take seconds under load; no API request waits for
- * them.
- */
+/** Temporal manages versions by system workflows, which take seconds under load. */
 const TIMEOUT_MS = 30_000;
 const notFound = 5;
 const failedPrecondition = 9;
@@ -26,7 +23,6 @@ export class PromotionRefused extends Error {
   override readonly name = 'PromotionRefused';
 }
 
-/** Lists and promotes the worker versions of a deployment. */
 export function createWorkerVersions({ client, namespace, call }: TemporalConnection, deploymentName: string) {
   const { workflowService } = client;
   const of = { namespace, deploymentName, identity: client.options.identity };
@@ -66,10 +62,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
       });
     },
 
-    /**
-     * Makes a version the current one: new runs and unpinned open runs go to it.
-     * @throws PromotionRefused if it has no workers for all task queues of the current version
-     */
+    /** New and unpinned open runs go to this version. Throws PromotionRefused if it lacks workers for a queue. */
     async promote(buildId: string): Promise<void> {
       await change(() => workflowService.setWorkerDeploymentCurrentVersion({ ...of, buildId }));
     },

@@ -21,12 +21,9 @@ const longestStreamMs = 60 * 60_000;
 const bytesPerToken = 4_096;
 const maxEventBytes = 1_000_000;
 
-/**
- * The packaged model server prefers streams, because a user reads along; this header marks a stream without a reader.
- */
+/** The packaged model server serves streams first; this header marks a stream that no user reads. */
 const backgroundStream = { 'x-urgency': 'judge' };
 
-/** Protects the memory from a model that repeats itself without end. */
 const maxReplyCharacters = 4_000_000;
 
 const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
@@ -172,16 +169,12 @@ function invalid(reason: string): AppError {
 }
 
 export type Silence = {
-  /** Aborted when the silence or the whole stream is too long. */
   signal: AbortSignal;
   heard(): void;
   stop(): void;
 };
 
-/**
- * Needed because the client's own timeout ends with the headers of a stream.
- * @param longestMs limit for the whole stream
- */
+/** The client's own timeout ends with the headers of a stream, so this one watches the body. */
 export function watchSilence(timeoutMs: number, longestMs: number): Silence {
   const controller = new AbortController();
   const giveUp = (detail: string) => controller.abort(appError('model_unavailable', { detail }));
@@ -197,10 +190,7 @@ export function watchSilence(timeoutMs: number, longestMs: number): Silence {
   };
 }
 
-/**
- * Makes a streamed text storable. The first half of a surrogate pair at the end of a piece is held back until the
- * second half arrives.
- */
+/** Makes streamed text storable: holds back half of a split surrogate pair until the other half arrives. */
 function createStorablePieces() {
   let half = '';
   return {
@@ -209,7 +199,6 @@ function createStorablePieces() {
       half = /[\ud800-\udbff]$/.exec(text)?.[0] ?? '';
       return toStorable(text.slice(0, text.length - half.length));
     },
-    /** The rest at the end of the stream. */
     rest: () => toStorable(half),
   };
 }
@@ -233,7 +222,6 @@ export function createToolCallPieces() {
   const calls: CallSoFar[] = [];
   let characters = 0;
 
-  /** The call that a piece continues, or a new one. */
   function callOf(index: number | null, id: string, name: string): CallSoFar {
     const last = calls.at(-1);
     const known = index === null ? last : calls.findLast((call) => call.index === index);
@@ -262,7 +250,6 @@ export function createToolCallPieces() {
   }
 
   return {
-    /** @param toolCalls the field `tool_calls` of a reply or a piece */
     add(toolCalls: unknown): void {
       if (toolCalls === null || toolCalls === undefined) return;
       if (Array.isArray(toolCalls)) toolCalls.forEach(addOne);
@@ -293,7 +280,6 @@ const maxTokens = 1_000_000_000;
 
 type ChatAnswer = {
   text: string;
-  /** Unparsed, for `createToolCallPieces`. */
   toolCalls: unknown;
   end: 'none' | 'good' | 'broken' | Truncation;
   usage: ModelUsage | undefined;
@@ -301,7 +287,6 @@ type ChatAnswer = {
 
 const nothing = { text: '', toolCalls: undefined, end: 'none' } as const;
 
-/** Reads a Chat Completions response: a whole one (`message`) or a piece of a stream (`delta`). */
 function readChatAnswer(answer: unknown, part: 'message' | 'delta'): ChatAnswer {
   if (!isRecord(answer)) return { ...nothing, usage: undefined };
   const choices: unknown[] = Array.isArray(answer.choices) ? answer.choices : [];

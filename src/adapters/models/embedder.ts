@@ -23,7 +23,6 @@ import {
 /** Enough for 64 chunks of 8,192 tokens (the maximum) on two slow cores. */
 const callTimeoutMs = 5 * 60_000;
 const bytesOfFloat = 4;
-/** Size limit of a vector in a response: 5,000 numbers as text. */
 const maxVectorBytes = 128 * 1024;
 
 /** First batch size of embedding calls: about a second on two cores, which is cheap to repeat. */
@@ -36,7 +35,6 @@ const shortestPiece = 64;
 type Numbered = { index: number; vector: Float32Array };
 
 type EmbedderSettings = Endpoint & {
-  /** Timeout of one call. */
   timeoutMs?: number;
   /** Estimates the size of a text for batching; need not be the model's tokenizer. */
   estimateTokens: (text: string) => number;
@@ -55,10 +53,7 @@ export function createEmbedders(settings: EmbedderSettings): Embedders {
   };
 }
 
-/**
- * Embeddings over the OpenAI protocol. Texts are batched by length; a batch that is rejected as too large is halved,
- * and later batches are as small as those that were accepted. Callers retry.
- */
+/** Embeds in batches by length. Halves a batch that is too large, and keeps the accepted size. Callers retry. */
 export function createEmbedder(
   options: EmbedderSettings & { model: string; dimensions?: number | null | undefined; pacing?: CallPacing },
 ): Embedder {
@@ -143,15 +138,11 @@ function numbered(index: number, vector: Float32Array | undefined): Numbered[] {
   return vector === undefined ? [] : [{ index, vector }];
 }
 
-/** A vector per text, or the error of a call that was too large. */
 type EmbeddingAnswer = { vectors: Float32Array[] } | { tooLarge: unknown };
 
 type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined) => Promise<EmbeddingAnswer>;
 
-/**
- * Calls the Embeddings endpoint. Rejects vectors of another model, or of another size than requested (or than before),
- * because they could not be compared with stored vectors.
- */
+/** Rejects vectors of another model or size than before: they could not be compared with stored vectors. */
 function createEmbeddingCall(
   options: Endpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
 ): EmbeddingCall {
@@ -215,9 +206,7 @@ function readVectors(answer: unknown, count: number): Float32Array[] {
   return vectors;
 }
 
-/**
- * Decodes base64 of little-endian 32-bit floats, or an array of numbers from services that ignore `encoding_format`.
- */
+/** Decodes base64 floats (little-endian), or numbers from services that ignore `encoding_format`. */
 function decode(embedding: unknown): Float32Array {
   if (Array.isArray(embedding)) return Float32Array.from(embedding, Number);
   if (typeof embedding !== 'string') throw invalid('a vector is missing');
@@ -244,10 +233,7 @@ function invalid(reason: string): AppError {
 const timeoutMs = 60_000;
 
 type CallPacing = {
-  /**
-   * Makes a call unless the service asked for a pause (Retry-After). During a pause, bulk calls wait, and calls for a
-   * waiting user fail immediately with `model_unavailable`.
-   */
+  /** During a pause (Retry-After), bulk calls wait; calls for a waiting user fail with `model_unavailable`. */
   run<T>(call: () => Promise<T>, options: { isBulk: boolean; signal: AbortSignal | undefined }): Promise<T>;
 };
 

@@ -7,7 +7,6 @@ import { createModelErrors, createOpenAiClient, type Endpoint } from './openai-c
 
 /** Short, because API requests wait for the first list. */
 const callTimeoutMs = 3_000;
-/** Some resellers list thousands of models. */
 const maxModels = 1_000;
 
 const kinds: readonly string[] = ['chat', 'embedding', 'reranker'] satisfies ModelKind[];

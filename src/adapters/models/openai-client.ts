@@ -8,7 +8,6 @@ type ResponseLimits = {
   maxBytes: number;
   /** Time for the whole response, or until the first byte of a stream. */
   deadlineMs: number;
-  /** Size of one server-sent event. */
   maxEventBytes?: number;
 };
 
@@ -16,11 +15,7 @@ type ResponseLimits = {
 const eventEnds = ['\n\n', '\r\r', '\r\n\r\n'];
 const eventEndBytes = 4;
 
-/**
- * A `fetch` with limits. The OpenAI client reads responses of any size into memory and waits forever for the end of an
- * error response.
- * @param heard called for every piece that arrives, including comments of a stream
- */
+/** A `fetch` with limits: the OpenAI client reads any size, and waits forever for the end of an error. */
 export function limitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
   const { maxBytes, deadlineMs, maxEventBytes } = limits;
   return async (input, init) => {
@@ -178,7 +173,6 @@ function isContextTooLong({ code, message }: APIError, status: number): boolean 
   return [400, 413, 422].includes(status) && words.test(message);
 }
 
-/** Messages of an error and its causes. */
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const words = `${error.name}: ${error.message}`;
@@ -193,10 +187,7 @@ export function isTooLarge(error: unknown): boolean {
   return [400, 422].includes(status) && /too (?:many|long|large|big)|maximum|exceed|at most|limit/i.test(message);
 }
 
-/**
- * Reads Retry-After as seconds or a date (RFC 9110 §10.2.3). At most an hour, in case a clock is wrong; at least a
- * second, so that bulk work does not call without a break.
- */
+/** Limits Retry-After to an hour, in case a clock is wrong, and to a second, so that bulk work does not spin. */
 function retryAfter(headers: Headers | undefined): number | undefined {
   const value = headers?.get('retry-after');
   if (value === null || value === undefined) return undefined;

@@ -3,7 +3,6 @@ import { appError } from '#src/errors.ts';
 import type { Reranker } from '#src/ports/models.ts';
 import { createModelErrors, createOpenAiClient, type Endpoint } from './openai-client.ts';
 
-/** A small language model takes a second per passage. */
 const callTimeoutMs = 60_000;
 
 /** Calls `POST {base}/rerank` in the format of Cohere and Jina. */

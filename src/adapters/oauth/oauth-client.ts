@@ -5,7 +5,6 @@ import type { ProviderCaller } from '#src/ports/web.ts';
 
 type TokenAnswer = Awaited<ReturnType<typeof openid.refreshTokenGrant>>;
 
-/** OAuth 2 client for any provider; what differs between providers is in {@link OAuthProvider}. */
 export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClient {
   function configurationOf(provider: OAuthProvider): openid.Configuration {
     const { issuer, authorizeUrl, tokenUrl, revokeUrl, client } = provider;
@@ -17,7 +16,6 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
     };
     const configuration = new openid.Configuration(server, client.id, client.secret);
     configuration[openid.customFetch] = fetchBy(call);
-    // The operator configured an address without TLS.
     if (tokenUrl.startsWith('http:')) openid.allowInsecureRequests(configuration);
     return configuration;
   }
@@ -95,11 +93,7 @@ export function fetchBy(call: ProviderCaller): openid.CustomFetch {
   };
 }
 
-/**
- * Maps errors of openid-client to the error catalogue. Drops the cause, because a provider's answer may quote secrets
- * of the request. An AppError is returned unchanged.
- * @param ofGrant error code for a code or token that the provider rejects
- */
+/** Maps openid-client's errors to codes (`ofGrant`: for a rejected code or token). Causes may quote secrets. */
 export function failureOf(error: unknown, ofGrant: ErrorCode): unknown {
   if (error instanceof Error && error.cause instanceof AppError) return error.cause;
   if (!failuresOfCalls.some((kind) => error instanceof kind)) return error;

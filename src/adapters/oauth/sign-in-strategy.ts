@@ -6,7 +6,6 @@ import type { Identity, SignInRequest } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
 import { failureOf, fetchBy } from './oauth-client.ts';
 
-/** How long the provider's discovery document is cached. */
 const discoveryMaxAgeMs = 60 * 60_000;
 /** Property of the session in which openid-client's strategy keeps an attempt. */
 const sessionKey = 'attempt';
@@ -14,11 +13,9 @@ const sessionKey = 'attempt';
 export type SignInStrategyDeps = {
   call: ProviderCaller;
   issuer: string;
-  /** Registration of this deployment at the provider. */
   client: { id: string; secret: string };
 };
 
-/** Returns the passport strategy for sign-ins at an OpenID Connect provider, configured by its discovery document. */
 export function createSignInStrategy({ call, issuer, client }: SignInStrategyDeps): () => Promise<SignInStrategy> {
   const protocols = new URL(issuer).protocol === 'http:' ? ['https:', 'http:'] : ['https:'];
   let cached: { strategy: Promise<SignInStrategy>; expiresAtMs: number } | null = null;
@@ -29,7 +26,6 @@ export function createSignInStrategy({ call, issuer, client }: SignInStrategyDep
   async function discover(): Promise<SignInStrategy> {
     // By default the library skips the signature of an ID token that it received over TLS.
     const execute = [openid.enableNonRepudiationChecks];
-    // The operator configured an issuer without TLS.
     if (protocols.includes('http:')) execute.push(openid.allowInsecureRequests);
     try {
       const options = { execute, [openid.customFetch]: fetchBy(call) };
@@ -59,10 +55,7 @@ type Authenticating = StrategyCreated<Strategy, Strategy & StrategyCreatedStatic
 type Tokens = Parameters<VerifyFunction>[0];
 type Session = { [sessionKey]?: { code_verifier: string; nonce: string } };
 
-/**
- * openid-client's strategy without a session; its name is the issuer. Takes a {@link SignInRequest} as the option
- * `request`. Succeeds with the provider's URL and the secrets of the attempt, or with the {@link Identity}.
- */
+/** openid-client's strategy without a session. Yields the provider's URL, or the {@link Identity}. */
 class SignInStrategy extends Strategy {
   constructor(config: openid.Configuration) {
     const name = config.serverMetadata().issuer;
@@ -144,10 +137,7 @@ function authenticateBy(secret: string): openid.ClientAuth {
   };
 }
 
-/**
- * Maps errors of openid-client to the error catalogue; an AppError is returned unchanged.
- * @param ofContent error code for a well-formed answer with wrong content
- */
+/** Maps openid-client's errors to codes; `ofContent` is for a well-formed answer with wrong content. */
 function failureOfAnswer(error: unknown, ofContent: ErrorCode): unknown {
   if (error instanceof AppError) return error;
   const { code, cause } = Object(error);
@@ -176,7 +166,6 @@ const faultsOfForm = [
   'ERR_INVALID_ARG_VALUE',
 ];
 
-/** Details are for the operator; a user cannot fix them. */
 function detailOf(code: string): string {
   if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') return 'The ID token has expired, or a clock is wrong.';
   if (code === 'OAUTH_JWT_CLAIM_COMPARISON_FAILED') return detailOfOther;

@@ -4,20 +4,13 @@ import { appError } from '#src/errors.ts';
 import type { PasswordHasher } from '#src/ports/identity.ts';
 import { createFairQueue } from '../limits.ts';
 
-/**
- * Concurrent hashes. They run on the thread pool that file access and token signing share, so they must not fill it.
- */
+/** Concurrent hashes: few, because the thread pool also serves file access and token signing. */
 const maxAtOnce = 2;
-/** About two seconds of hashing. */
 const maxWaitingPerOwner = 50;
 
-/**
- * Argon2id (the library's default) with two passes. Hashes with other parameters can still be verified, and count as
- * outdated.
- */
+/** Argon2id with two passes. Hashes with other parameters can be verified, and count as outdated. */
 export function createArgon2Hasher({ memoryMiB }: { memoryMiB: number }): PasswordHasher {
   const parameters = { memoryCost: memoryMiB * 1_024, timeCost: 2, parallelism: 1 };
-  /** Beginning of every hash with these parameters. */
   const prefix = `$argon2id$v=19$m=${parameters.memoryCost},t=${parameters.timeCost},p=${parameters.parallelism}$`;
   const refusal = () =>
     appError('service_unavailable', { detail: 'Too many passwords are being checked; try again in a moment.' });
@@ -38,9 +31,7 @@ export function createArgon2Hasher({ memoryMiB }: { memoryMiB: number }): Passwo
   };
 }
 
-/**
- * A random hash for logins without an account: verifying takes as long as with a real one, so timing reveals nothing.
- */
+/** A random hash for unknown accounts: verifying takes as long as with a real one, so timing reveals nothing. */
 function unmatchableHash(prefix: string): string {
   const part = (bytes: number) => randomBytes(bytes).toString('base64').replaceAll('=', '');
   return `${prefix}${part(16)}$${part(32)}`;

@@ -10,7 +10,6 @@ import { defaultRenderLimits, pdfTooLarge, type RenderLimits } from './libreoffi
 
 const version = 'gotenberg 1';
 
-/** Bytes of an error response that are kept for the log. */
 const loggedErrorBytes = 500;
 const pdfSignature = '%PDF-';
 

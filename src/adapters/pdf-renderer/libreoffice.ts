@@ -13,7 +13,6 @@ import { findProgram, isExecutable, type ParserSandbox, usualPath } from '../par
 
 const MiB = 1024 ** 2;
 
-/** Limits for making one PDF. */
 export type RenderLimits = {
   wallMs: number;
   /** Resident memory of LibreOffice with its child processes. */
@@ -30,10 +29,7 @@ export const defaultRenderLimits: Readonly<RenderLimits> = {
 
 export const pdfTooLarge = 'The PDF of this file would be too large.';
 
-/**
- * Restricts LibreOffice for untrusted files: no macros, and no links to the web or to local files. The proxy is a port
- * without a listener, so that remaining requests fail.
- */
+/** Blocks macros, and links to the web and to local files. The proxy port has no listener. */
 const settings: [path: string, name: string, value: string][] = [
   ['Office.Common/Security/Scripting', 'DisableMacrosExecution', 'true'],
   ['Office.Common/Security/Scripting', 'MacroSecurityLevel', '3'],
@@ -48,7 +44,6 @@ const settings: [path: string, name: string, value: string][] = [
   ['Inet/Settings', 'ooInetHTTPSProxyPort', '9'],
 ];
 
-/** Writes a user profile of LibreOffice into a folder. */
 async function writeOfficeProfile(folder: string): Promise<void> {
   const items = settings.map(([path, name, value]) => {
     const property = `<prop oor:name="${name}" oor:op="fuse"><value>${value}</value></prop>`;
@@ -72,12 +67,10 @@ const usualPaths = [
 
 const flags = ['--headless', '--norestore', '--nologo', '--nolockcheck', '--nodefault', '--nofirststartwizard'];
 
-/** @returns the path of LibreOffice on this machine, or null */
 export function findLibreOffice(): string | null {
   return findProgram('soffice') ?? usualPaths.find(isExecutable) ?? null;
 }
 
-/** Files that LibreOffice reads outside of its own folder and the system folders. */
 const officeFiles = [
   '/etc/fonts',
   '/var/cache/fontconfig',
@@ -86,20 +79,13 @@ const officeFiles = [
   '/var/spool/libreoffice',
 ];
 
-/**
- * Restarts LibreOffice after exit code 81, which its first start with a new profile returns; its launcher does the
- * same.
- */
+/** Restarts LibreOffice after exit code 81, with which the first start of a new profile ends. */
 const restart = `"$0" "$@"; code=$?; [ $code = 81 ] || exit $code; exec "$0" "$@"`;
 
-/**
- * LibreOffice on this machine: a process and a profile per file, without macros and network. In the sandbox it can
- * write only to the job's folder and cannot read files that a document links to.
- */
+/** Runs LibreOffice with a new profile per file. In the sandbox, it can only access the job's folder. */
 export function createLibreOffice(deps: {
   path: string;
   sandbox: ParserSandbox;
-  /** Parent of the folders of jobs. */
   tempDir: string;
   limits?: Partial<RenderLimits>;
 }): PdfRenderer {
@@ -144,10 +130,7 @@ export function createLibreOffice(deps: {
   };
 }
 
-/**
- * The launcher cannot run in the sandbox, because it needs a socket in /tmp. The program that it starts accepts another
- * folder for the socket: the job's folder, which is the working directory.
- */
+/** In the sandbox, soffice.bin is started directly: its launcher needs a socket in /tmp. */
 function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }): {
   start: readonly [string, ...string[]];
   installation: string[];
@@ -160,10 +143,7 @@ function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }):
   };
 }
 
-/**
- * LibreOffice exits with 0 unless it crashes, so a missing PDF is the only sign of a failure. A crash, or output about
- * the source file, means that the file caused it.
- */
+/** LibreOffice exits with 0 even without a PDF; its output shows whether the file caused the failure. */
 async function requirePdf(
   path: string,
   { exitCode, output }: { exitCode: number | null; output: string },
@@ -186,21 +166,15 @@ const keptOutput = 4_000;
 const niceness = 10;
 const pageBytes = 4_096;
 
-/**
- * Starts the program beside a shell that waits for the end of its input, which comes when this process dies; then the
- * shell kills the process group.
- */
+/** A shell beside the program kills the process group when its stdin closes, because this process died. */
 const diesWithParent = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
 /** Result of a program that was not killed. Exit code 126 or 127: it could not be started. */
 type ProcessResult = { exitCode: number | null; output: string };
 
 /**
- * Runs a program with its children in a process group. Kills the whole group when it exceeds its limits, when the
- * signal fires, when the program ends and leaves children behind, and when this process dies.
- *
- * @throws AppError conversion_timeout, too_large
- * @throws the signal's reason after an abort
+ * Runs a program with its children as a process group. Kills the group at a limit, on abort, when the program leaves
+ * children behind, and when this process dies. Throws `conversion_timeout` or `too_large`.
  */
 export async function runProcessGroup(run: {
   command: readonly string[];
@@ -280,9 +254,7 @@ async function residentBytes(group: number): Promise<number> {
   return sizes.reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/**
- * Returns 0 for a process of another group. Fields are counted after the `)`, because the process name may have spaces.
- */
+/** Fields are counted after the `)`, because the process name may contain spaces. */
 async function residentBytesIn(group: number, pid: string): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

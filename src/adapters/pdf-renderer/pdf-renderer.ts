@@ -3,9 +3,7 @@ import type { ParserSandbox } from '../parser-sandbox.ts';
 import { createGotenberg } from './gotenberg.ts';
 import { createLibreOffice, findLibreOffice } from './libreoffice.ts';
 
-/**
- * Creates the configured PDF renderer; null if there is none. A LibreOffice `path` of null searches the usual folders.
- */
+/** Null if no renderer is configured or installed. A LibreOffice `path` of null searches the usual folders. */
 export function createPdfRenderer(
   choice: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' },
   { sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string },

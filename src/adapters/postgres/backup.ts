@@ -12,10 +12,7 @@ const LOCK = 7_352;
 /** Shorter than usual idle timeouts of proxies. */
 const KEEP_ALIVE_MS = 60_000;
 
-/**
- * Runs work under the maintenance lock. Uses a separate connection, so that Postgres releases the lock when the process
- * is killed. If the whole machine is lost, Postgres may only notice after hours.
- */
+/** Holds the advisory lock on a separate connection, so that Postgres releases it when the process is killed. */
 export function createMaintenanceLock(databaseUrl: string): MaintenanceLock {
   return async (work) => {
     const client = new pg.Client({
@@ -44,14 +41,10 @@ const usualFolders = ['/usr/local/bin', '/opt/homebrew/opt/libpq/bin', '/opt/hom
 /** Debian installs each version of Postgres into a subfolder. */
 const debianFolder = '/usr/lib/postgresql';
 
-/**
- * Dumps and restores with pg_dump and pg_restore, so that operators can also read the dumps without this code.
- * @param options.programsDir searched first for the programs
- */
+/** Uses pg_dump and pg_restore, so that operators can read dumps without this code. */
 export function createDatabaseDumps(options: { databaseUrl: string; programsDir: string }): DatabaseDumps {
   const { databaseUrl, programsDir } = options;
 
-  /** Finds a program of this major version of Postgres or a newer one. */
   async function find(program: Program, major: number): Promise<string> {
     const found: string[] = [];
     for (const folder of [programsDir, ...(await debianFolders()), ...usualFolders]) {
@@ -105,13 +98,11 @@ export function createDatabaseDumps(options: { databaseUrl: string; programsDir:
   };
 }
 
-/** Program folders of all installed versions, newest first. */
 async function debianFolders(): Promise<string[]> {
   const versions = await readdir(debianFolder).catch(() => []);
   return versions.sort((a, b) => Number(b) - Number(a)).map((version) => join(debianFolder, version, 'bin'));
 }
 
-/** Returns the major version of a program, or null if it does not exist. */
 async function versionOf(path: string): Promise<number | null> {
   const said = await promisify(execFile)(path, ['--version']).catch(() => null);
   const version = /\(PostgreSQL\) (\d+)/.exec(said?.stdout ?? '')?.[1];

@@ -13,16 +13,12 @@ class BaseQueryBuilder<M extends Model, R = M[]> extends QueryBuilder<M, R> {
   }
 }
 
-/**
- * Base class of all models. Queries use property names; knex maps them to column names. Nothing is validated at
- * runtime: TypeScript checks the types, Postgres the constraints.
- */
+/** Base class of all models. Nothing is validated at runtime: TypeScript checks types, Postgres constraints. */
 export class BaseModel extends Model {
   static override QueryBuilder = BaseQueryBuilder;
 
   static columns: Columns;
 
-  /** Avoids copies of jsonb values. */
   static cloneObjectAttributes = false;
 
   /**
@@ -51,10 +47,7 @@ type ModelOf<C extends Columns> = Omit<typeof BaseModel, 'prototype' | 'columns'
   columns: C;
 };
 
-/**
- * Creates the base class of a model: `class DraftModel extends model('drafts', { id: uuid(), … }) {}`.
- * @param idColumns properties of the primary key
- */
+/** Creates the base class of a model: `class DraftModel extends model('drafts', { id: uuid(), … }) {}`. */
 export function model<const C extends Columns>(
   tableName: string,
   columns: C,

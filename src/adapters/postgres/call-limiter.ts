@@ -24,12 +24,8 @@ type Of = { orgId: string; model: string; atOnce?: number };
 /** `waitMs` is null if the call may start; `isThrottled` if the service has asked for a pause. */
 type Entry = { waitMs: number | null; isThrottled: boolean };
 
-/**
- * Limits model calls of all processes by a row per running call. A limit within the process comes first, to save
- * queries.
- */
+/** Limits model calls of all processes by a row per call. A limit within the process saves queries. */
 export function createPgCallLimiter(db: Knex): CallLimiter {
-  /** Limits of this process by organization and model; removed when the last call ends. */
   const limits = new Map<string, { run: LimitFunction; users: number }>();
   /** Ends of pauses by model, in ms since the epoch; covers pauses that are not in the database yet. */
   const pausedUntil = new Map<string, number>();

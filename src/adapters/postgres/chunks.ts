@@ -18,10 +18,7 @@ type Generation = { orgId: string; documentId: string; generation: number };
 /** Generations of a document from `from` until before `before`, or until the newest if that is null. */
 type GenerationRange = { orgId: string; documentId: string; from: number; before: number | null };
 
-/**
- * Indexes the words of a generation's chunks, and counts them for the organization. Call it last in a transaction,
- * because it blocks other transactions that count for the same organization.
- */
+/** Indexes a generation's words. Call it last in a transaction: it blocks others of the organization. */
 export async function indexWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
   const { orgId, documentId, generation } = of;
   // First, because this row lock serializes the statements below for an organization.
@@ -54,10 +51,7 @@ export async function indexWords(trx: Knex, of: Generation, chunks: readonly Chu
   }
 }
 
-/**
- * Deletes up to some thousand chunks with their postings and counts. Call it in a transaction, until it returns null.
- * @returns text hashes of the deleted chunks (none if another transaction deleted them first); null if no chunk is left
- */
+/** Deletes up to some thousand chunks with their postings. @returns their text hashes; null if none is left */
 export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Promise<Buffer[] | null> {
   const start = await firstRow(
     trx,
@@ -113,11 +107,7 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
   return deleted.map((chunk) => chunk.textSha256);
 }
 
-/**
- * Deletes all chunks of the generations in several transactions, and calls `last` in the final one to delete the
- * generations.
- * @param signal aborts between two transactions
- */
+/** Deletes all chunks in several transactions, and calls `last` in the final one to delete the generations. */
 export async function deleteGenerationsWith(
   db: Knex,
   range: GenerationRange,
@@ -149,7 +139,6 @@ function countTerms(change: string, changed: string): string {
           on conflict (org_id, term) do update set chunk_count = s.chunk_count + excluded.chunk_count`;
 }
 
-/** Sets the page numbers of the chunks of a conversion, if its page map is known. */
 export async function numberPages(db: Knex, of: { orgId: string; conversionId: string }): Promise<void> {
   await db.raw(
     `update chunks c set page_number = numbered.page_number

@@ -5,7 +5,6 @@ import { type ConnectionOptions, knexConfig } from '../../../knexfile.ts';
 /** Statement timeout. Work that takes longer is done in batches. */
 const TIMEOUT_MS = 60_000;
 
-/** Opens a connection pool. */
 export function createDatabase(options: Omit<ConnectionOptions, 'timeoutMs'>): Knex {
   return knex(knexConfig({ ...options, timeoutMs: TIMEOUT_MS }));
 }

@@ -1,15 +1,11 @@
 import { stdSerializers } from 'pino';
 
-/** Connection refused, lost or timed out. */
 const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EHOSTUNREACH']);
 
 /** SQLSTATE: class 08 (connection), 57P01-57P03 (shutting down, starting), 53300 (too many connections). */
 const serverStates = /^(?:08...|57P0[123]|53300)$/;
 
-/**
- * Messages of errors without a code: pg for a lost connection, knex for an exhausted pool. Knex puts the statement
- * first.
- */
+/** Errors without a code: pg's for a lost connection, knex's (after the statement) for an exhausted pool. */
 const clientMessages =
   /(?:^| - )(?:Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Knex: Timeout acquiring a connection)/;
 

@@ -8,10 +8,8 @@ const directory = new URL('../../../migrations/', import.meta.url);
 const LOCK = 7_350;
 
 /**
- * Migrates the schema to the current version, under an advisory lock, which Postgres releases if the process is killed.
- * knex's own lock would stay after a kill, so it is reset.
- * @param options.isRestoring allows to migrate a database whose restore is not complete; otherwise that is an error
- * @returns the names of the applied migrations
+ * Migrates the schema under an advisory lock, which ends with the process; knex's own lock does not, so it is reset.
+ * `isRestoring` allows a database whose restore is incomplete.
  */
 export async function migrate(
   databaseUrl: string,
@@ -38,7 +36,6 @@ export async function migrate(
   }
 }
 
-/** Names of this version's migrations in order. */
 export function migrationNames(): string[] {
   return readdirSync(directory)
     .filter((name) => name.endsWith('.ts'))

@@ -7,13 +7,9 @@ export type StatementObserver = (sql: string) => (failure: string | undefined) =
 
 type Runner = { builder: { queryContext(): { keepsResult?: boolean } | undefined } };
 
-/** Adds `onStatement` to knex's configuration; without it, statements are not measured. */
 export type ObservedConfig = Knex.Config & { onStatement?: StatementObserver | undefined };
 
-/**
- * Knex's Postgres client with the `onStatement` hook. Knex's events are not enough: it emits `query` for begin, commit
- * and rollback, but no `query-response`.
- */
+/** Knex's Postgres client with a hook, because knex's events lack the ends of begin, commit and rollback. */
 export class ObservedPostgres extends PostgresClient {
   declare config: ObservedConfig;
 

@@ -51,7 +51,6 @@ export const openedDocuments = `
   ) opened
   limit 100000`;
 
-/** One row: {@link OpenedCounts}. */
 export const openedCounts = `
   select coalesce(sum(documents) filter (where acl && :acl::text[]), 0)::integer as opened,
          coalesce(sum(documents), 0)::integer as stored
@@ -65,15 +64,11 @@ const narrowDocuments = 50_000;
 /** If at least 1 in 4 documents is readable, checking each candidate is as fast. */
 const narrowShare = 4;
 
-/** Whether a search should list the readable documents first. */
 export function isNarrow({ opened, stored }: OpenedCounts): boolean {
   return opened <= narrowDocuments && opened * narrowShare <= stored;
 }
 
-/**
- * SQL condition on a row of `table` (or its alias): all its ACL keys belong to deleted users, so no user can read it.
- * False for rows with an empty ACL, which a deletion has already begun to remove.
- */
+/** SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL (being deleted). */
 export const isOrphaned = (table: string): string => `
   cardinality(${table}.acl) > 0 and not exists (
     select from unnest(${table}.acl) as held (key)
@@ -87,11 +82,7 @@ const documentId = shape({ id: uuid() });
 
 export type FoldersOf = { orgId: string; folderIds: readonly string[] };
 
-/**
- * Locks the documents that are linked in these folders until the end of the transaction. Locks in the order of ids,
- * like all code that locks several documents, to avoid deadlocks. Skips documents whose deletion has begun, and those
- * beyond `limit`.
- */
+/** Locks the documents in these folders by id, which prevents deadlocks. Skips those that are being deleted. */
 export async function lockDocumentsIn(trx: Knex, { orgId, folderIds }: FoldersOf, limit: number): Promise<string[]> {
   const locked = await rows(
     trx,
@@ -108,9 +99,8 @@ export async function lockDocumentsIn(trx: Knex, { orgId, folderIds }: FoldersOf
 }
 
 /**
- * Recomputes the access keys of documents and their jobs: the author's key, and the keys of all folders with a link to
- * the document. Marks their points in the vector store as outdated. Call it after each change of links or folders,
- * while the documents are locked.
+ * Recomputes access keys of documents and their jobs: the author's, and those of all folders with a link. Call it after
+ * each change of links or folders, while the documents are locked.
  */
 export async function renewDocumentKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
   const changed = await rows(
@@ -131,7 +121,6 @@ export async function renewDocumentKeys(trx: Knex, documentIds: readonly string[
   );
 }
 
-/** SQL query for the access keys that documents `d` should have. */
 const dueKeys = `
   select d.id,
          array['user:' || d.created_by] || array(

@@ -3,10 +3,7 @@ import knex from 'knex';
 import { type QueryBuilder, snakeCaseMappers } from 'objection';
 import { appError } from '#src/errors.ts';
 
-/**
- * Column types by their Postgres names, with their ids (`pg_type.oid`), which are the same in every database. `vector`
- * has none, because ids of extension types differ.
- */
+/** Postgres's type ids (`pg_type.oid`). `vector` has none, because ids of extension types differ. */
 const typeIds = {
   boolean: 16,
   bytea: 17,
@@ -49,7 +46,6 @@ function column<Value>(type: ColumnType, isNullable = false): Column<Value> {
 }
 
 export const uuid = () => column<string>('uuid');
-/** @typeParam Value union of the allowed values */
 export const text = <Value extends string = string>() => column<Value>('text');
 export const integer = <Value extends number = number>() => column<Value>('integer');
 /** The driver reads bigint as number, which is exact for sizes and counts. */
@@ -60,13 +56,11 @@ export const boolean = () => column<boolean>('boolean');
 export const timestamp = () => column<Date>('timestamp with time zone');
 export const date = () => column<Date>('date');
 export const bytea = () => column<Buffer>('bytea');
-/** @typeParam Value contents, whose keys are not renamed */
 export const json = <Value>() => column<Value>('jsonb');
 export const textArray = <Value extends string = string>() => column<Value[]>('text[]');
 export const uuidArray = () => column<string[]>('uuid[]');
 export const integerArray = () => column<number[]>('integer[]');
 export const tsvector = () => column<string>('tsvector');
-/** Read and written in pgvector's text format. */
 export const vector = () => column<string>('vector');
 
 /** The columns of a result that is not a row of a table. */
@@ -76,7 +70,6 @@ export function shape<const C extends Columns>(columns: C): Shape<C> {
   return { columns };
 }
 
-/** Makes a shape of some columns of a model or shape. */
 export function pick<C extends Columns, Name extends keyof C>(
   source: Shape<C>,
   ...names: Name[]
@@ -117,7 +110,6 @@ export async function rows<S extends Shape>(
   return result.rows.map((values) => rowOf(fields, values)) as Row<S>[];
 }
 
-/** Runs a statement and returns its first row, or undefined. */
 export async function firstRow<S extends Shape>(
   db: Statements,
   source: S,
@@ -151,7 +143,6 @@ function knexQuery(builder: Builder): Knex.QueryBuilder {
 const { format } = snakeCaseMappers();
 const expectedByColumns = new WeakMap<Columns, Map<string, Column & { key: string }>>();
 
-/** Maps SQL names to columns. */
 function expectedOf(columns: Columns) {
   let expected = expectedByColumns.get(columns);
   if (expected === undefined) {
@@ -164,7 +155,6 @@ function expectedOf(columns: Columns) {
   return expected;
 }
 
-/** @throws Error that names each difference */
 function compare(fields: Result['fields'], columns: Columns): Field[] {
   const expected = expectedOf(columns);
   const differences: string[] = [];
@@ -195,10 +185,7 @@ function nameOfType(id: number): string {
 
 let checksNulls = false;
 
-/**
- * Makes null in a non-nullable column an error. Only for tests: in production, an unexpected null is better than a
- * failure.
- */
+/** For tests: a null in a non-nullable column throws. In production, it is passed on. */
 export function checkNulls(): void {
   checksNulls = true;
 }

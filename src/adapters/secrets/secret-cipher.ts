@@ -7,9 +7,8 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * Writes `<key id>:<base64 of nonce, ciphertext and tag>`. The random 96-bit nonce is safe for 2^32 secrets per key
- * (NIST SP 800-38D). The key id is authenticated together with the associated data.
- * @param keys 32 bytes each; the first one encrypts
+ * Format: `<key id>:<base64 of nonce, ciphertext, tag>`. Random 96-bit nonces are safe for 2^32 secrets per key (NIST
+ * SP 800-38D). The first key encrypts.
  */
 export function createSecretCipher(keys: readonly { id: string; key: Buffer }[]): SecretCipher {
   const [active] = keys;

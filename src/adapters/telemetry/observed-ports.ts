@@ -17,10 +17,8 @@ function outcomeOf(error: unknown): string {
   return name === 'AbortError' || name === 'CancelledFailure' ? 'cancelled' : 'internal_error';
 }
 
-/** @param outcome `ok` or an error code */
 type CallEnd = (outcome: string, seconds: number) => void;
 
-/** Runs `work` in a span, and reports its outcome and duration. */
 async function observedCall<T>(
   { tracing }: Pick<Telemetry, 'tracing'>,
   facts: SpanFacts,
@@ -46,10 +44,7 @@ async function observedCall<T>(
 type AsyncMethod = (...args: never[]) => Promise<unknown>;
 type AsyncNames<Port> = { [Name in keyof Port]: Port[Name] extends AsyncMethod ? Name : never }[keyof Port] & string;
 
-/**
- * Wraps some methods of a port.
- * @param observe gets the method's name and arguments, and a function that makes the call
- */
+/** Wraps some methods of a port: `observe` gets the name, the arguments and the call. */
 function withObserved<Port extends object>(
   port: Port,
   names: readonly AsyncNames<Port>[],
@@ -310,7 +305,6 @@ export function observedRateLimiter<Limiter extends Pick<RateLimiter, 'take'>>(
 }
 
 const operations = new Set(['select', 'insert', 'update', 'delete', 'with', 'begin', 'commit', 'rollback']);
-/** Matches the main table of a statement. */
 const table = /\b(?:from|into|update)\s+"?([a-z_]+)/i;
 
 /** Measures each SQL statement, and adds a span within a trace. Records only verb and table, never values. */
@@ -343,7 +337,6 @@ function spanOf(operation: string, sql: string) {
 
 type Pool = { numUsed(): number; numFree(): number; numPendingAcquires(): number; max: number };
 
-/** @param pool knex's connection pool */
 export function measurePool({ metrics }: Pick<Telemetry, 'metrics'>, pool: Pool): void {
   metrics.gauge('acs_db_pool_connections', () => [
     { labels: { state: 'in_use' }, value: pool.numUsed() },

@@ -24,7 +24,6 @@ const kinds = {
   internal: SpanKind.INTERNAL,
 } as const;
 
-/** Exports spans to a collector in batches (OTLP over HTTP). */
 export function createOtlpTracing(options: {
   /** OTEL_EXPORTER_OTLP_ENDPOINT. The exporter reads headers, timeout and certificates from the environment itself. */
   endpoint: string;

@@ -8,10 +8,7 @@ const READ_TIMEOUT_MS = 3_000;
 
 type AnySample = GaugeSample<GaugeName>;
 
-/**
- * The metrics of the catalogue and Node's process metrics, in a separate registry.
- * @param options.others reads further metrics in Prometheus text format, which are appended to the page
- */
+/** @param options.others reads further metrics in Prometheus text format, which are appended to the page */
 export function createPrometheusMetrics(options: { others?: () => Promise<string> }): Metrics {
   const { others = async () => '' } = options;
   const registry = new Registry();

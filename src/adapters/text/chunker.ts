@@ -8,10 +8,7 @@ import { appError } from '#src/errors.ts';
 import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
 import { createFairQueue } from '../limits.ts';
 
-/**
- * Documents up to this length (UTF-16 units) are chunked without a thread: it takes less than 0.1 s, like a thread
- * start.
- */
+/** Shorter documents (UTF-16 units) are chunked at once: in under 0.1 s, as long as a thread start. */
 const inlineLength = 100_000;
 
 /** Twice the heap that the longest possible body was measured to need. */
@@ -26,9 +23,7 @@ const maxThreads = 1;
 /** Timeout for chunking one document; the largest possible one takes a minute on an idle machine. */
 const threadTimeoutMs = 300_000;
 
-/**
- * Longest wait for the thread (usually a second). Then the activity is retried, so that its slot in the worker is free.
- */
+/** Longest wait for the thread; then the activity is retried, so that its slot in the worker is free. */
 const queueTimeoutMs = 10_000;
 const retryAfterSeconds = 5;
 
@@ -41,7 +36,6 @@ export function createChunker(deps: {
   const { timeouts = { queueMs: queueTimeoutMs, threadMs: threadTimeoutMs } } = deps;
   const queue = createFairQueue(maxThreads);
 
-  /** Throws `rate_limited` if the thread does not become free in time. */
   async function inTurn<Result>(orgId: string, work: () => Promise<Result>): Promise<Result> {
     const late = Promise.withResolvers<never>();
     let isLate = false;
@@ -122,7 +116,6 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** A task as plain data, so that it can be sent to a worker thread. */
 export type ChunkingTask =
   | { wanted: 'windows'; source: Pick<ChunkSource, 'body' | 'chunking'> }
   | { wanted: 'chunks'; source: ChunkSource; distances: readonly number[] };

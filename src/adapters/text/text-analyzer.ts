@@ -15,10 +15,7 @@ const stopWords: ReadonlySet<string> = new Set(
 const words = /[\p{L}\p{M}\p{N}]{1,64}/gu;
 const maxMemoizedWords = 100_000;
 
-/**
- * Splits a text into lower-case words of letters, marks and digits (Unicode, NFKC), marks English stop words, and adds
- * Porter stems. Words of other scripts are not changed.
- */
+/** Words are runs of letters, marks and digits (NFKC, lower case). Only English has stop words and stems. */
 export function createTextAnalyzer(): AnalyzeText {
   const memo = new Map<string, Term>();
 

@@ -2,22 +2,15 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants';
 import type { TokenCounter, TokenRuler } from '#src/domain/text/tokens.ts';
 
-/**
- * Longer words are counted in pieces of this length, because byte-pair merging is quadratic in the length of a word.
- */
+/** Longer words are counted in pieces, because byte-pair merging is quadratic in the length of a word. */
 const maxWordLength = 512;
 const maxMemoizedWords = 50_000;
 
-/**
- * Counts o200k_base tokens. Splits the text by the tokenizer's own pattern and encodes each distinct word once, so that
- * counting costs less than encoding the whole text.
- */
+/** Counts o200k_base tokens. Encodes each distinct word of the tokenizer's pattern only once. */
 export function createTokenCounter(): TokenCounter {
   const memo = new Map<string, number>();
 
-  /**
-   * Counts a word of the pattern. The pattern splits control tokens like "<|endoftext|>", so they are counted as text.
-   */
+  /** Counts control tokens like <|endoftext|> as text, because the pattern splits them. */
   function countOnce(word: string): number {
     const known = memo.get(word);
     if (known !== undefined) return known;
@@ -53,8 +46,7 @@ export function createTokenCounter(): TokenCounter {
   }
 
   /**
-   * Stores the token count before every offset that starts a word in any context. The count of a slice is the
-   * difference of two stored counts, plus the few characters at its two edges.
+   * Stores counts at offsets that start a word in any context; a slice is a difference plus its few edge characters.
    */
   function measure(text: string): TokenRuler {
     const offsets: number[] = [0];
@@ -109,7 +101,6 @@ function alwaysStartsWord(text: string, offset: number): boolean {
   return isLetterOrDigit(before) && !continuesWord(after);
 }
 
-/** Tests UTF-16 units against a pattern of one character, with a table for ASCII. */
 function characterTest(pattern: RegExp): (unit: number) => boolean {
   const ascii = Array.from({ length: 128 }, (_, unit) => pattern.test(String.fromCharCode(unit)));
   return (unit) => ascii[unit] ?? (!Number.isNaN(unit) && pattern.test(String.fromCharCode(unit)));

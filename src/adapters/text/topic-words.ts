@@ -2,17 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import type { TopicWord, TopicWords } from '#src/ports/models.ts';
 
-/**
- * Vectors are stored as one signed byte per dimension: no component of a unit vector with hundreds of dimensions
- * reaches 1/3.
- */
+/** Vectors are stored as int8: with hundreds of dimensions, no component of a unit vector reaches 1/3. */
 export const vectorScale = 400;
 
-/**
- * The packaged list of topic words, written by scripts/build-topic-words.ts. Its vectors are packaged for each
- * embedding model of alignment, because embedding the list takes most of a minute. Loaded at the first use; takes 20
- * MB.
- */
+/** Packaged words with vectors (scripts/build-topic-words.ts), because embedding them takes a minute. 20 MB. */
 export function createTopicWords({ model }: { model: string }): TopicWords {
   let loading: Promise<TopicWord[]> | undefined;
 

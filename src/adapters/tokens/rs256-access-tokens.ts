@@ -11,10 +11,7 @@ const maxCachedTokens = 20_000;
 /** Proxies refuse headers above 8 kB. The team claims are only a hint for clients, so they may be incomplete. */
 const maxTeamsInClaims = 50;
 
-/**
- * Signs access tokens with one RSA key, and verifies tokens of that key and of `verifyKeyPems` (the previous and the
- * next key). Without the private key, tokens can only be verified. The service is both issuer and audience.
- */
+/** Accepts tokens of its own key and of `verifyKeyPems`, the previous and the next key. */
 export function createRs256AccessTokens(options: {
   privateKeyPem: string | null;
   verifyKeyPems: readonly string[];
@@ -89,10 +86,7 @@ export function createRs256AccessTokens(options: {
   };
 }
 
-/**
- * Verifies tokens of one key on the calling thread, which takes tens of microseconds. jose would verify on the thread
- * pool, behind password hashing.
- */
+/** Verifies on the calling thread (microseconds): on the thread pool, it would wait behind password hashing. */
 function verifierOf(key: KeyObject, issuer: string): (token: string) => unknown {
   return createVerifier({
     key: key.export({ type: 'spki', format: 'pem' }).toString(),

@@ -51,7 +51,6 @@ export function createBraveKeyCheck(deps: Deps): (apiKey: string) => Promise<voi
   };
 }
 
-/** The tool `web.search`. */
 export function createWebSearch(deps: Deps & { credentials: ToolCredentials }): ToolExecutor {
   const search = createSearch(deps);
   return async ({ query, count = defaultCount, page = 1 }, { actor, signal }) => {

@@ -16,7 +16,6 @@ import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createFairQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 
-/** The built-in tools by id, except those over documents, which belong to a chat. */
 export function createBuiltInExecutors(deps: {
   web: WebFetcher;
   converter: Converter;
@@ -61,9 +60,8 @@ const maxResponseBytes = 1024 * 1024;
 const urlArguments = z.object({ url: z.string() });
 
 /**
- * The tool `http.request`: sends a GET to a service. Without other methods and credentials, because every user of the
- * agent could use them.
- * @param deps.allow hosts, with the port if it is not the default; redirects to other hosts are refused
+ * The tool `http.request`: only GET to the hosts in `allow`, and without credentials, because every user of the agent
+ * could use them.
  */
 export function createHttpRequestTool(deps: { web: WebFetcher; allow: readonly string[] }): ToolExecutor {
   const allowed = new Set(deps.allow.map((host) => host.toLowerCase()));
@@ -93,11 +91,7 @@ const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q
 /** Size limit of a fetched page: a user waits for it, and the model only gets its beginning. */
 const maxPageBytes = 5 * 1024 * 1024;
 
-/**
- * The tool `web.fetch`: returns the text of a web page, converted like a document. Throws `untrusted_argument` for a
- * URL that neither the user wrote nor a search found: a URL from a document, or invented by the model, could leak the
- * conversation.
- */
+/** The tool `web.fetch`. Only fetches URLs from the user or a search: any other could leak the conversation. */
 function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempDir: string }): ToolExecutor {
   const { web, converter, tempDir } = deps;
 
@@ -139,25 +133,16 @@ function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempD
 const script = join(import.meta.dirname, 'math-process.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
 const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
-/**
- * CPU time instead of wall time, because a calculation may wait under CPU contention. A usual calculation takes a
- * millisecond of it, the start of its process 300 ms.
- */
+/** CPU time, because wall time includes CPU contention. A calculation takes 1 ms, the process start 300 ms. */
 const longestCpuSeconds = 3;
 const heapMiB = 64;
-/**
- * Waiting calculations of an organization: as many as two chat answers can request. Later ones would time out anyway.
- */
+/** Waiting calculations per organization: those of two chat answers. Later ones would time out anyway. */
 const maxWaitingPerOwner = 12;
 
 const argumentsOf = z.object({ expression: z.string() });
 const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({ error: z.string() })]);
 
-/**
- * The tool `math.evaluate`. Evaluates in a child process that can only read its own code, gets no environment variables
- * and is killed at its limits, so that no expression can block or take over this process. The sandbox blocks the
- * network; without a sandbox, math.js expressions still cannot reach it.
- */
+/** The tool `math.evaluate`: a child process without files, environment and network, killed at its limits. */
 export function createMathTool(deps: { sandbox: ParserSandbox; cpuSeconds?: number }): ToolExecutor {
   const { sandbox, cpuSeconds = longestCpuSeconds } = deps;
   // One at a time, because a calculation can use a whole core.

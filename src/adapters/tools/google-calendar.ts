@@ -42,7 +42,6 @@ function errorOf(answer: ProviderAnswer): AppError {
   return statusError(name, isLimit ? { ...answer, status: 429 } : answer);
 }
 
-/** The tool `calendar.list_events`. */
 export function createListEvents(deps: Deps): ToolExecutor {
   const events = createEvents(deps);
   return async ({ from, to, query, limit = defaultLimit, calendar_id = 'primary' }, { actor, signal }) => {
@@ -133,7 +132,6 @@ function momentOf(field: string, value: unknown): Date {
   return moment;
 }
 
-/** Google's format: `date` for a whole day, `dateTime` for a time. */
 function eventTime(field: string, value: unknown, timeZone: unknown): object {
   const text = String(value);
   momentOf(field, text);

@@ -1,7 +1,4 @@
-/**
- * Child process that evaluates one expression: reads it from stdin, writes `{"result":…}` or `{"error":…}` to stdout.
- * Its parent enforces the limits.
- */
+/** Child process: evaluates the expression from stdin, and writes `{"result":…}` or `{"error":…}` to stdout. */
 import { createRequire } from 'node:module';
 import { text } from 'node:stream/consumers';
 import { runInNewContext } from 'node:vm';

@@ -41,11 +41,8 @@ const SCAN_SHARE = 4;
 const CACHE_TTL_MS = 60_000;
 
 /**
- * Stores chunk vectors in Postgres with pgvector. The access rule is part of the query, so that unreadable chunks take
- * no place in the ranking. Scans the readable vectors, which is exact; if they are many, searches the model's HNSW
- * index.
- * @param options.exactLimit up to this number of readable vectors, searches always scan
- * @param options.timeoutMs timeout of a search query, after which it fails with `service_unavailable`
+ * Chunk vectors in Postgres. Unreadable chunks take no place in the ranking, because the access rule is part of the
+ * query. Scans the readable vectors, which is exact; only if they are many, it uses the model's HNSW index.
  */
 export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
   const indexes = cached(CACHE_TTL_MS, () => listVectorIndexes(db));
@@ -65,7 +62,6 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     return row?.count ?? 0;
   });
 
-  /** True if the model has an index, and searching it is faster than a scan. */
   async function shouldUseIndex(query: VectorQuery): Promise<boolean> {
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
     if (stored === undefined) return false;
@@ -92,9 +88,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     );
   }
 
-  /**
-   * Reads the index nearest first and checks access per vector, until enough are found or the tuple limit is reached.
-   */
+  /** Reads the HNSW index nearest first, and checks access to each vector. */
   async function searchIndex(query: VectorQuery): Promise<VectorHit[]> {
     const dimensions = query.vector.length;
     return db.transaction(async (trx) => {
@@ -280,7 +274,6 @@ function indexName(model: string, dimensions: number): string {
   return `${PREFIX}${createHash('sha256').update(model).digest('hex').slice(0, 16)}_${dimensions}`;
 }
 
-/** @returns the approximate number of vectors in each valid index, by index name */
 async function listVectorIndexes(db: Knex): Promise<Map<string, number>> {
   const usable = (await listIndexes(db)).filter((index) => index.isValid);
   return new Map(usable.map(({ name, points }) => [name, points]));
@@ -297,11 +290,7 @@ function listIndexes(db: Statements): Promise<Row<typeof vectorIndex>[]> {
   );
 }
 
-/**
- * Creates an HNSW index for each model with more than `limit` vectors, and drops those of models with less than half of
- * it. Only one process does so at a time, concurrently with reads and writes. Indexes of interrupted builds are
- * rebuilt.
- */
+/** Keeps an HNSW index per model above `limit` vectors, and drops it below half. One process does so at a time. */
 async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   // `create index concurrently` cannot run in a transaction, and `set` belongs to a connection.
   await withOwnConnection(db, async (own) => {

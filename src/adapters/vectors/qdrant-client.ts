@@ -28,19 +28,13 @@ const payloadIndexes = {
   retrieval_settings: 'keyword',
 } as const satisfies Record<string, Schemas['PayloadFieldSchema']>;
 
-/**
- * All access to Qdrant. Every call except the audit's `list` is restricted to one organization. Only collections with
- * the prefix are touched; a missing collection counts as empty.
- */
+/** All access to Qdrant: only collections with the prefix, and only one organization (except for `list`). */
 export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, ...server }: QdrantOptions) {
   const { api, call } = createQdrantApi(server);
   const ours = `${collectionPrefix}_`;
   const ready = new Set<string>();
 
-  /**
-   * Creates a collection. Its payload indexes must exist before the first point, because the tenant graphs depend on
-   * them.
-   */
+  /** Creates payload indexes before the first point, because the tenant graphs depend on them. */
   async function prepare(collection: string, size: number): Promise<void> {
     if (ready.has(collection)) return;
     const limits = { timeoutMs: writeTimeoutMs };
@@ -74,10 +68,7 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
     }
   }
 
-  /**
-   * Calls Qdrant and returns `nothing` if the collection does not exist. Creates missing indexes: the process that
-   * created the collection may have been killed before it created them.
-   */
+  /** Returns `nothing` for a missing collection. Creates indexes that are missing after a crash. */
   async function callOrNothing<Params extends { collection_name: string }, Result, Nothing>(
     operation: QdrantOperation<Params, Result>,
     params: Params,
@@ -98,7 +89,6 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
   return {
     collectionOf: (model: string) => `${ours}${model}`,
 
-    /** Names of the collections with the prefix, sorted. */
     async collections(): Promise<string[]> {
       const { collections } = await call(api.getCollections, {}, { timeoutMs: readTimeoutMs });
       const names = collections.map(({ name }) => name);
@@ -255,7 +245,6 @@ function createQdrantApi({ url, apiKey }: QdrantServer): { api: QdrantApi; call:
   };
 }
 
-/** True if a collection does not exist. */
 function isMissing(error: unknown): boolean {
   return error instanceof Error && statusOf(error.cause) === 404;
 }
@@ -265,7 +254,6 @@ function isWithoutIndex(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof Error && /index required/i.test(error.cause.message);
 }
 
-/** True if the collection has vectors of another size. */
 export function isWrongSize(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof Error && /dimension/i.test(error.cause.message);
 }
@@ -281,9 +269,8 @@ class QdrantError extends Error {
 }
 
 /**
- * Maps errors of the Qdrant client: a rejected key, 408, 429, 5xx, network errors and timeouts to
- * `service_unavailable`, which is retried; other 4xx to `internal_error`. Removes `apiKey` from causes, which go to
- * logs and run histories.
+ * A rejected key, 408, 429, 5xx and network errors become `service_unavailable`, which is retried; other 4xx
+ * `internal_error`. Removes `apiKey` from causes.
  */
 function createQdrantErrors(apiKey: string | null): (error: unknown) => AppError {
   const mask = (text: string) => (apiKey === null ? text : text.replaceAll(apiKey, '[key]'));
@@ -311,7 +298,6 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === 'TimeoutError';
 }
 
-/** Messages of an error, of its response and of its causes. */
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const words =

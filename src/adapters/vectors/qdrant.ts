@@ -22,9 +22,8 @@ const roundingError = 1e-6;
 const concurrentCounts = 8;
 
 /**
- * Stores chunk vectors in Qdrant, with a collection per embedding model and a tenant per organization. Points carry the
- * access keys of their document, so that Qdrant filters before it ranks. Points get their keys when they are published;
- * before that, no search finds them.
+ * Chunk vectors in Qdrant: a collection per embedding model, a tenant per organization. Points get their access keys
+ * when they are published; before that, no search finds them.
  */
 export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
   const points = createQdrantPoints(options);
@@ -112,10 +111,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
   };
 }
 
-/**
- * Name of a model's collection: readable characters, and a hash, because models may differ in the other characters
- * only.
- */
+/** A hash is appended, because models may differ only in characters that a collection name cannot have. */
 function nameOf(model: string): string {
   const readable = model.replaceAll(/[^a-zA-Z0-9.-]+/g, '-').slice(0, 80);
   return `${readable}_${createHash('sha256').update(model).digest('hex').slice(0, 12)}`;

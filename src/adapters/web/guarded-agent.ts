@@ -9,10 +9,7 @@ const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 /** In a public range, but serves metadata to Azure machines. */
 const platformAddress = '168.63.129.16';
 
-/**
- * True for addresses of the public internet. False for this machine, its networks, metadata services that hand out
- * credentials, and addresses that embed another one (IPv4-mapped, NAT64, 6to4, Teredo).
- */
+/** False for private, special and metadata addresses, also embedded ones (IPv4-mapped, NAT64, 6to4, Teredo). */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);
@@ -39,9 +36,8 @@ type GuardedAgentDeps = {
 const connectTimeoutMs = 5_000;
 
 /**
- * Creates an agent that connects only to public addresses, for URLs that users control. Resolves a name once per
- * connection, so that the checked address is the one that is connected to. Fails with `url_not_allowed` whether or not
- * a server exists.
+ * Connects to public addresses only. Resolves a name once, so that the checked address is the one that is used. Fails
+ * with `url_not_allowed` whether or not a server exists.
  */
 export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAgentDeps): Agent {
   const allowed = new Set(allow.map(normalizeHost));
@@ -66,17 +62,13 @@ export function urlNotAllowed(detail: string): AppError {
   return appError('url_not_allowed', { detail });
 }
 
-/** Checks the port, and what needs no DNS lookup. */
 function refusalOf(hostName: string, port: string): AppError | null {
   if (port !== '80' && port !== '443') return urlNotAllowed('Only ports 80 and 443 are allowed.');
   const isRefused = isIP(hostName) ? !isPublicAddress(hostName) : isPrivateName(hostName);
   return isRefused ? notPublic() : null;
 }
 
-/**
- * A `lookup` function for agents of undici and Node.js. Refuses a name if any of its addresses is private, because any
- * of them may be used.
- */
+/** Refuses a name if any of its addresses is private, because any of them may be used. */
 export function publicLookup(resolve: Resolve): LookupFunction {
   return (hostName, { all }, callback) => {
     const choose = (addresses: string[]) => {
@@ -103,7 +95,6 @@ async function resolveByDns(hostName: string): Promise<string[]> {
   throw new Error('the name has no address', { cause: answers });
 }
 
-/** Normalizes `host:port` as a URL does. */
 function normalizeHost(text: string): string {
   const { hostname, port } = new URL(`http://${text}`);
   return `${hostname}:${port || '80'}`;

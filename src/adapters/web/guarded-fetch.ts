@@ -6,10 +6,7 @@ import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web.ts';
 import { urlNotAllowed } from './guarded-agent.ts';
 
-/**
- * Reads the file name of a Content-Disposition header (RFC 6266), including common malformed ones; null if there is
- * none.
- */
+/** File name of a Content-Disposition header (RFC 6266), also of common malformed ones. */
 export function dispositionFileName(header: string): string | null {
   const [, charset = '', encoded = ''] = /;\s*filename\*\s*=\s*"?([\w-]+)'[^']*'([^;"]+)/i.exec(header) ?? [];
   const extended = decodeExtended(charset, encoded.trim());
@@ -35,18 +32,12 @@ const userAgent = 'AgentConversationService';
 const maxRedirects = 3;
 /** Limit of interim responses such as 103 Early Hints; servers send one or two. */
 const maxInterimAnswers = 10;
-/**
- * After `count` pieces, a body must have at least `averageBytes` per piece: tiny pieces would keep the event loop busy.
- */
+/** Minimum average size of pieces after `count` pieces: tiny ones would keep the event loop busy. */
 const smallPieces = { count: 20_000, averageBytes: 64 };
 
 type Response = Dispatcher.ResponseData;
 
-/**
- * Fetches URLs through a guarded agent, without cookies, credentials and proxies. Each redirect is checked like a new
- * URL.
- * @param deps.timeoutMs default timeout of a fetch
- */
+/** Fetches without cookies, credentials and proxies, and checks each redirect like a new URL. */
 export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number }): WebFetcher {
   const { agent, timeoutMs: defaultTimeoutMs = 20_000 } = deps;
 
@@ -152,7 +143,6 @@ const unpackers = new Map<string, () => Transform | null>([
   ['x-gzip', createGunzip],
 ]);
 
-/** Unpacks the body and limits the unpacked size. */
 function measured(
   body: Readable,
   unpacker: Transform | null,
@@ -182,7 +172,6 @@ function measured(
   return (unpacker === null ? body : body.pipe(unpacker)).pipe(content);
 }
 
-/** Closes the connection. */
 function drop(body: Readable): void {
   body.on('error', () => {}).destroy();
 }

@@ -6,7 +6,6 @@ import { createGuardedAgent } from './guarded-agent.ts';
 
 const defaultAnswerBytes = 1_000_000;
 
-/** @param deps.agent see `createGuardedAgent` */
 export function createProviderCaller(deps: {
   agent: Dispatcher;
   deadlineMs?: number;
@@ -67,11 +66,7 @@ function unavailable(detail: string): AppError {
 /** Enough for a userinfo with many groups; a larger key set would make the search for a key slow. */
 const issuerAnswerBytes = 256 * 1024;
 
-/**
- * Creates a caller that may also reach the identity provider on a private network. EGRESS_ALLOW is not enough, because
- * it would let every user reach that server.
- * @param deps.allow other servers on private networks, as `host:port`
- */
+/** May also reach the identity provider on a private network. EGRESS_ALLOW would open it to every user. */
 export function createIssuerCaller(deps: {
   issuer: string;
   allow: readonly string[];
