@@ -4,7 +4,7 @@ import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 
 const script = join(import.meta.dirname, 'parser-sandbox.pl');
 
-export const usualPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
+export const programPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
 
 /** Folders of programs and libraries. Not all of /usr, which may also contain applications' data. */
 const systemFolders = [
@@ -51,7 +51,7 @@ export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
 }
 
 export function findProgram(name: string): string | null {
-  const paths = usualPath.split(':').map((folder) => join(folder, name));
+  const paths = programPath.split(':').map((folder) => join(folder, name));
   return paths.find(isExecutable) ?? null;
 }
 

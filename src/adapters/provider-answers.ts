@@ -34,7 +34,7 @@ export function asText(value: unknown): string {
 const maxRetryAfterSeconds = 3_600;
 
 /** Maps a provider's status to an error code. Drops its message, which may quote the API key. */
-export function statusError(provider: string, { status, headers }: ProviderAnswer): AppError {
+export function providerStatusError(provider: string, { status, headers }: ProviderAnswer): AppError {
   if (status === 401) return appError('needs_reauth');
   if (status === 403)
     return appError('not_granted', { detail: `The connection has no permission for this at ${provider}.` });
@@ -55,13 +55,13 @@ export function statusError(provider: string, { status, headers }: ProviderAnswe
 const maxPieces = 1_024;
 
 /** Reads a whole body. Returns null, and closes the connection, if it is larger than `limitBytes`. */
-export async function readWhole(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer | null> {
+export async function readBody(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer | null> {
   const { bytes, isWhole } = await readUpTo(body, limitBytes);
   return isWhole ? bytes : null;
 }
 
 /** Reads at least the first `limitBytes` of a body, or all of it, and closes the connection. */
-export async function readBeginning(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
+export async function readBodyStart(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
   return (await readUpTo(body, limitBytes)).bytes.subarray(0, limitBytes);
 }
 
@@ -79,7 +79,7 @@ async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number) {
 }
 
 /** A pass-through stream that fails with `tooLarge()` after `limitBytes`. */
-export function atMost(limitBytes: number, tooLarge: () => Error): Transform {
+export function limitSize(limitBytes: number, tooLarge: () => Error): Transform {
   let sizeBytes = 0;
   return new Transform({
     transform(piece: Buffer, _encoding, done) {

@@ -24,7 +24,7 @@ import { createSecretCipher } from '../adapters/secrets/secret-cipher.ts';
 import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 import {
   createStatementObserver,
-  measurePool,
+  measureConnectionPool,
   observedBlobStore,
   observedChatModel,
   observedConverter,
@@ -78,7 +78,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
     onWarning: (message) => logger.warn(message),
     onStatement: isObserved ? createStatementObserver(telemetry) : undefined,
   });
-  measurePool(telemetry, db.client.pool);
+  measureConnectionPool(telemetry, db.client.pool);
   const temporal = createTemporalConnection({ ...config.temporal, traceparent: tracing.traceparent });
 
   const sandbox = openSandbox(config.parserSandbox);

@@ -8,7 +8,7 @@ import { createDropboxConnector } from '#src/adapters/connectors/dropbox-connect
 import { writeCursor } from '#src/adapters/connectors/folder-paths.ts';
 import { createGraphConnector } from '#src/adapters/connectors/graph-connector.ts';
 import { createS3Connector } from '#src/adapters/connectors/s3-connector.ts';
-import { createChatModel, watchSilence } from '#src/adapters/models/chat-model.ts';
+import { createChatModel, createStreamTimeout } from '#src/adapters/models/chat-model.ts';
 import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { createModelCatalog } from '#src/adapters/models/model-catalog.ts';
 import { createReranker } from '#src/adapters/models/reranker.ts';
@@ -162,7 +162,7 @@ export async function openOutboundClients({
   };
   const web = createGuardedFetch({ agent, timeoutMs: timeMs });
   const endpoint = { baseUrl: `${baseUrl}/v1`, apiKey: 'the-key-of-the-service', timeoutMs: timeMs };
-  const chat = createChatModel(endpoint, () => watchSilence(timeMs, timeMs));
+  const chat = createChatModel(endpoint, () => createStreamTimeout(timeMs, timeMs));
   const embedder = createEmbedder({ ...endpoint, model: 'm', estimateTokens: (text) => text.length });
   const reranker = createReranker(endpoint);
   const catalog = createModelCatalog(endpoint);

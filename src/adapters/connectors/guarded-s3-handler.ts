@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { type Dispatcher, request as send } from 'undici';
-import { readWhole } from '#src/adapters/provider-answers.ts';
+import { readBody } from '#src/adapters/provider-answers.ts';
 import { appError } from '#src/errors.ts';
 
 /** What the S3 client hands over: signed, with its path already escaped. */
@@ -78,7 +78,7 @@ export function createGuardedS3Handler(deps: { agent: Dispatcher; deadlineMs?: n
 }
 
 async function readAnswer(body: Readable, statusCode: number): Promise<Buffer> {
-  const bytes = await readWhole(body, maxAnswerBytes);
+  const bytes = await readBody(body, maxAnswerBytes);
   if (bytes === null || hasMore(bytes, '<', maxTags) || hasMore(bytes, '=', maxEqualsSigns)) {
     throw unavailable('The answer of the store is too large.');
   }

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
-import { atMost, readBeginning } from '#src/adapters/provider-answers.ts';
+import { limitSize, readBodyStart } from '#src/adapters/provider-answers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
 
@@ -23,7 +23,7 @@ export function limited(
     body.on('error', () => {}).destroy();
     throw tooLarge(limitBytes);
   }
-  const content = atMost(limitBytes, () => tooLarge(limitBytes));
+  const content = limitSize(limitBytes, () => tooLarge(limitBytes));
   const fail = (detail: string) => content.destroy(appError('provider_unavailable', { detail }));
   const timer = setTimeout(() => fail(`The download takes longer than ${longestMs / 60_000} minutes.`), longestMs);
   body.on('error', () => fail('The provider interrupted the download.'));
@@ -72,7 +72,7 @@ export async function openContent(url: string, options: Request): Promise<{ cont
     // 206 without a range request is not the whole file.
     if (status < 200 || status >= 300 || status === 206) {
       throw failure(
-        { status, headers, body: (await readBeginning(answer.body, maxRefusalBytes)).toString('utf8') },
+        { status, headers, body: (await readBodyStart(answer.body, maxRefusalBytes)).toString('utf8') },
         finalUrl,
       );
     }

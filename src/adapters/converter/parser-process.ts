@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { AppError, appError } from '#src/errors.ts';
-import { type ParserSandbox, usualPath } from '../parser-sandbox.ts';
+import { type ParserSandbox, programPath } from '../parser-sandbox.ts';
 import { type ConversionLimits, maxWallPeriods } from './conversion-limits.ts';
 
 const projectFolder = join(import.meta.dirname, '../../..');
@@ -47,7 +47,7 @@ const drainEveryMs = 50;
 /** Clock ticks in `/proc/<pid>/stat` are 10 ms on every Linux. */
 const msPerTick = 10;
 /** Parsers get only the PATH that finds python3: the service's environment holds secrets. */
-const parserEnvironment = { PATH: usualPath, LANG: 'C.UTF-8' };
+const parserEnvironment = { PATH: programPath, LANG: 'C.UTF-8' };
 
 /** Parsers run at low CPU priority, because requests wait for the service's other processes. */
 const niceness = 10;

@@ -11,7 +11,13 @@ import type {
   Truncation,
 } from '#src/ports/models.ts';
 import { createModelCapabilities, type LearnedCapabilities, type ModelCapabilities } from './model-capabilities.ts';
-import { createModelErrors, createOpenAiClient, type Endpoint, limitedFetch, maxAnswerBytes } from './openai-client.ts';
+import {
+  createModelErrors,
+  createOpenAiClient,
+  limitedFetch,
+  type ModelEndpoint,
+  maxAnswerBytes,
+} from './openai-client.ts';
 
 /** Longest silence of a stream; services send at least comments while they work. */
 const silenceTimeoutMs = 60_000;
@@ -30,8 +36,8 @@ const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTo
 
 /** Chat models over Chat Completions. Callers retry, because they know whether a user waits. */
 export function createChatModel(
-  endpoint: Endpoint,
-  watch = () => watchSilence(silenceTimeoutMs, longestStreamMs),
+  endpoint: ModelEndpoint,
+  watch = () => createStreamTimeout(silenceTimeoutMs, longestStreamMs),
   capabilities: LearnedCapabilities = createModelCapabilities(),
 ): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
@@ -168,14 +174,14 @@ function invalid(reason: string): AppError {
   return appError('model_response_invalid', { detail: `The response of the chat model is invalid: ${reason}.` });
 }
 
-export type Silence = {
+export type StreamTimeout = {
   signal: AbortSignal;
   heard(): void;
   stop(): void;
 };
 
 /** The client's own timeout ends with the headers of a stream, so this one watches the body. */
-export function watchSilence(timeoutMs: number, longestMs: number): Silence {
+export function createStreamTimeout(timeoutMs: number, longestMs: number): StreamTimeout {
   const controller = new AbortController();
   const giveUp = (detail: string) => controller.abort(appError('model_unavailable', { detail }));
   const silence = setTimeout(giveUp, timeoutMs, 'The model service stopped answering.');

@@ -14,9 +14,9 @@ import type { Embedder, Embedders, EmbedOptions } from '#src/ports/models.ts';
 import {
   createModelErrors,
   createOpenAiClient,
-  type Endpoint,
-  isTooLarge,
+  isRequestTooLarge,
   limitedFetch,
+  type ModelEndpoint,
   maxAnswerBytes,
 } from './openai-client.ts';
 
@@ -34,7 +34,7 @@ const shortestPiece = 64;
 
 type Numbered = { index: number; vector: Float32Array };
 
-type EmbedderSettings = Endpoint & {
+type EmbedderSettings = ModelEndpoint & {
   timeoutMs?: number;
   /** Estimates the size of a text for batching; need not be the model's tokenizer. */
   estimateTokens: (text: string) => number;
@@ -144,7 +144,7 @@ type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined)
 
 /** Rejects vectors of another model or size than before: they could not be compared with stored vectors. */
 function createEmbeddingCall(
-  options: Endpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
+  options: ModelEndpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
 ): EmbeddingCall {
   const deadlineMs = options.timeoutMs ?? callTimeoutMs;
   const client = createOpenAiClient(options, deadlineMs);
@@ -163,7 +163,7 @@ function createEmbeddingCall(
       answer = await embeddings.create({ ...body, ...dimensionsAsked }, signal === undefined ? {} : { signal });
     } catch (error) {
       const fault = toModelError(error, signal);
-      if (isTooLarge(error)) return { tooLarge: fault };
+      if (isRequestTooLarge(error)) return { tooLarge: fault };
       throw fault;
     }
     const answered = isRecord(answer) ? answer.model : undefined;

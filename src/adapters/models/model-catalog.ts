@@ -3,7 +3,7 @@ import { isRecord } from '#src/adapters/provider-answers.ts';
 import { kindByName, type ModelKind } from '#src/domain/agents/models.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
-import { createModelErrors, createOpenAiClient, type Endpoint } from './openai-client.ts';
+import { createModelErrors, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
 
 /** Short, because API requests wait for the first list. */
 const callTimeoutMs = 3_000;
@@ -14,7 +14,7 @@ const kinds: readonly string[] = ['chat', 'embedding', 'reranker'] satisfies Mod
 const windowNames = ['context_window', 'context_length', 'max_model_len', 'max_context_length'];
 
 /** Reads `GET /models`, including fields that some servers add to OpenAI's format. */
-export function createModelCatalog(endpoint: Endpoint & { timeoutMs?: number }): ModelCatalog {
+export function createModelCatalog(endpoint: ModelEndpoint & { timeoutMs?: number }): ModelCatalog {
   const client = createOpenAiClient(endpoint, endpoint.timeoutMs ?? callTimeoutMs);
   const toModelError = createModelErrors(endpoint);
   return {

@@ -60,13 +60,13 @@ function tooSlow() {
   return appError('model_unavailable', { detail: 'The model service did not answer in time.' });
 }
 
-/** The text must not say "too large": `isTooLarge` would take it for a rejected request. */
+/** The text must not say "too large": `isRequestTooLarge` would take it for a rejected request. */
 function tooLong() {
   return appError('model_response_invalid', { detail: 'The response of the model service is longer than the limit.' });
 }
 
 /** A model service. `traceparent` is only sent to servers of this deployment (see `isOwnServer`). */
-export type Endpoint = {
+export type ModelEndpoint = {
   baseUrl: string;
   apiKey: string;
   traceparent?: (() => string | undefined) | undefined;
@@ -76,7 +76,7 @@ export type Endpoint = {
 export const maxAnswerBytes = 2_000_000;
 
 /** Creates an OpenAI client that never retries; callers retry, because they know whether a user waits. */
-export function createOpenAiClient({ baseUrl, apiKey, traceparent }: Endpoint, timeoutMs: number): OpenAI {
+export function createOpenAiClient({ baseUrl, apiKey, traceparent }: ModelEndpoint, timeoutMs: number): OpenAI {
   class Client extends OpenAI {
     protected override async prepareRequest(request: RequestInit): Promise<void> {
       const trace = isOwnServer(baseUrl) ? traceparent?.() : undefined;
@@ -180,7 +180,7 @@ function wordsOf(error: unknown): string {
 }
 
 /** True if a service rejected an embedding call because of its size, so that a smaller batch may succeed. */
-export function isTooLarge(error: unknown): boolean {
+export function isRequestTooLarge(error: unknown): boolean {
   if (!(error instanceof APIError)) return false;
   const { status = 0, message } = error;
   if (status === 413 || isContextTooLong(error, status)) return true;

@@ -1,12 +1,12 @@
 import { isRecord } from '#src/adapters/provider-answers.ts';
 import { appError } from '#src/errors.ts';
 import type { Reranker } from '#src/ports/models.ts';
-import { createModelErrors, createOpenAiClient, type Endpoint } from './openai-client.ts';
+import { createModelErrors, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
 
 const callTimeoutMs = 60_000;
 
 /** Calls `POST {base}/rerank` in the format of Cohere and Jina. */
-export function createReranker(endpoint: Endpoint & { timeoutMs?: number }): Reranker {
+export function createReranker(endpoint: ModelEndpoint & { timeoutMs?: number }): Reranker {
   const client = createOpenAiClient(endpoint, endpoint.timeoutMs ?? callTimeoutMs);
   const toModelError = createModelErrors(endpoint);
   return {

@@ -4,7 +4,7 @@ import type { StrategyCreated, StrategyCreatedStatic } from 'passport';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { Identity, SignInRequest } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
-import { failureOf, fetchBy } from './oauth-client.ts';
+import { fetchThroughCaller, oauthErrorOf } from './oauth-client.ts';
 
 const discoveryMaxAgeMs = 60 * 60_000;
 /** Property of the session in which openid-client's strategy keeps an attempt. */
@@ -28,7 +28,7 @@ export function createSignInStrategy({ call, issuer, client }: SignInStrategyDep
     const execute = [openid.enableNonRepudiationChecks];
     if (protocols.includes('http:')) execute.push(openid.allowInsecureRequests);
     try {
-      const options = { execute, [openid.customFetch]: fetchBy(call) };
+      const options = { execute, [openid.customFetch]: fetchThroughCaller(call) };
       const authenticate = authenticateBy(client.secret);
       const provider = await openid.discovery(new URL(issuer), client.id, undefined, authenticate, options);
       const metadata = provider.serverMetadata();
@@ -148,7 +148,7 @@ function failureOfAnswer(error: unknown, ofContent: ErrorCode): unknown {
     });
   }
   const isOfCall = isRefused || code === undefined || faultsOfTransport.includes(code);
-  if (isOfCall || !(error instanceof openid.ClientError)) return failureOf(error, 'sign_in_invalid');
+  if (isOfCall || !(error instanceof openid.ClientError)) return oauthErrorOf(error, 'sign_in_invalid');
   return appError(ofContent, { detail: detailOf(code) });
 }
 

@@ -3,7 +3,7 @@ import { open, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FormData, fetch, type Response } from 'undici';
-import { atMost, readBeginning } from '#src/adapters/provider-answers.ts';
+import { limitSize, readBodyStart } from '#src/adapters/provider-answers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import { defaultRenderLimits, pdfTooLarge, type RenderLimits } from './libreoffice.ts';
@@ -38,7 +38,7 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
         if (!response.ok || response.body === null) throw await errorOf(response);
         await pipeline(
           Readable.fromWeb(response.body),
-          atMost(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLarge })),
+          limitSize(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLarge })),
           createWriteStream(pdfPath, { flags: 'wx' }),
         );
         if (!(await isPdf(pdfPath))) throw wrongAddress('Gotenberg did not return a PDF');
@@ -54,7 +54,7 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
 
 async function errorOf(response: Response): Promise<AppError> {
   const { status } = response;
-  const text = response.body === null ? '' : (await readBeginning(response.body, loggedErrorBytes)).toString('utf8');
+  const text = response.body === null ? '' : (await readBodyStart(response.body, loggedErrorBytes)).toString('utf8');
   const cause = new Error(`Gotenberg answered ${status}: ${text}`);
   if (status === 400)
     return appError('corrupt_document', { detail: 'Gotenberg cannot open or print the file.', cause });

@@ -9,7 +9,7 @@ import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { findProgram, isExecutable, type ParserSandbox, usualPath } from '../parser-sandbox.ts';
+import { findProgram, isExecutable, type ParserSandbox, programPath } from '../parser-sandbox.ts';
 
 const MiB = 1024 ** 2;
 
@@ -116,7 +116,7 @@ export function createLibreOffice(deps: {
               childProcesses: true,
             }),
             // Not this process's environment, which contains secrets.
-            environment: { PATH: usualPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
+            environment: { PATH: programPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
             workingDirectory: folder,
             limits,
             signal,

@@ -37,7 +37,7 @@ export class BaseModel extends Model {
 }
 
 /** Removes undefined properties from a patch, because objection's types do not accept them. */
-export function defined<Change extends object>(change: Change) {
+export function withoutUndefined<Change extends object>(change: Change) {
   const entries = Object.entries(change).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [Name in keyof Change]?: Exclude<Change[Name], undefined> };
 }

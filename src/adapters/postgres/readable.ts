@@ -36,35 +36,35 @@ export function readableValues(readable: ReadableDocuments) {
  * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL and is
  * exact in every snapshot. Narrows a search; `isReadable` on the rows still decides. Bindings: `readableValues`.
  */
-export const openedHashes = 'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
+export const readableAclHashes = 'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
 
 /**
  * Ids and active generations of these documents, by an index-only scan. `offset 0` keeps the planner from reading all
  * documents. The limit, which is above what `isNarrow` allows, tells the planner that a hash table fits in memory.
  */
-export const openedDocuments = `
+export const readableDocumentIds = `
   select opened.id, opened.active_generation
-  from (select distinct acl_hash from (${openedHashes}) hashes) keys
+  from (select distinct acl_hash from (${readableAclHashes}) hashes) keys
   cross join lateral (
     select d.id, d.active_generation from documents d
     where d.org_id = :orgId and d.acl_hash = keys.acl_hash offset 0
   ) opened
   limit 100000`;
 
-export const openedCounts = `
+export const readableCounts = `
   select coalesce(sum(documents) filter (where acl && :acl::text[]), 0)::integer as opened,
          coalesce(sum(documents), 0)::integer as stored
   from document_totals where org_id = :orgId`;
 
 /** Numbers of documents that the caller can read and that the organization has. */
-export type OpenedCounts = { opened: number; stored: number };
+export type ReadableCounts = { opened: number; stored: number };
 
 /** Above this, listing readable documents is slower than skipping unreadable ones. */
 const narrowDocuments = 50_000;
 /** If at least 1 in 4 documents is readable, checking each candidate is as fast. */
 const narrowShare = 4;
 
-export function isNarrow({ opened, stored }: OpenedCounts): boolean {
+export function isNarrow({ opened, stored }: ReadableCounts): boolean {
   return opened <= narrowDocuments && opened * narrowShare <= stored;
 }
 
@@ -80,10 +80,14 @@ export const isOrphaned = (table: string): string => `
 
 const documentId = shape({ id: uuid() });
 
-export type FoldersOf = { orgId: string; folderIds: readonly string[] };
+export type FolderSelection = { orgId: string; folderIds: readonly string[] };
 
 /** Locks the documents in these folders by id, which prevents deadlocks. Skips those that are being deleted. */
-export async function lockDocumentsIn(trx: Knex, { orgId, folderIds }: FoldersOf, limit: number): Promise<string[]> {
+export async function lockDocumentsIn(
+  trx: Knex,
+  { orgId, folderIds }: FolderSelection,
+  limit: number,
+): Promise<string[]> {
   const locked = await rows(
     trx,
     documentId,

@@ -337,7 +337,7 @@ function spanOf(operation: string, sql: string) {
 
 type Pool = { numUsed(): number; numFree(): number; numPendingAcquires(): number; max: number };
 
-export function measurePool({ metrics }: Pick<Telemetry, 'metrics'>, pool: Pool): void {
+export function measureConnectionPool({ metrics }: Pick<Telemetry, 'metrics'>, pool: Pool): void {
   metrics.gauge('acs_db_pool_connections', () => [
     { labels: { state: 'in_use' }, value: pool.numUsed() },
     { labels: { state: 'idle' }, value: pool.numFree() },

@@ -3,7 +3,7 @@ import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-ans
 import { AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
-import { statusError } from '../provider-answers.ts';
+import { providerStatusError } from '../provider-answers.ts';
 
 const name = 'Brave Search';
 const defaultCount = 8;
@@ -27,7 +27,7 @@ function errorOf(answer: ProviderAnswer): AppError {
   if (answer.status === 404)
     return appError('provider_unavailable', { detail: `The configured address of ${name} answers 404.` });
   const isInvalidKey = asRecord(asRecord(jsonOrNull(answer.body)).error).code === 'SUBSCRIPTION_TOKEN_INVALID';
-  return statusError(name, isInvalidKey ? { ...answer, status: 401 } : answer);
+  return providerStatusError(name, isInvalidKey ? { ...answer, status: 401 } : answer);
 }
 
 function jsonOrNull(text: string): unknown {

@@ -2,7 +2,7 @@ import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-ans
 import { type AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
-import { statusError } from '../provider-answers.ts';
+import { providerStatusError } from '../provider-answers.ts';
 
 const name = 'Google Calendar';
 const defaultLimit = 20;
@@ -39,7 +39,7 @@ function unknownCalendar(): AppError {
 /** Google answers 403 to missing permissions and to exceeded limits; the reason in the body tells them apart. */
 function errorOf(answer: ProviderAnswer): AppError {
   const isLimit = answer.status === 403 && /"(?:\w*[rR]ateLimitExceeded|quotaExceeded)"/.test(answer.body);
-  return statusError(name, isLimit ? { ...answer, status: 429 } : answer);
+  return providerStatusError(name, isLimit ? { ...answer, status: 429 } : answer);
 }
 
 export function createListEvents(deps: Deps): ToolExecutor {

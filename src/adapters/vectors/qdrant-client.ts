@@ -4,7 +4,7 @@ import { type AppError, appError } from '#src/errors.ts';
 type Condition = Schemas['Condition'];
 
 /** Selects points of one organization. Conditions may only name fields of `payloadIndexes`. */
-export type Selection = { orgId: string; must?: Condition[]; mustNot?: Condition[] };
+export type PointSelection = { orgId: string; must?: Condition[]; mustNot?: Condition[] };
 
 export type StoredPoint = Schemas['Record'];
 
@@ -122,7 +122,7 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
     /** Returns the nearest points first. Qdrant decides which of equally near points are within the limit. */
     async query(
       collection: string,
-      selection: Selection,
+      selection: PointSelection,
       nearest: { vector: number[]; limit: number; scoreThreshold: number; signal?: AbortSignal | undefined },
     ): Promise<Schemas['ScoredPoint'][]> {
       const { vector, limit, scoreThreshold, signal } = nearest;
@@ -138,7 +138,7 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
 
     async read(
       collection: string,
-      selection: Selection,
+      selection: PointSelection,
       page: { limit: number; withVector: boolean },
     ): Promise<StoredPoint[]> {
       const wanted = { limit: page.limit, with_payload: false, with_vector: page.withVector };
@@ -147,17 +147,17 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
       return (await callOrNothing(api.scrollPoints, asked, { points: [] }, { timeoutMs: searchTimeoutMs })).points;
     },
 
-    async count(collection: string, selection: Selection): Promise<number> {
+    async count(collection: string, selection: PointSelection): Promise<number> {
       const asked = { collection_name: collection, filter: filterOf(selection), exact: true };
       return (await callOrNothing(api.countPoints, asked, { count: 0 })).count;
     },
 
-    async setPayload(collection: string, selection: Selection, payload: Record<string, unknown>): Promise<void> {
+    async setPayload(collection: string, selection: PointSelection, payload: Record<string, unknown>): Promise<void> {
       const change = { collection_name: collection, wait: true, filter: filterOf(selection), payload };
       await callOrNothing(api.setPayload, change, null, { timeoutMs: publishTimeoutMs });
     },
 
-    async delete(collection: string, selection: Selection): Promise<void> {
+    async delete(collection: string, selection: PointSelection): Promise<void> {
       const deletion = { collection_name: collection, wait: true, filter: filterOf(selection) };
       await callOrNothing(api.deletePoints, deletion, null, { timeoutMs: writeTimeoutMs });
     },
@@ -188,7 +188,7 @@ export function hasNone(key: keyof typeof payloadIndexes): Condition {
   return { is_empty: { key } };
 }
 
-function filterOf({ orgId, must = [], mustNot = [] }: Selection): Schemas['Filter'] {
+function filterOf({ orgId, must = [], mustNot = [] }: PointSelection): Schemas['Filter'] {
   requireOrganization(orgId);
   return { must: [hasValue('org_id', orgId), ...must], must_not: mustNot };
 }

@@ -8,8 +8,8 @@ import {
   hasNone,
   hasValue,
   isWrongSize,
+  type PointSelection,
   type QdrantOptions,
-  type Selection,
   type StoredPoint,
 } from './qdrant-client.ts';
 
@@ -117,15 +117,15 @@ function nameOf(model: string): string {
   return `${readable}_${createHash('sha256').update(model).digest('hex').slice(0, 12)}`;
 }
 
-function generationOf({ orgId, documentId, generation }: GenerationKey): Selection {
+function generationOf({ orgId, documentId, generation }: GenerationKey): PointSelection {
   return { orgId, must: [hasValue('document_id', documentId), hasValue('generation', generation)] };
 }
 
-function withIds(orgId: string, chunkIds: readonly string[]): Selection {
+function withIds(orgId: string, chunkIds: readonly string[]): PointSelection {
   return { orgId, must: [{ has_id: [...chunkIds] }] };
 }
 
-function readableBy(readable: ReadableDocuments): Selection {
+function readableBy(readable: ReadableDocuments): PointSelection {
   const { orgId, acl, includeDocumentIds, excludeDocumentIds = [], retrievalSettings } = readable;
   return {
     orgId,

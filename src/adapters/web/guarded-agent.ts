@@ -25,12 +25,12 @@ function isPrivateName(hostName: string): boolean {
 }
 
 /** Returns all addresses of a host name; throws if there are none. */
-export type Resolve = (hostName: string) => Promise<string[]>;
+export type ResolveHost = (hostName: string) => Promise<string[]>;
 
 type GuardedAgentDeps = {
   /** `host:port` as in a URL; allowed although private. */
   allow: readonly string[];
-  resolve?: Resolve;
+  resolve?: ResolveHost;
 };
 
 const connectTimeoutMs = 5_000;
@@ -69,7 +69,7 @@ function refusalOf(hostName: string, port: string): AppError | null {
 }
 
 /** Refuses a name if any of its addresses is private, because any of them may be used. */
-export function publicLookup(resolve: Resolve): LookupFunction {
+export function publicLookup(resolve: ResolveHost): LookupFunction {
   return (hostName, { all }, callback) => {
     const choose = (addresses: string[]) => {
       const found = addresses.map((address) => ({ address, family: isIP(address) }));

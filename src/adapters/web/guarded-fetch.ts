@@ -1,7 +1,7 @@
 import type { Readable, Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { type Dispatcher, request } from 'undici';
-import { atMost } from '#src/adapters/provider-answers.ts';
+import { limitSize } from '#src/adapters/provider-answers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web.ts';
 import { urlNotAllowed } from './guarded-agent.ts';
@@ -149,7 +149,7 @@ function measured(
   limitBytes: number,
   failed: (error: unknown) => unknown,
 ): Readable {
-  const content = atMost(limitBytes, () => tooLarge(limitBytes));
+  const content = limitSize(limitBytes, () => tooLarge(limitBytes));
   const fail = (error: unknown) => content.destroy(failed(error) as Error);
   body.on('error', fail);
   unpacker?.on('error', fail);

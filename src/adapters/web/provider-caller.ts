@@ -1,5 +1,5 @@
 import { type Dispatcher, request } from 'undici';
-import { readWhole } from '#src/adapters/provider-answers.ts';
+import { readBody } from '#src/adapters/provider-answers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
 import { createGuardedAgent } from './guarded-agent.ts';
@@ -46,7 +46,7 @@ function headersOf({ headers }: Dispatcher.ResponseData): Headers {
 }
 
 async function textOf({ body }: Dispatcher.ResponseData, maxAnswerBytes: number): Promise<string> {
-  const bytes = await readWhole(body, maxAnswerBytes);
+  const bytes = await readBody(body, maxAnswerBytes);
   if (bytes === null) throw unavailable('The answer of the provider is too large.');
   return bytes.toString('utf8');
 }

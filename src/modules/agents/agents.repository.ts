@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { defined } from '#src/adapters/postgres/base-model.ts';
+import { withoutUndefined } from '#src/adapters/postgres/base-model.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
@@ -59,7 +59,7 @@ export function createAgentsRepository(db: Knex) {
     async update({ orgId, id }: AgentKey, change: AgentChange): Promise<void> {
       await AgentModel.query(db)
         .where({ orgId, id })
-        .patch({ ...defined(change), updatedAt: db.fn.now() });
+        .patch({ ...withoutUndefined(change), updatedAt: db.fn.now() });
     },
 
     /** Its row stays for its chats. */

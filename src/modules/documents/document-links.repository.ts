@@ -1,5 +1,10 @@
 import type { Knex } from 'knex';
-import { type FoldersOf, lockDocumentsIn, readableBy, renewDocumentKeys } from '#src/adapters/postgres/readable.ts';
+import {
+  type FolderSelection,
+  lockDocumentsIn,
+  readableBy,
+  renewDocumentKeys,
+} from '#src/adapters/postgres/readable.ts';
 import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import {
@@ -68,7 +73,7 @@ export function createDocumentLinksRepository(db: Knex) {
 /** The documents in given folders, without an access check. */
 export function createFolderContentsRepository(db: Knex) {
   return {
-    async isEmpty({ orgId, folderIds }: FoldersOf): Promise<boolean> {
+    async isEmpty({ orgId, folderIds }: FolderSelection): Promise<boolean> {
       const link = FolderLinkModel.table(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds]);
@@ -80,7 +85,7 @@ export function createFolderContentsRepository(db: Knex) {
      * Locks up to `limit` documents until the end of the transaction, leaving out those whose deletion has begun.
      * @returns document ids
      */
-    lock: (of: FoldersOf, limit: number) => lockDocumentsIn(db, of, limit),
+    lock: (of: FolderSelection, limit: number) => lockDocumentsIn(db, of, limit),
 
     async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderContent[]> {
       return rows(
@@ -95,7 +100,7 @@ export function createFolderContentsRepository(db: Knex) {
       );
     },
 
-    async removeLinks({ orgId, folderIds }: FoldersOf): Promise<void> {
+    async removeLinks({ orgId, folderIds }: FolderSelection): Promise<void> {
       await FolderLinkModel.query(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds])

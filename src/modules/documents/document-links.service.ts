@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { FoldersOf } from '#src/adapters/postgres/readable.ts';
+import type { FolderSelection } from '#src/adapters/postgres/readable.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -94,7 +94,7 @@ export function createDocumentLinksService(deps: {
  * links. Throws `folder_too_large`.
  */
 export function createFolderContentsService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
-  async function lockDocuments(trx: Knex, of: FoldersOf): Promise<string[]> {
+  async function lockDocuments(trx: Knex, of: FolderSelection): Promise<string[]> {
     const documentIds = await createFolderContentsRepository(trx).lock(of, MAX_DOCUMENTS_PER_FOLDER_CHANGE + 1);
     if (documentIds.length > MAX_DOCUMENTS_PER_FOLDER_CHANGE) {
       const detail = `The folder has more than ${MAX_DOCUMENTS_PER_FOLDER_CHANGE} documents. Begin with its subfolders.`;
@@ -104,10 +104,10 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
   }
 
   return {
-    isEmpty: (trx: Knex, of: FoldersOf): Promise<boolean> => createFolderContentsRepository(trx).isEmpty(of),
+    isEmpty: (trx: Knex, of: FolderSelection): Promise<boolean> => createFolderContentsRepository(trx).isEmpty(of),
 
     /** Gives documents and their jobs the folders' present access keys. The sweeper updates the vector store. */
-    async share(trx: Knex, of: FoldersOf): Promise<void> {
+    async share(trx: Knex, of: FolderSelection): Promise<void> {
       const documentIds = await lockDocuments(trx, of);
       await createFolderContentsRepository(trx).renewKeys(documentIds);
     },

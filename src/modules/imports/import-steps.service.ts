@@ -11,7 +11,7 @@ import type {
   RecordImportFailureInput,
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { AttemptOfJob, AttemptOfJob } from '#src/contracts/workflow-runs.ts';
+import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
 import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';

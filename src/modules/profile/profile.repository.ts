@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { defined } from '#src/adapters/postgres/base-model.ts';
+import { withoutUndefined } from '#src/adapters/postgres/base-model.ts';
 import { bytea, firstRow, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
@@ -27,7 +27,7 @@ export function createProfileRepository(db: Knex) {
     },
 
     async update(userId: string, { firstName, lastName, displayName }: ProfileChange): Promise<void> {
-      await user(userId).patch({ ...defined({ firstName, lastName, displayName }), updatedAt: db.fn.now() });
+      await user(userId).patch({ ...withoutUndefined({ firstName, lastName, displayName }), updatedAt: db.fn.now() });
     },
 
     /** With the live teams in the order in which the user came to them. */

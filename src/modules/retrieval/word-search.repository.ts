@@ -2,9 +2,9 @@ import type { Knex } from 'knex';
 import {
   isNarrow,
   isReadable,
-  type OpenedCounts,
-  openedCounts,
-  openedDocuments,
+  type ReadableCounts,
+  readableCounts,
+  readableDocumentIds,
   readableValues,
 } from '#src/adapters/postgres/readable.ts';
 import { bigint, integer, type Row, rowsWithin, type Shape, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
@@ -90,7 +90,7 @@ const readablePostings = (term: string, { isNarrow, readable, model }: Search) =
   ${isNarrow && isByKeysAlone(readable) && model === undefined ? '' : searchableDocument}
   where t.org_id = :orgId and t.term = ${term}
     and (:include::uuid[] is null or t.document_id = any (:include::uuid[]))
-    ${isNarrow ? `and ((t.document_id, t.generation) in (${openedDocuments})) is true` : ''}`;
+    ${isNarrow ? `and ((t.document_id, t.generation) in (${readableDocumentIds})) is true` : ''}`;
 
 /**
  * Scores the likely hits on the common terms, too, looked up per block. Lateral joins fix the plan, because the planner cannot
@@ -160,12 +160,12 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
 
   async function weigh(
     query: Search,
-  ): Promise<{ weighted: WeightedTerm[]; averageLength: number; counts: OpenedCounts }> {
+  ): Promise<{ weighted: WeightedTerm[]; averageLength: number; counts: ReadableCounts }> {
     const rows = await ask(
       query,
       termCount,
       `select t.term, t.chunk_count, s.chunk_count as collection_chunks, s.term_count as collection_terms, counts.*
-       from chunk_statistics s join term_statistics t using (org_id) cross join (${openedCounts}) counts
+       from chunk_statistics s join term_statistics t using (org_id) cross join (${readableCounts}) counts
        where org_id = :orgId and t.term = any (:terms::text[]) and t.chunk_count > 0
        order by t.chunk_count, t.term`,
       { terms: [...query.terms] },

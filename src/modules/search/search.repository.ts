@@ -2,10 +2,10 @@ import type { Knex } from 'knex';
 import {
   isNarrow,
   isReadable,
-  openedCounts,
-  openedDocuments,
-  openedHashes,
+  readableAclHashes,
   readableBy,
+  readableCounts,
+  readableDocumentIds,
   readableValues,
 } from '#src/adapters/postgres/readable.ts';
 import { integer, rows, rowsWithin, type Shape, shape, text } from '#src/adapters/postgres/shapes.ts';
@@ -70,7 +70,7 @@ export function createSearchRepository(db: Knex) {
       const [row = { key: '', opened: 0, stored: 0 }] = await ask(
         actor,
         prepared,
-        `select name_key(:asked::text) as key, counts.* from (${openedCounts}) counts`,
+        `select name_key(:asked::text) as key, counts.* from (${readableCounts}) counts`,
         { asked },
       );
       return { key: row.key, readsFew: row.opened <= maxComparedNames, readsPart: isNarrow(row) };
@@ -88,7 +88,7 @@ export function createSearchRepository(db: Knex) {
       return ask(
         actor,
         nameCandidate,
-        `with opened as materialized (${openedDocuments}),
+        `with opened as materialized (${readableDocumentIds}),
          rarest as materialized (
            select word from unnest(:words::text[]) as q (word)
            cross join lateral (
@@ -106,7 +106,7 @@ export function createSearchRepository(db: Knex) {
             select n.id from documents n
             where n.org_id = :orgId and n.name_key >= :key and n.name_key < :key || :last::text
               -- A hash lookup instead of a join, so that the index is read in order and only up to the limit.
-              and (n.acl_hash in (${openedHashes})) is true
+              and (n.acl_hash in (${readableAclHashes})) is true
             order by n.name_key
             limit ${maxOtherCandidates}
           )))

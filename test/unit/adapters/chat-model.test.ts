@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createChatModel, type Silence, watchSilence } from '#src/adapters/models/chat-model.ts';
+import { createChatModel, createStreamTimeout, type StreamTimeout } from '#src/adapters/models/chat-model.ts';
 import { AppError } from '#src/errors.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -122,13 +122,13 @@ describe('createChatModel', () => {
     });
     after(() => waiting.close());
 
-    const stream = (watch: () => Silence) =>
+    const stream = (watch: () => StreamTimeout) =>
       createChatModel({ baseUrl: waiting.baseUrl, apiKey: 'key' }, watch).stream(request(), () => undefined);
 
     it('does not time out while the service sends comments', async () => {
       const isHeard = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       let count = 0;
-      const silence = { ...watchSilence(60_000, 60_000), heard: () => isHeard[count++]?.resolve() };
+      const silence = { ...createStreamTimeout(60_000, 60_000), heard: () => isHeard[count++]?.resolve() };
       waiting.answer(async (response, body) => {
         open(response, body);
         response.flushHeaders();
@@ -145,7 +145,7 @@ describe('createChatModel', () => {
     it('throws model_unavailable after a silence', async () => {
       for (const begin of [() => undefined, open]) {
         waiting.answer(begin);
-        expect(await appErrorCode(stream(() => watchSilence(20, 60_000)))).equal('model_unavailable');
+        expect(await appErrorCode(stream(() => createStreamTimeout(20, 60_000)))).equal('model_unavailable');
       }
     });
 
@@ -158,7 +158,7 @@ describe('createChatModel', () => {
           open(response, body);
           response.end(`: waiting\n\ndata: ${JSON.stringify({ error: { message: 'No.', type } })}\n\n`);
         });
-        expect(await appErrorCode(stream(() => watchSilence(60_000, 60_000)))).equal(code);
+        expect(await appErrorCode(stream(() => createStreamTimeout(60_000, 60_000)))).equal(code);
       });
     }
   });

@@ -3,7 +3,12 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { createGuardedAgent, isPublicAddress, publicLookup, type Resolve } from '#src/adapters/web/guarded-agent.ts';
+import {
+  createGuardedAgent,
+  isPublicAddress,
+  publicLookup,
+  type ResolveHost,
+} from '#src/adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '#src/adapters/web/guarded-fetch.ts';
 import { AppError } from '#src/errors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -73,10 +78,10 @@ describe('a guarded fetch', () => {
   });
   after(() => site.close());
 
-  const nobody: Resolve = async () => {
+  const nobody: ResolveHost = async () => {
     throw new Error('there is no name server');
   };
-  function fetcher(options: { resolve?: Resolve; timeoutMs?: number; allow?: string[] } = {}) {
+  function fetcher(options: { resolve?: ResolveHost; timeoutMs?: number; allow?: string[] } = {}) {
     const { resolve = nobody, timeoutMs = 10_000, allow = [site.place] } = options;
     return createGuardedFetch({ agent: createGuardedAgent({ allow, resolve }), timeoutMs });
   }
