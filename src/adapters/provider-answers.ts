@@ -38,7 +38,8 @@ export function providerStatusError(provider: string, { status, headers }: Provi
   if (status === 401) return appError('needs_reauth');
   if (status === 403)
     return appError('not_granted', { detail: `The connection has no permission for this at ${provider}.` });
-  if (status === 404) return appError('provider_rejected', { detail: `${provider} did not find it.` });
+  if (status === 404)
+    return appError('provider_rejected', { detail: `${provider} did not find the requested resource.` });
   if (status === 429) {
     const seconds = Number(headers.get('retry-after'));
     const isSound = Number.isInteger(seconds) && seconds > 0 && seconds <= maxRetryAfterSeconds;

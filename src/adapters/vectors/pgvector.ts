@@ -240,7 +240,7 @@ function toVectorText(vector: Float32Array): string {
 
 function fromVectorText(text: string): Float32Array {
   const numbers = fromSql(text);
-  if (!Array.isArray(numbers)) throw new Error('the stored vector is sparse');
+  if (!Array.isArray(numbers)) throw new Error('The stored vector is sparse, which is not supported.');
   return Float32Array.from(numbers);
 }
 

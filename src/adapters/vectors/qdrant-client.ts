@@ -235,7 +235,7 @@ function createQdrantApi({ url, apiKey }: QdrantServer): { api: QdrantApi; call:
         const { data } = await operation(params, {
           signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
         });
-        if (data.result === undefined) throw new TypeError('the answer holds no result');
+        if (data.result === undefined) throw new TypeError('The response of Qdrant has no result.');
         return data.result;
       } catch (error) {
         if (signal?.aborted) throw signal.reason;
