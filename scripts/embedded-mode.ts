@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import { findLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
-import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { migrate } from '#src/adapters/postgres/database.ts';
 import { type Config, ConfigError, loadConfig } from '#src/config.ts';
 import { isInstalled } from '../services/model-server/model-files.ts';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';

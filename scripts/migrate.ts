@@ -1,5 +1,5 @@
 // `node scripts/migrate.ts`: brings the schema of DATABASE_URL up to date, before API and workers of a release start.
-import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { migrate } from '#src/adapters/postgres/database.ts';
 import { readDatabaseUrl } from './settings.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { migrate } from '#src/adapters/postgres/database.ts';
 import { defaultRateLimits } from '#src/domain/access/limits.ts';
 import { answersOk } from '../../scripts/launchers/http-probe.ts';
 import { postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';

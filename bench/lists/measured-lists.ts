@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { createArgon2Hasher } from '#src/adapters/passwords/argon2-hasher.ts';
-import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { migrate } from '#src/adapters/postgres/database.ts';
 import { defaultRateLimits } from '#src/domain/access/limits.ts';
 import { answersOk } from '../../scripts/launchers/http-probe.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { migrate } from '#src/adapters/postgres/database.ts';
 import { answersOk } from '../../scripts/launchers/http-probe.ts';
 import { postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';
 import { s3Gateway, s3GatewayKey, s3GatewayUrl } from '../../scripts/launchers/s3-gateway.ts';

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { migrate } from '#src/adapters/postgres/database.ts';
 import { modelServer, modelServerUrl } from '../launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from '../launchers/postgres.ts';
 import { qdrantFacade, qdrantUrl } from '../launchers/qdrant.ts';

@@ -1,4 +1,4 @@
-import { createPgCallLimiter } from '../adapters/postgres/call-limiter.ts';
+import { createPgCallLimiter } from '../adapters/postgres/limits.ts';
 import { createTopicWords } from '../adapters/text/topic-words.ts';
 import { derivedKey } from '../derived-key.ts';
 import { createAgentsService } from '../modules/agents/agents.service.ts';

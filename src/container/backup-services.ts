@@ -1,5 +1,5 @@
 import { createMaintenanceLock } from '../adapters/postgres/backup.ts';
-import { migrate } from '../adapters/postgres/migrate.ts';
+import { migrate } from '../adapters/postgres/database.ts';
 import { createBackupService } from '../modules/backup/backup.service.ts';
 import { createRestoreService } from '../modules/backup/restore.service.ts';
 import type { ConnectorServices } from './connector-services.ts';

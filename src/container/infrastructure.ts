@@ -19,7 +19,7 @@ import { createDatabaseDumps } from '../adapters/postgres/backup.ts';
 import { createDatabase } from '../adapters/postgres/database.ts';
 import { loggableError } from '../adapters/postgres/errors.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
-import { createPgRateLimiter } from '../adapters/postgres/rate-limiter.ts';
+import { createPgRateLimiter } from '../adapters/postgres/limits.ts';
 import { createSecretCipher } from '../adapters/secrets/secret-cipher.ts';
 import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 import {

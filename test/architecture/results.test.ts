@@ -11,7 +11,7 @@ const asserted: Record<string, string> = {
   'src/modules/consents/one-time-states.repository.ts': 'the model of a type parameter, whose columns are its facts',
   'src/adapters/postgres/idempotency-keys.ts': 'JSON within text, as the service has written it',
   'src/modules/chat/round-events.repository.ts': 'JSON within text, as the service has written it',
-  'src/adapters/postgres/migrate.ts': 'what knex migrates, and one column of a connection without knex',
+  'src/adapters/postgres/database.ts': 'what knex migrates, and one column of a connection without knex',
   'src/modules/credentials/credentials.repository.ts':
     'tables of a parameter: rows are read by a shape, the rest counts',
   'src/modules/erasure/erasure.repository.ts': 'tables of a list, whose rows are deleted and counted',

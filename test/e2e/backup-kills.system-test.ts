@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdir, rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { migrate } from '#src/adapters/postgres/database.ts';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
 import { ADMIN, runAdmin } from '#test/support/admin-command.ts';

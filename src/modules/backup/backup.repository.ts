@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { migrationNames } from '#src/adapters/postgres/migrate.ts';
+import { migrationNames } from '#src/adapters/postgres/database.ts';
 import { bigint, firstRow, integer, oneRow, rows, shape, text, timestamp } from '#src/adapters/postgres/shapes.ts';
 import { ExportVolumeModel } from '#src/modules/exports/exports.model.ts';
 

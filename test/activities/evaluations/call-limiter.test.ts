@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createPgCallLimiter } from '#src/adapters/postgres/call-limiter.ts';
+import { createPgCallLimiter } from '#src/adapters/postgres/limits.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { CallLimiter } from '#src/ports/models.ts';
 import { type Stack, stack } from '#test/support/stack.ts';

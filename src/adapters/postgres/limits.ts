@@ -1,10 +1,12 @@
+import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { v7 as uuidv7 } from 'uuid';
 import { AppError, appError } from '#src/errors.ts';
+import type { RateLimiter } from '#src/ports/limits.ts';
 import type { CallLimiter } from '#src/ports/models.ts';
-import { ModelCallModel, ModelPauseModel } from './adapter-tables.model.ts';
+import { ModelCallModel, ModelPauseModel, RateLimitModel } from './adapter-tables.model.ts';
 import { bigint, double, integer, oneRow, shape } from './shapes.ts';
 
 const occupancy = shape({ own: bigint(), all: bigint(), width: integer().nullable(), pauseMs: double().nullable() });
@@ -20,7 +22,7 @@ const TIMEOUT_MS = 120_000;
 /** Longest pause for one Retry-After; a service that needs more time sends it again. */
 const MAX_PAUSE_SECONDS = 600;
 
-type Of = { orgId: string; model: string; atOnce?: number };
+type CallOwner = { orgId: string; model: string; atOnce?: number };
 /** `waitMs` is null if the call may start; `isThrottled` if the service has asked for a pause. */
 type Entry = { waitMs: number | null; isThrottled: boolean };
 
@@ -30,7 +32,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
   /** Ends of pauses by model, in ms since the epoch; covers pauses that are not in the database yet. */
   const pausedUntil = new Map<string, number>();
 
-  async function withinProcessLimit<T>({ orgId, model }: Of, call: () => Promise<T>): Promise<T> {
+  async function withinProcessLimit<T>({ orgId, model }: CallOwner, call: () => Promise<T>): Promise<T> {
     const key = `${orgId} ${model}`;
     const limit = limits.get(key) ?? { run: pLimit(CALLS_AT_ONCE), users: 0 };
     limits.set(key, limit);
@@ -43,7 +45,10 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
     }
   }
 
-  async function tryToEnter(id: string, { orgId, model, atOnce = Number.POSITIVE_INFINITY }: Of): Promise<Entry> {
+  async function tryToEnter(
+    id: string,
+    { orgId, model, atOnce = Number.POSITIVE_INFINITY }: CallOwner,
+  ): Promise<Entry> {
     return db.transaction(async (trx) => {
       await trx.raw(`select pg_advisory_xact_lock(hashtextextended('model_calls ' || ?, 0))`, [model]);
       await ModelCallModel.query(trx).where({ model }).whereRaw('expires_at < clock_timestamp()').delete();
@@ -95,7 +100,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
     await ModelPauseModel.query(db).where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
   }
 
-  async function enter(id: string, of: Of, untilMs: number, signal: AbortSignal): Promise<Entry> {
+  async function enter(id: string, of: CallOwner, untilMs: number, signal: AbortSignal): Promise<Entry> {
     for (;;) {
       signal.throwIfAborted();
       const entry = await tryToEnter(id, of);
@@ -110,7 +115,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
     }
   }
 
-  async function attempt<T>(of: Of, call: () => Promise<T>, untilMs: number, signal: AbortSignal): Promise<T> {
+  async function attempt<T>(of: CallOwner, call: () => Promise<T>, untilMs: number, signal: AbortSignal): Promise<T> {
     const id = uuidv7();
     const { isThrottled } = await enter(id, of, untilMs, signal);
     // Ignores errors: if the database is unreachable, the lease expires.
@@ -132,7 +137,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
     }
   }
 
-  async function untilTimeout<T>(of: Of, call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  async function untilTimeout<T>(of: CallOwner, call: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const untilMs = Date.now() + TIMEOUT_MS;
     for (;;) {
       try {
@@ -169,4 +174,67 @@ function paused(waitMs: number): AppError {
     detail: 'The model service limits the rate of calls.',
     retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
   });
+}
+
+const taken = shape({ used: integer(), resetSeconds: integer() });
+const tried = shape({ taken: integer(), waitSeconds: integer() });
+
+/** End of the current delay. `ends_at` is a day after the last failure, because failures expire after a day. */
+const delayEnd = `r.ends_at - interval '1 day' + make_interval(secs => case
+  when r.used < :count then 0 else least(:seconds, 30 * power(2, least(r.used - :count, 20))) end)`;
+
+/** Counts in Postgres, a row per subject and limit, so that limits survive restarts and are shared by all replicas. */
+export function createPgRateLimiter(db: Knex): RateLimiter {
+  return {
+    async take(name, subject, { count, seconds }) {
+      const values = { name, subject: hashOf(subject), count, seconds };
+      const { used, resetSeconds } = await oneRow(
+        db,
+        taken,
+        `insert into rate_limits as r (name, subject, used, ends_at)
+         values (:name, :subject, 1, now() + make_interval(secs => :seconds))
+         on conflict (name, subject) do update set
+           used = case when r.ends_at <= now() then 1 else least(r.used, :count) + 1 end,
+           ends_at = case when r.ends_at <= now() then excluded.ends_at else r.ends_at end
+         returning used, ceil(extract(epoch from ends_at - now()))::integer as reset_seconds`,
+        values,
+      );
+      return { isAllowed: used <= count, remaining: Math.max(0, count - used), resetSeconds };
+    },
+
+    async takeWithBackoff(name, subject, { count, seconds }) {
+      const row = await oneRow(
+        db,
+        tried,
+        `with taken as (
+           insert into rate_limits as r (name, subject, used, ends_at)
+           values (:name, :subject, 1, now() + interval '1 day')
+           on conflict (name, subject) do update set
+             used = case when r.ends_at <= now() then 1 else least(r.used, :count + 20) + 1 end, ends_at = excluded.ends_at
+             where r.ends_at <= now() or ${delayEnd} <= now()
+           returning 1)
+         select (select count(*) from taken)::integer as taken, coalesce((
+           select ceil(extract(epoch from ${delayEnd} - now())) from rate_limits r
+           where name = :name and subject = :subject), 0)::integer as wait_seconds`,
+        { name, subject: hashOf(subject), count, seconds },
+      );
+      // At least 1: a delay that a concurrent request has just started is not in this statement's snapshot.
+      return { isAllowed: row.taken > 0, waitSeconds: Math.max(1, row.waitSeconds) };
+    },
+
+    async reset(name, subject) {
+      await RateLimitModel.query(db)
+        .where({ name, subject: hashOf(subject) })
+        .delete();
+    },
+
+    async forgetExpired() {
+      await RateLimitModel.query(db).where('endsAt', '<', db.fn.now()).delete();
+    },
+  };
+}
+
+/** Subjects are stored as hashes, because they are IP and email addresses. */
+function hashOf(subject: string): Buffer {
+  return createHash('sha256').update(subject).digest();
 }
