@@ -45,7 +45,7 @@ export function queueWorkers(container: Container): QueueWorker[] {
       // Deletion has its own queue, so that a backlog of ingestions does not delay it.
       taskQueue: taskQueues.deletion,
       activities: createDeletionActivities(container),
-      // The limit bounds concurrent calls to Postgres.
+      // The limit bounds concurrent Postgres queries of deletions.
       maxConcurrentActivities: 8,
     },
     {

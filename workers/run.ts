@@ -174,7 +174,7 @@ async function createWorkers(options: {
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
       sinks: traceSinks(telemetry),
-      // Short, so that a single lost heartbeat does not let an activity time out.
+      // Heartbeats are throttled little, so that an activity survives the loss of one.
       maxHeartbeatThrottleInterval: '3 seconds',
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',

@@ -65,7 +65,7 @@ export async function findSdkMetrics(): Promise<SdkMetrics> {
   };
 }
 
-/** Stays below the ephemeral ports: an outgoing connection could take one of those before the SDK listens. */
+/** Stays below the ephemeral ports, because an outgoing connection could take one of those first. */
 function randomPort(): number {
   return randomInt(12_000, 32_768);
 }

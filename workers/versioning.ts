@@ -26,7 +26,7 @@ const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
   // makes sure that a whole evaluation runs on one version.
   evaluation: 'PINNED',
   'store-audit': 'PINNED',
-  // Parked runs may wait for an operator for days.
+  // These runs may be parked for days.
   ingestion: 'AUTO_UPGRADE',
   deletion: 'AUTO_UPGRADE',
   previews: 'AUTO_UPGRADE',

@@ -98,7 +98,7 @@ function foldersOf(program: string): string[] {
   }
   if (systemFolders.some((name) => folder === name || folder.startsWith(name + sep))) return [];
   if (basename(folder) !== 'bin') return [folder];
-  // Not the whole parent folder: for a program in ~/bin, that would be the user's home.
+  // Only the lib folders of the parent: for a program in ~/bin, the parent is the user's home.
   return [folder, ...['lib', 'lib64'].map((name) => join(dirname(folder), name)).filter((path) => existsSync(path))];
 }
 

@@ -1,4 +1,4 @@
-import { googleOAuth } from '../adapters/google-oauth.ts';
+import { googleOAuth } from '../adapters/providers.ts';
 import { createBraveKeyCheck, createWebSearch } from '../adapters/tools/brave-search.ts';
 import { createBuiltInExecutors } from '../adapters/tools/built-in-executors.ts';
 import { createCreateEvent, createListEvents } from '../adapters/tools/google-calendar.ts';

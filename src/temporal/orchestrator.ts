@@ -24,7 +24,7 @@ const POLLER_SEEN_WITHIN_MS = 70_000;
 
 const VERSIONED = proto.temporal.api.enums.v1.WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED;
 
-/** Longer than other RPCs, because a worker has to handle the update, and updates are not retried. */
+/** Timeout of workflow updates: longer than of other RPCs, because a worker has to handle the update. */
 const UPDATE_TIMEOUT_MS = 10_000;
 
 type Start = Parameters<Orchestrator['start']>[0];

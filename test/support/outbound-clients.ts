@@ -14,7 +14,7 @@ import { createModelCatalog } from '#src/adapters/models/model-catalog.ts';
 import { createReranker } from '#src/adapters/models/reranker.ts';
 import { createOAuthClient } from '#src/adapters/oauth/oauth-client.ts';
 import { createSignInStrategy } from '#src/adapters/oauth/sign-in-strategy.ts';
-import { createGotenberg } from '#src/adapters/pdf-renderer/gotenberg.ts';
+import { createGotenberg } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { createWebSearch } from '#src/adapters/tools/brave-search.ts';
 import { createHttpRequestTool } from '#src/adapters/tools/built-in-executors.ts';
 import { createListEvents } from '#src/adapters/tools/google-calendar.ts';

@@ -85,7 +85,7 @@ describe('encrypted payloads', () => {
   const keysOf = (payloads: Payload[]) =>
     new Set(payloads.map(({ metadata }) => `${metadata?.encoding} ${metadata?.['encryption-key-id'] ?? ''}`.trim()));
 
-  it('hide from the engine what runs are given, give back and fail with, and from us nothing', async () => {
+  it('hide inputs, results and failures from Temporal, and are readable for clients', async () => {
     await withWorkers(first, async () => {
       const good = await upload('Merger-with-Initech.txt', 'Words of a secret plan.');
       await untilRun(ada, good, 'succeeded');
@@ -117,7 +117,7 @@ describe('encrypted payloads', () => {
     });
   });
 
-  it('are shown by the CLI to who asks the codec endpoint, and to nobody else', async () => {
+  it('are readable in the Temporal CLI only with the codec endpoint', async () => {
     let shown = '';
     await withWorkers(first, async () => {
       shown = await upload('For-operators.txt', 'They may look.');
@@ -150,7 +150,7 @@ describe('encrypted payloads', () => {
     }
   });
 
-  it('wait, and name the key, where a worker lacks it, and go on with one that has it beside a newer one', async () => {
+  it('block a worker without the key, and continue on one that also has it', async () => {
     const waiting = await upload('Waiting.txt', 'It was sealed with the first key.');
     await withWorkers('', async () => {
       const run = outsider.client.workflow.getHandle(waiting);

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { googleOAuth } from '#src/adapters/google-oauth.ts';
+import { googleOAuth } from '#src/adapters/providers.ts';
 import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
 import type { ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';

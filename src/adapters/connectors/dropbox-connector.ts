@@ -1,4 +1,4 @@
-import { asRecord, asText } from '#src/adapters/provider-answers.ts';
+import { asRecord, asText } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { type Dispatcher, request as send } from 'undici';
-import { readBody } from '#src/adapters/provider-answers.ts';
+import { readBody } from '#src/adapters/providers.ts';
 import { appError } from '#src/errors.ts';
 
 /** What the S3 client hands over: signed, with its path already escaped. */

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
-import { limitSize, readBodyStart } from '#src/adapters/provider-answers.ts';
+import { limitSize, readBodyStart } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
 

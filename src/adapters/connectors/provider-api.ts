@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { asRecord, asText, invalidProviderAnswer, isRecord, parseJson } from '#src/adapters/provider-answers.ts';
+import { asRecord, asText, invalidProviderAnswer, isRecord, parseJson } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorAccess, OAuthAccess } from '#src/ports/connectors.ts';
 import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/web.ts';

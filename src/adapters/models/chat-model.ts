@@ -1,4 +1,4 @@
-import { isRecord } from '#src/adapters/provider-answers.ts';
+import { isRecord } from '#src/adapters/providers.ts';
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type {
@@ -86,7 +86,7 @@ export function createChatModel(
         if (piece.end !== 'none') end = piece.end;
         usage = piece.usage ?? usage;
       }
-      // An aborted stream ends without an error.
+      // The OpenAI client ends an aborted stream without an error.
       signal.throwIfAborted();
     } catch (error) {
       throw toModelError(error, signal);

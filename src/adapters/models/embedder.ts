@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isRecord } from '#src/adapters/provider-answers.ts';
+import { isRecord } from '#src/adapters/providers.ts';
 import {
   type BatchLimits,
   embeddingSpace,
@@ -20,7 +20,7 @@ import {
   maxAnswerBytes,
 } from './openai-client.ts';
 
-/** Enough for 64 chunks of 8,192 tokens (the maximum) on two slow cores. */
+/** Timeout of an embedding call: enough for 64 chunks of 8,192 tokens (the maximum) on two slow cores. */
 const callTimeoutMs = 5 * 60_000;
 const bytesOfFloat = 4;
 const maxVectorBytes = 128 * 1024;
@@ -173,7 +173,7 @@ function createEmbeddingCall(
     const vectors = readVectors(answer, texts.length);
     const expected = asked ?? before ?? vectors[0]?.length;
     const wrong = vectors.find(({ length }) => length !== expected);
-    // This response or the one before may be wrong, so the next response sets the size.
+    // After a mismatch, the next response sets the size, because either of the two may be wrong.
     before = wrong === undefined ? expected : undefined;
     if (wrong !== undefined) {
       throw invalid(`a vector has ${wrong.length} dimensions instead of ${expected}`);

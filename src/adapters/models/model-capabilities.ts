@@ -21,7 +21,7 @@ const defaults: ModelCapabilities = {
   keepsTools: false,
 };
 
-/** Short, because a refusal of tools is only recognized by the words of its message. */
+/** How long tools are left out: short, because only the words of a message tell that a model rejects them. */
 const withoutToolsMs = 10 * 60_000;
 
 export type LearnedCapabilities = ReturnType<typeof createModelCapabilities>;

@@ -1,11 +1,11 @@
 import { NotFoundError } from 'openai';
-import { isRecord } from '#src/adapters/provider-answers.ts';
+import { isRecord } from '#src/adapters/providers.ts';
 import { kindByName, type ModelKind } from '#src/domain/agents/models.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
 import { createModelErrors, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
 
-/** Short, because API requests wait for the first list. */
+/** Timeout for the list of models: short, because API requests wait for the first one. */
 const callTimeoutMs = 3_000;
 const maxModels = 1_000;
 

@@ -72,7 +72,7 @@ export type ModelEndpoint = {
   traceparent?: (() => string | undefined) | undefined;
 };
 
-/** Twice the size of a list of 1,000 models or an answer of 100,000 tokens. */
+/** Size limit of a response: twice a list of 1,000 models or an answer of 100,000 tokens. */
 export const maxAnswerBytes = 2_000_000;
 
 /** Creates an OpenAI client that never retries; callers retry, because they know whether a user waits. */

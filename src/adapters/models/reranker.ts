@@ -1,4 +1,4 @@
-import { isRecord } from '#src/adapters/provider-answers.ts';
+import { isRecord } from '#src/adapters/providers.ts';
 import { appError } from '#src/errors.ts';
 import type { Reranker } from '#src/ports/models.ts';
 import { createModelErrors, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';

@@ -161,7 +161,7 @@ const faultsOfForm = [
   'OAUTH_INVALID_SERVER_METADATA',
   'OAUTH_HTTP_REQUEST_FORBIDDEN',
   'OAUTH_REQUEST_PROTOCOL_FORBIDDEN',
-  // Thrown for an issuer that is not a URL, and for a signature that is not base64url.
+  // Errors of Node for an issuer that is not a URL, and for a signature that is not base64url.
   'ERR_INVALID_URL',
   'ERR_INVALID_ARG_VALUE',
 ];

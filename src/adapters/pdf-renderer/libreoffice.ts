@@ -21,7 +21,7 @@ export type RenderLimits = {
 };
 
 export const defaultRenderLimits: Readonly<RenderLimits> = {
-  // A workbook of a hundred thousand rows takes a minute on a slow core.
+  // Rendering a workbook of a hundred thousand rows takes a minute on a slow core.
   wallMs: 120_000,
   memoryBytes: 1_500 * MiB,
   pdfBytes: 256 * MiB,
@@ -196,7 +196,7 @@ export async function runProcessGroup(run: {
     try {
       if (group !== undefined) process.kill(-group, 'SIGKILL');
     } catch {
-      // The whole group has ended.
+      // The whole process group has ended.
     }
   };
   let failure: unknown;

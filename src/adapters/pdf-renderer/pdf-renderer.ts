@@ -1,7 +1,19 @@
+import { createWriteStream, openAsBlob } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { FormData, fetch, type Response } from 'undici';
+import { limitSize, readBodyStart } from '#src/adapters/providers.ts';
+import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
-import { createGotenberg } from './gotenberg.ts';
-import { createLibreOffice, findLibreOffice } from './libreoffice.ts';
+import {
+  createLibreOffice,
+  defaultRenderLimits,
+  findLibreOffice,
+  pdfTooLarge,
+  type RenderLimits,
+} from './libreoffice.ts';
 
 /** Null if no renderer is configured or installed. A LibreOffice `path` of null searches the usual folders. */
 export function createPdfRenderer(
@@ -12,4 +24,93 @@ export function createPdfRenderer(
   if (choice.kind === 'gotenberg') return createGotenberg(choice);
   const path = choice.path ?? findLibreOffice();
   return path === null ? null : createLibreOffice({ path, sandbox, tempDir });
+}
+
+const version = 'gotenberg 1';
+
+const loggedErrorBytes = 500;
+const pdfSignature = '%PDF-';
+
+/** Renders PDFs on a Gotenberg server (`POST /forms/libreoffice/convert`), with files and PDFs as streams. */
+export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimits> }): PdfRenderer {
+  const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
+  const address = `${deps.url.replace(/\/+$/, '')}/forms/libreoffice/convert`;
+
+  return {
+    version,
+    async render({ path, format, pdfPath, signal }) {
+      signal.throwIfAborted();
+      const wall = AbortSignal.timeout(limits.wallMs);
+      const form = new FormData();
+      // Gotenberg reads the format from the extension; the real file name is not sent.
+      form.append('files', await openAsBlob(path), `document.${format}`);
+      try {
+        // undici's `fetch` instead of Node 24's: in that one, an abort while the body is read causes an unhandled
+        // rejection, which ends the process.
+        const response = await fetch(address, {
+          method: 'POST',
+          body: form,
+          redirect: 'manual',
+          signal: AbortSignal.any([signal, wall]),
+        });
+        if (!response.ok || response.body === null) throw await errorOf(response);
+        await pipeline(
+          Readable.fromWeb(response.body),
+          limitSize(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLarge })),
+          createWriteStream(pdfPath, { flags: 'wx' }),
+        );
+        if (!(await isPdf(pdfPath))) throw wrongAddress('Gotenberg did not return a PDF');
+      } catch (error) {
+        await rm(pdfPath, { force: true });
+        signal.throwIfAborted();
+        if (wall.aborted) throw timedOut(limits.wallMs);
+        throw isNetworkError(error) ? unavailable(error) : error;
+      }
+    },
+  };
+}
+
+async function errorOf(response: Response): Promise<AppError> {
+  const { status } = response;
+  const text = response.body === null ? '' : (await readBodyStart(response.body, loggedErrorBytes)).toString('utf8');
+  const cause = new Error(`Gotenberg answered ${status}: ${text}`);
+  if (status === 400)
+    return appError('corrupt_document', { detail: 'Gotenberg cannot open or print the file.', cause });
+  if (status === 413) return appError('too_large', { detail: "The file exceeds Gotenberg's size limit.", cause });
+  if (status === 429 || status >= 500) return unavailable(cause);
+  return wrongAddress(`Gotenberg answered ${status}`, cause);
+}
+
+function wrongAddress(problem: string, cause?: unknown): AppError {
+  return appError('converter_refused', { detail: `${problem}; check the setting GOTENBERG_URL.`, cause });
+}
+
+async function isPdf(path: string): Promise<boolean> {
+  const file = await open(path);
+  try {
+    const { buffer } = await file.read({ buffer: Buffer.alloc(pdfSignature.length) });
+    return buffer.toString('latin1') === pdfSignature;
+  } finally {
+    await file.close();
+  }
+}
+
+function timedOut(wallMs: number): AppError {
+  const seconds = Math.round(wallMs / 1_000);
+  return appError('conversion_timeout', { detail: `Gotenberg did not print the file within ${seconds} seconds.` });
+}
+
+function unavailable(cause: unknown): AppError {
+  return appError('service_unavailable', { detail: 'Gotenberg is not reachable or overloaded.', cause });
+}
+
+/** True for errors of `fetch` about a connection that failed before or within the response. */
+function isNetworkError(error: unknown): boolean {
+  return (
+    error instanceof TypeError ||
+    (error instanceof Error &&
+      'code' in error &&
+      /^(?:UND_ERR|ECONN)/.test(String(error.code)) &&
+      !('errorClass' in error))
+  );
 }

@@ -9,7 +9,7 @@ import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 
 /** Key of the advisory lock for backup and restore. */
 const LOCK = 7_352;
-/** Shorter than usual idle timeouts of proxies. */
+/** TCP keep-alive interval: shorter than usual idle timeouts of proxies. */
 const KEEP_ALIVE_MS = 60_000;
 
 /** Holds the advisory lock on a separate connection, so that Postgres releases it when the process is killed. */

@@ -10,7 +10,7 @@ const unusedTerm = pick(TermStatisticModel, 'term');
 /** Rows per statement: more are not faster and take more memory. */
 const POSTINGS_PER_INSERT = 20_000;
 
-/** Keeps a delete far below the statement timeout, at a hundred terms per chunk. */
+/** Blocks per delete: at a hundred terms per chunk, the statement stays far below its timeout. */
 const BLOCKS_PER_DELETE = 16;
 
 type Generation = { orgId: string; documentId: string; generation: number };
@@ -21,7 +21,7 @@ type GenerationRange = { orgId: string; documentId: string; from: number; before
 /** Indexes a generation's words. Call it last in a transaction: it blocks others of the organization. */
 export async function indexWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
   const { orgId, documentId, generation } = of;
-  // First, because this row lock serializes the statements below for an organization.
+  // Locks the organization's row first, which serializes the statements below.
   await trx.raw(
     `insert into chunk_statistics as s (org_id, chunk_count, term_count) values (?, ?, ?)
      on conflict (org_id) do update
@@ -119,7 +119,7 @@ export async function deleteGenerationsWith(
     isMore = (await db.transaction((trx) => deleteIndexedChunks(trx, range))) !== null;
   }
   await db.transaction(async (trx) => {
-    // Waits for transactions that still insert chunks, which lock their generation; otherwise their counts would stay.
+    // Waits for transactions that still insert chunks (they lock their generation), so that all counts are removed.
     const { orgId, documentId, from, before } = range;
     await trx.raw(
       `select from document_generations

@@ -37,7 +37,7 @@ export function loggableError(error: unknown): unknown {
   // pino's serializer appends the messages and stacks of causes, so values are removed there, too.
   for (let cause: unknown = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth += 1) {
     if (!isPostgresError(cause) || !cause.code.startsWith('22')) continue;
-    // Class 22 quotes the value: `invalid input syntax for type integer: "…"`.
+    // Errors of class 22 quote the value: `invalid input syntax for type integer: "…"`.
     fields.message = fields.message.replaceAll(cause.message, `a value was refused (${cause.code})`);
     fields.stack = fields.stack.replaceAll(cause.message, `a value was refused (${cause.code})`);
   }

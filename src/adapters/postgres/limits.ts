@@ -13,7 +13,7 @@ const occupancy = shape({ own: bigint(), all: bigint(), width: integer().nullabl
 
 /** Concurrent calls of one organization and model. */
 const CALLS_AT_ONCE = 8;
-/** Short, so that the slots of a dead process are free before Temporal retries its activities elsewhere. */
+/** Lease of a model call: short, so that a dead process frees its slots before its activities are retried. */
 const LEASE_SECONDS = 9;
 const RENEW_INTERVAL_MS = 3_000;
 const POLL_INTERVAL_MS = 200;

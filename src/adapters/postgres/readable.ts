@@ -15,7 +15,7 @@ export function readableBy<Query extends Builder>(
   return query;
 }
 
-/** The same rule as an SQL condition on documents `d`. Its bindings are `readableValues`. */
+/** The access rule as an SQL condition on documents `d`. Its bindings are `readableValues`. */
 export const isReadable = `d.org_id = :orgId and d.acl && :acl::text[]
   and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
   and (:include::uuid[] is null or d.id = any (:include::uuid[]))
@@ -39,8 +39,8 @@ export function readableValues(readable: ReadableDocuments) {
 export const readableAclHashes = 'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
 
 /**
- * Ids and active generations of these documents, by an index-only scan. `offset 0` keeps the planner from reading all
- * documents. The limit, which is above what `isNarrow` allows, tells the planner that a hash table fits in memory.
+ * Ids and active generations of readable documents, by an index-only scan. `offset 0` keeps the planner from reading
+ * all documents. The limit, which is above what `isNarrow` allows, tells the planner that a hash table fits in memory.
  */
 export const readableDocumentIds = `
   select opened.id, opened.active_generation
@@ -59,7 +59,7 @@ export const readableCounts = `
 /** Numbers of documents that the caller can read and that the organization has. */
 export type ReadableCounts = { opened: number; stored: number };
 
-/** Above this, listing readable documents is slower than skipping unreadable ones. */
+/** Above this number, listing readable documents is slower than skipping unreadable ones. */
 const narrowDocuments = 50_000;
 /** If at least 1 in 4 documents is readable, checking each candidate is as fast. */
 const narrowShare = 4;

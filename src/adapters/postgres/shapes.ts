@@ -101,7 +101,7 @@ export async function rows<S extends Shape>(
   const query = (
     typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement)
   )
-    // See `ObservedPostgres.processResponse`.
+    // Keeps the fields of the result, see `ObservedPostgres.processResponse`.
     .queryContext({ keepsResult: true })
     // Rows as arrays, because objects with column names would have to be copied to rename their keys.
     .options({ rowMode: 'array' });

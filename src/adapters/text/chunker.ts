@@ -11,13 +11,13 @@ import { createFairQueue } from '../limits.ts';
 /** Shorter documents (UTF-16 units) are chunked at once: in under 0.1 s, as long as a thread start. */
 const inlineLength = 100_000;
 
-/** Twice the heap that the longest possible body was measured to need. */
+/** Heap limit of the thread: twice what the longest possible body was measured to need. */
 const threadHeapMiB = 1_024;
 
 /** Limit of chunks and windows per document. A process can hold as many; a slow embedder takes five hours for them. */
 const maxAnswers = 200_000;
 
-/** A second thread would double the memory and take CPU time from requests. */
+/** One thread: a second one would double the memory and take CPU time from requests. */
 const maxThreads = 1;
 
 /** Timeout for chunking one document; the largest possible one takes a minute on an idle machine. */

@@ -69,7 +69,7 @@ export function createRs256AccessTokens(options: {
     },
 
     verify(token) {
-      // Three times as fast as fast-jwt's cache, in which refused tokens also evict accepted ones.
+      // This cache is three times as fast as fast-jwt's, in which rejected tokens also evict accepted ones.
       const tokenHash = hash('sha256', token, 'base64');
       const known = verified.get(tokenHash);
       if (known !== undefined && Date.now() < known.expiresAtMs) return known.caller;
@@ -94,7 +94,7 @@ function verifierOf(key: KeyObject, issuer: string): (token: string) => unknown 
     checkTyp: 'at+jwt',
     allowedIss: issuer,
     allowedAud: issuer,
-    // Without this, fast-jwt accepts a token that lacks a claim which it would otherwise check.
+    // Without `requiredClaims`, fast-jwt accepts tokens that lack a claim which it would otherwise check.
     requiredClaims: ['iss', 'aud', 'sub', 'sid', 'jti', 'iat', 'exp'],
   });
 }

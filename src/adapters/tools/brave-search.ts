@@ -1,9 +1,9 @@
 import { decodeHTML } from 'entities';
-import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-answers.ts';
+import { asArray, asRecord, asText, parseJson } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
-import { providerStatusError } from '../provider-answers.ts';
+import { providerStatusError } from '../providers.ts';
 
 const name = 'Brave Search';
 const defaultCount = 8;

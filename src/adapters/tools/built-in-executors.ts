@@ -145,7 +145,7 @@ const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({
 /** The tool `math.evaluate`: a child process without files, environment and network, killed at its limits. */
 export function createMathTool(deps: { sandbox: ParserSandbox; cpuSeconds?: number }): ToolExecutor {
   const { sandbox, cpuSeconds = longestCpuSeconds } = deps;
-  // One at a time, because a calculation can use a whole core.
+  // Calculations run one at a time, because each can use a whole core.
   const refusal = () => appError('tool_failed', { detail: 'Too many calculations of your organization are waiting.' });
   const inTurn = createFairQueue(1, { bound: { maxWaitingPerOwner, refusal } });
 

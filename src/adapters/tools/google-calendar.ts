@@ -1,8 +1,8 @@
-import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-answers.ts';
+import { asArray, asRecord, asText, parseJson } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
-import { providerStatusError } from '../provider-answers.ts';
+import { providerStatusError } from '../providers.ts';
 
 const name = 'Google Calendar';
 const defaultLimit = 20;

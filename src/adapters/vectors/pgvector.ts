@@ -66,7 +66,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
     if (stored === undefined) return false;
     const { orgId, acl, includeDocumentIds, retrievalSettings = [] } = query.readable;
-    // Excluded documents are few, so the key ignores them.
+    // The cache key ignores excluded documents, because they are few.
     const key = [orgId, query.model, ...retrievalSettings, '', ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
     const readable = await countReadable(key, query);
     return readable > Math.min(exactLimit, SCAN_SHARE * Math.sqrt(query.limit * stored));
@@ -269,7 +269,7 @@ const PREFIX = 'chunk_vectors_hnsw_';
 /** Half-precision vectors are indexed, which halves the memory; searches sort the hits again by the full vectors. */
 const indexedEmbedding = (dimensions: number): string => `embedding::halfvec(${dimensions})`;
 
-/** Uses a hash of the model, because a model name can have any characters. */
+/** The index name has a hash of the model, because a model name can have any characters. */
 function indexName(model: string, dimensions: number): string {
   return `${PREFIX}${createHash('sha256').update(model).digest('hex').slice(0, 16)}_${dimensions}`;
 }
@@ -332,7 +332,7 @@ async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   });
 }
 
-/** Covers only vectors with the expected dimensions: others would make the index creation fail. */
+/** The index covers only vectors with the expected dimensions: others would make its creation fail. */
 function definition({ model, dimensions }: StoredModel): string {
   return `create index concurrently ${indexName(model, dimensions)} on chunk_vectors
           using hnsw ((${indexedEmbedding(dimensions)}) halfvec_cosine_ops) with (m = 16, ef_construction = 128)

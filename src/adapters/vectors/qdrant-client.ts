@@ -14,10 +14,10 @@ export type QdrantOptions = QdrantServer & {
   searchTimeoutMs?: number;
 };
 
-/** A user may wait, and the caller's lease must not expire. After a timeout, a sweep publishes again. */
+/** Timeout of publishing: short, because a user may wait. After a timeout, a sweep publishes again. */
 const publishTimeoutMs = 10_000;
 const readTimeoutMs = 30_000;
-/** Long, because it also applies to deletions of whole documents and to building an index over existing points. */
+/** Timeout of Qdrant writes, which include deletions of whole documents and building an index. */
 const writeTimeoutMs = 120_000;
 
 const payloadIndexes = {
@@ -216,10 +216,10 @@ function createQdrantApi({ url, apiKey }: QdrantServer): { api: QdrantApi; call:
   const { protocol, origin, pathname, port } = new URL(url);
   const client = new QdrantClient({
     url: origin,
-    // Set explicitly, because the client drops the path of a URL and uses port 6333 for a URL without a port.
+    // Path and port are set explicitly, because the client drops paths and defaults to port 6333.
     prefix: pathname.replace(/\/$/, ''),
     port: Number(port || (protocol === 'https:' ? 443 : 80)),
-    // A header, because the client's option `apiKey` prints a console warning for http URLs.
+    // The API key is a header, because the client's option `apiKey` prints a console warning for http URLs.
     ...(apiKey !== null && { headers: { 'api-key': apiKey } }),
     // The client's own timeout would replace the signal of a call.
     timeout: Number.POSITIVE_INFINITY,

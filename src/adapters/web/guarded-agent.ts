@@ -6,7 +6,7 @@ import { type AppError, appError } from '#src/errors.ts';
 
 /** IPv6 global unicast; special addresses within it have another range in ipaddr.js. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
-/** In a public range, but serves metadata to Azure machines. */
+/** Azure's platform address is in a public range, but serves metadata to its machines. */
 const platformAddress = '168.63.129.16';
 
 /** False for private, special and metadata addresses, also embedded ones (IPv4-mapped, NAT64, 6to4, Teredo). */

@@ -1,7 +1,7 @@
 import type { Readable, Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { type Dispatcher, request } from 'undici';
-import { limitSize } from '#src/adapters/provider-answers.ts';
+import { limitSize } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web.ts';
 import { urlNotAllowed } from './guarded-agent.ts';

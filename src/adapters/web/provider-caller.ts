@@ -1,5 +1,5 @@
 import { type Dispatcher, request } from 'undici';
-import { readBody } from '#src/adapters/provider-answers.ts';
+import { readBody } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
 import { createGuardedAgent } from './guarded-agent.ts';
@@ -63,7 +63,7 @@ function unavailable(detail: string): AppError {
   return appError('provider_unavailable', { detail });
 }
 
-/** Enough for a userinfo with many groups; a larger key set would make the search for a key slow. */
+/** Size limit of an identity provider's answers: enough for a userinfo with many groups. */
 const issuerAnswerBytes = 256 * 1024;
 
 /** May also reach the identity provider on a private network. EGRESS_ALLOW would open it to every user. */

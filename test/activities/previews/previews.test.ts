@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { expect } from 'chai';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import { createGotenberg } from '#src/adapters/pdf-renderer/gotenberg.ts';
+import { createGotenberg } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createPreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';

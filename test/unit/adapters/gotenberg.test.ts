@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
-import { createGotenberg } from '#src/adapters/pdf-renderer/gotenberg.ts';
 import type { RenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
+import { createGotenberg } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
 

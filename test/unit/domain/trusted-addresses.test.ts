@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { isUrlInTexts } from '#src/domain/chat/urls.ts';
 
-describe('addresses that people wrote', () => {
+describe('isUrlInTexts', () => {
   const texts = [
     'You help with https://bank.example/rates?year=2026.',
     'See (example.com/pricing), [the page](https://wiki.example/Loan_(finance)) and "www.bank.example".',
@@ -15,7 +15,7 @@ describe('addresses that people wrote', () => {
     'https://wiki.example/Loan_(finance)',
     'https://www.bank.example/',
   ]) {
-    it(`may be asked for: ${address}`, () => expect(isUrlInTexts(address, texts)).equal(true));
+    it(`accepts ${address}`, () => expect(isUrlInTexts(address, texts)).equal(true));
   }
 
   for (const address of [
@@ -28,6 +28,6 @@ describe('addresses that people wrote', () => {
     '',
     'https://',
   ]) {
-    it(`are no others: ${address}`, () => expect(isUrlInTexts(address, texts)).equal(false));
+    it(`rejects ${address}`, () => expect(isUrlInTexts(address, texts)).equal(false));
   }
 });

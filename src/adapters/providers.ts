@@ -1,6 +1,20 @@
 import { Transform } from 'node:stream';
 import { type AppError, appError } from '#src/errors.ts';
+import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
+
+/** `baseUrl` is null for Google's own hosts. */
+export function googleOAuth(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
+  return {
+    issuer: baseUrl ?? 'https://accounts.google.com',
+    authorizeUrl: `${baseUrl ?? 'https://accounts.google.com'}/o/oauth2/v2/auth`,
+    tokenUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/token`,
+    revokeUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/revoke`,
+    client,
+    // Google returns a refresh token only with these parameters.
+    authorizeParameters: { access_type: 'offline', prompt: 'consent' },
+  };
+}
 
 /** Parses the body of an answer. Throws `provider_unavailable` if it is not JSON. */
 export function parseJson(provider: string, { body }: ProviderAnswer): unknown {
