@@ -18,7 +18,6 @@ import { createOpenApi } from './http/server/openapi.ts';
 import { createDocsPage, createMetricsPage } from './http/server/pages.ts';
 import { createRequestLog, createRequestTelemetry } from './http/server/request-log.ts';
 import { healthRoutes, openApiRoutes, referenceRoutes } from './http/server/service.routes.ts';
-import { accountDeletionRoutes } from './modules/account-deletion/account-deletion.routes.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
@@ -41,7 +40,6 @@ import { importsRoutes } from './modules/imports/imports.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
 import { logsRoutes } from './modules/logs/logs.routes.ts';
 import { membersRoutes } from './modules/members/members.routes.ts';
-import { usersRoutes } from './modules/members/users.routes.ts';
 import { modelsRoutes } from './modules/models/models.routes.ts';
 import { organizationRoutes } from './modules/organization/organization.routes.ts';
 import { avatarsRoutes, profileRoutes } from './modules/profile/profile.routes.ts';
@@ -82,9 +80,7 @@ export function createApp(container: Container): App {
     ...profileRoutes(container.profile),
     ...avatarsRoutes(container.avatars, container.profile),
     ...organizationRoutes(container.organizations),
-    ...membersRoutes(container.members),
-    ...usersRoutes(container.users),
-    ...accountDeletionRoutes(container.accountDeletion),
+    ...membersRoutes(container.members, container.accountDeletion),
     ...exportsRoutes(container.exports, cursors),
     ...teamsRoutes(container.teams, container.teamMembers),
     ...modelsRoutes(container.models),

@@ -2,7 +2,6 @@ import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
 import { createFairQueue } from '../adapters/fair-queue.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
-import { createAccountDeletionService } from '../modules/account-deletion/account-deletion.service.ts';
 import { createConnectionConsentsService } from '../modules/connectors/connection-consents.service.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
@@ -21,6 +20,7 @@ import { createImportStepsService } from '../modules/imports/import-steps.servic
 import { createImportsService } from '../modules/imports/imports.service.ts';
 import { createRemoteListing } from '../modules/imports/remote-listing.ts';
 import { createSyncsService } from '../modules/imports/syncs.service.ts';
+import { createAccountDeletionService } from '../modules/members/account-deletion.service.ts';
 import { createSyncSchedules } from '../temporal/sync-schedules.ts';
 import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';

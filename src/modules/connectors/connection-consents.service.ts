@@ -10,7 +10,7 @@ import type {
   ConsentsService,
 } from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { ConnectorAccesses, RemoteAccount } from '#src/ports/connectors.ts';
 import type { OAuthTokens } from '#src/ports/identity.ts';
 import { checkFailed } from './check-failed.ts';

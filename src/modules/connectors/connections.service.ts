@@ -8,7 +8,7 @@ import type { SyncConfig } from '#src/domain/documents/imports.ts';
 import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { ConnectorAccesses, RemoteFile, RemotePage } from '#src/ports/connectors.ts';
 import type { FairQueue } from '#src/ports/limits.ts';
 import { checkFailed } from './check-failed.ts';

@@ -1,4 +1,5 @@
-import { boolean, integer, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { boolean, bytea, integer, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/access/limits.ts';
 
@@ -9,16 +10,16 @@ export const profile = shape({
   lastName: text().nullable(),
   displayName: text(),
   hasPassword: boolean(),
-  /** The user has uploaded one. */
+  /** Whether the user has uploaded an avatar. */
   hasAvatar: boolean(),
-  /** Where the identity provider shows a picture of the user. */
+  /** URL of the user's picture at the identity provider. */
   avatarUrl: text().nullable(),
   version: integer(),
 });
 
 export type Profile = Row<typeof profile>;
 
-/** What is undefined stays; null takes a name away. */
+/** Undefined keeps a name; null removes it. */
 export type ProfileChange = {
   firstName?: string | null | undefined;
   lastName?: string | null | undefined;
@@ -36,3 +37,24 @@ export const membership = shape({
 export const teamOfUser = shape({ teamId: uuid(), name: text(), isTeamAdmin: boolean(), addedAt: timestamp() });
 
 export type Membership = Row<typeof membership> & { teams: Row<typeof teamOfUser>[] };
+
+export class AvatarModel extends model(
+  'avatars',
+  {
+    orgId: uuid(),
+    userId: uuid(),
+    content: bytea(),
+    sha256: text(),
+    updatedAt: timestamp(),
+  },
+  'userId',
+) {}
+
+/** A square WebP of at most 512 pixels per side; `sha256` is lower-case hex. */
+export type Avatar = Pick<Row<typeof AvatarModel>, 'content' | 'sha256'>;
+
+/** The avatar that others see: the uploaded one, else the picture at the identity provider. */
+export type ShownAvatar = ({ kind: 'stored' } & Avatar) | { kind: 'external'; url: string };
+
+/** An uploaded image in memory. Must be passed to `put` or `discard`, which release its slot. */
+export type AvatarUpload = { fileName: string; content: Buffer; sha256: string };

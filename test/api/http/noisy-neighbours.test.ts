@@ -169,7 +169,9 @@ describe('a noisy neighbour', () => {
   it('has one avatar on its way', async () => {
     const [ada, bob] = [await own.signUp(), await own.signUp()];
     const slow = [sendSlowly(ada, slowAvatar), sendSlowly(ada, slowAvatar)];
-    expect(await Promise.race(slow.map(({ problem }) => problem))).equal('Your last avatar is still being uploaded.');
+    expect(await Promise.race(slow.map(({ problem }) => problem))).equal(
+      'Your previous avatar is still being uploaded.',
+    );
     const body = new FormData();
     body.append('file', new Blob(['no image']), 'a.png');
     expect((await bob.raw('/entity/me/avatar', { method: 'POST', body })).status).equal(422);
