@@ -106,7 +106,7 @@ export default {
     only(
       'workers',
       '^workers/',
-      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders|http/server/servers))',
+      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders|http/server/http-server))',
     ),
     {
       name: 'nobody-imports-upwards',

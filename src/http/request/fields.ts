@@ -3,15 +3,13 @@ import { type PasswordFault, passwordFaults } from '#src/domain/access/credentia
 import { tools, unknownTools } from '#src/domain/agents/tools.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 
-// The rules of the code as patterns for JSON Schema, so that clients can validate too.
+// The rules below as JSON Schema patterns, so that clients can validate too.
 const unseen = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069';
 const oneLinePattern = `^[^${unseen}]*$`;
-/** One line that is not blank. */
 export const namePattern = `^[^${unseen}]*[^${unseen}\\s][^${unseen}]*$`;
-/** Text that is not blank. */
 export const notBlankPattern = '\\S';
 
-/** An id in lower case, as the database writes it, because ids are also compared as text. */
+/** A UUID in lower case, as Postgres writes it, because ids are also compared as text. */
 export const idField = z.guid().toLowerCase();
 
 export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
@@ -62,17 +60,17 @@ export const oneLineField = (maxLength: number) =>
     .refine(isOneLine, 'must be one line without control characters')
     .meta({ pattern: oneLinePattern });
 
-/** A name of a person, a team or an organization; empty when it is blank. */
+/** A trimmed, NFC-normalized name of a user, team or organization; empty if blank. */
 const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
 
-/** A blank name counts as not given. */
+/** A blank name becomes undefined. */
 export const optionalNameField = nameText.transform((name) => name || undefined).optional();
 
 export const nameField = nameText
   .refine((name) => name !== '', { error: 'must not be blank', params: { code: 'blank' } })
   .meta({ pattern: namePattern });
 
-/** An optional name: a blank one is null. */
+/** A blank name becomes null. */
 export const erasableNameField = nameText.transform((name) => name || null);
 
 const yes = ['true', 'yes', 'on', 'y', '1', 'enabled'];
@@ -91,7 +89,7 @@ export function integerField(range: { min: number; max: number }) {
   return z.preprocess(parse, whole.min(range.min).max(range.max));
 }
 
-/** An empty string counts as null. */
+/** An empty string becomes null. */
 export const unsettableField = <Word extends z.ZodType<string>>(word: Word) =>
   z
     .union([z.literal(''), word])
@@ -118,7 +116,7 @@ export const agentFields = {
   enabled_tools: toolsField.optional(),
 };
 
-/** Parameters of the OAuth callback. Providers send additional ones. */
+/** Parameters of an OAuth callback; loose, because providers send additional ones. */
 export const callbackQuery = z.looseObject({
   state: z.string().min(1).max(200),
   code: z.string().max(4_096).optional(),
@@ -127,7 +125,7 @@ export const callbackQuery = z.looseObject({
 });
 
 export const consentReturnSchema = z.strictObject({
-  consent_code: z.string().describe('For the request that finishes the consent; works once, for its user'),
+  consent_code: z.string().describe('Send it to the endpoint that finishes the consent; works once, for the same user'),
 });
 
 export const finishConsentBody = z

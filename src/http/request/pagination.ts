@@ -12,11 +12,11 @@ export const keysetQuery = {
 };
 
 /**
- * Signed cursors `v1.<position>.<signature>`. A cursor is valid for the list and filters that it was created for (`list`
- * identifies both); otherwise throws 400 `invalid_cursor`.
+ * Signed cursors `v1.<position>.<signature>`. A cursor is only valid for the list and filters that it was created for,
+ * which `list` identifies; otherwise `decode` throws `invalid_cursor`.
  */
 export type Cursors = {
-  /** @returns null at the end of the list */
+  /** `position` is null at the end of the list; then the cursor is too. */
   encode(position: ListPosition | null, list: unknown): string | null;
   decode(cursor: string | undefined, list: unknown): ListPosition | null;
 };

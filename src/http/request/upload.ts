@@ -7,13 +7,13 @@ import { appError, fieldError } from '#src/errors.ts';
 import type { IncomingFile, Route } from '../routing/route.ts';
 
 const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
-/** Maximum size of everything but the file, like that of a JSON body. */
+/** Maximum size of a form without its file, like that of a JSON body. */
 const maxBytesBesides = 1024 * 1024;
 const maxFileNameLength = 255;
 const maxSmallBodyBytes = 1024 * 1024;
 /**
- * Minimum rate, so that a stalled upload does not hold its slot. An average over each window, so that short pauses are allowed.
- * 1 KiB/s is a fifth of a GPRS line.
+ * Minimum upload rate, so that a stalled upload does not hold its slot: an average of 1 KiB/s, a fifth of a GPRS line,
+ * over each window, so that short pauses are allowed.
  */
 const defaultPace = { windowMs: 60_000, windowBytes: 60 * 1024 };
 export type UploadPace = typeof defaultPace;
@@ -27,8 +27,8 @@ type FormTarget<Stored> = {
 export type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stored | undefined };
 
 /**
- * Reads a form and streams its part `file` to `store`. If the form is invalid, `discard` is called with the stored file. Throws
- * `request_timeout` if less than `windowBytes` arrive in `windowMs`.
+ * Reads a form and streams its part `file` to `store`. If the form turns out to be invalid, calls `discard` with the
+ * stored file. Throws `request_timeout` if less than `windowBytes` arrive in `windowMs`.
  * @param target null for a form without a file
  */
 export async function receiveForm<Stored>(
@@ -45,7 +45,7 @@ export async function receiveForm<Stored>(
   let bytesBesides = 0;
   const fail = (error: unknown) => {
     failure ??= error;
-    // Answers immediately while the client is still sending. If the connection broke off, other errors only follow from that.
+    // Answers while the client is still sending, unless the connection was lost, which is then the cause of all errors.
     if (!req.destroyed) refusal.resolve();
   };
 
@@ -58,7 +58,7 @@ export async function receiveForm<Stored>(
     fields.set(name, [...(fields.get(name) ?? []), value]);
   });
   parser.on('file', (name, part, info) => {
-    // Also for ignored parts: an unhandled `error` event ends the process.
+    // An unhandled `error` event, also of an ignored part, would end the process.
     part.on('error', () => {});
     if (target === null || name !== 'file') {
       const message = target === null ? 'This route accepts no file' : 'Only the part "file" may be a file';
@@ -119,7 +119,7 @@ export async function receiveForm<Stored>(
   return { fields: singleValues(fields), file: stored };
 }
 
-/** Lower bound of the file's size: `Content-Length` minus the maximum of all other parts. */
+/** `Content-Length` minus the maximum size of all other parts. */
 function announcedBytesOf(req: IncomingMessage): number {
   return Math.max(0, Number(req.headers['content-length'] ?? 0) - maxBytesBesides);
 }
@@ -138,7 +138,7 @@ function requirePace(
     wasHeldUp ||= parser.writableNeedDrain;
   });
   const timer = setInterval(() => {
-    // A slow store also slows the client down; that is not the client's fault.
+    // Does not count windows in which a slow store held the client up.
     if (receivedBytes < windowBytes && !wasHeldUp && !req.complete) {
       const detail = `A body has to arrive with at least ${windowBytes} bytes in ${windowMs / 1_000} seconds.`;
       fail(appError('request_timeout', { detail }));
@@ -149,7 +149,7 @@ function requirePace(
   return () => clearInterval(timer);
 }
 
-/** Whether a request counts as an upload: forms with a file, and large JSON bodies. */
+/** Whether a request counts as an upload for limits: a form with a file, or a large JSON body. */
 export function isUpload({ body, bodyLimitBytes = 0 }: Route, req: IncomingMessage): boolean {
   const takesFile = body !== undefined && 'kind' in body && body.kind !== 'form_or_json';
   return (takesFile && isForm(req)) || bodyLimitBytes > maxSmallBodyBytes;
@@ -171,13 +171,12 @@ function openParser(req: IncomingMessage) {
 }
 
 function describeFile(info: FileInfo, part: Readable): Omit<IncomingFile, 'announcedBytes'> {
-  // A separate stream, because a store that gives up destroys it, which must not stop the parser.
+  // A separate stream: if the store destroys it, the parser must continue.
   const content = new PassThrough();
   part.on('error', (error) => content.destroy(error));
   // A store may reject before it reads: an unhandled `error` event would end the process.
   content.on('error', () => {});
   part.pipe(content);
-  // A part without a name is still a file.
   const given = (info.filename ?? '')
     .toWellFormed()
     .replaceAll(/\p{Cc}/gu, '')
@@ -186,7 +185,7 @@ function describeFile(info: FileInfo, part: Readable): Omit<IncomingFile, 'annou
   return { fileName: fileName || 'file', mediaType: info.mimeType, content };
 }
 
-/** Forms send empty fields; they count as missing. */
+/** Empty form fields count as missing. */
 function singleValues(fields: Map<string, string[]>): Record<string, unknown> {
   return Object.fromEntries(
     [...fields].flatMap(([name, values]) => {

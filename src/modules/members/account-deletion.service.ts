@@ -19,8 +19,8 @@ import type { MembersService } from './members.service.ts';
 export type AccountDeletionService = ReturnType<typeof createAccountDeletionService>;
 
 /**
- * Deletes accounts and organizations. Sessions and access rights end immediately; the workflow `eraseContent` stops open
- * runs, and erases the data when it is due.
+ * Deletes accounts and organizations. Sessions and access rights end immediately; the workflow `eraseContent` stops
+ * open runs, and erases the data when it is due.
  */
 export function createAccountDeletionService(deps: {
   db: Knex;

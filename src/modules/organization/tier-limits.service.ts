@@ -42,9 +42,9 @@ export function createTierLimitsService(deps: {
     },
 
     /**
-     * Locks the organization's row until the end of `trx`. Call it before any other lock (to avoid deadlocks) and before
-     * counting rows for a limit, so that two concurrent inserts cannot both take the last place. Throws `invalid_token`
-     * if the organization was deleted meanwhile.
+     * Locks the organization's row until the end of `trx`. Call it before any other lock (to avoid deadlocks) and
+     * before counting rows for a limit, so that two concurrent inserts cannot both take the last place. Throws
+     * `invalid_token` if the organization was deleted meanwhile.
      */
     async lock(trx: Knex, orgId: string): Promise<TierQuota> {
       const tier = await createOrganizationRepository(trx).lockTier(orgId);

@@ -37,8 +37,8 @@ export function createTeamsService(deps: {
     get,
 
     /**
-     * Creates an empty team with its root folder. For org admins. Throws `forbidden`, `name_taken`, and `team_not_found` if
-     * an earlier attempt of the same request created the team, which was disabled since.
+     * Creates an empty team with its root folder. For org admins. Throws `forbidden`, `name_taken`, and
+     * `team_not_found` if an earlier attempt of the same request created the team, which was disabled since.
      */
     async create(actor: RequestActor, id: string, name: string): Promise<Team> {
       const { orgId, userId, requestId } = actor;
@@ -56,8 +56,8 @@ export function createTeamsService(deps: {
     },
 
     /**
-     * Members of the team immediately lose access to content that is shared with it. For org admins. Throws `forbidden`,
-     * `team_not_found`.
+     * Members of the team immediately lose access to content that is shared with it. For org admins. Throws
+     * `forbidden`, `team_not_found`.
      */
     async disable(actor: RequestActor, teamId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
@@ -75,8 +75,8 @@ export function createTeamsService(deps: {
     },
 
     /**
-     * Checks a requested visibility and computes its access keys. `team_level` requires teams of the organization, which
-     * must be the caller's own unless the caller is an org admin. Throws `validation_failed`, `team_not_found`.
+     * Checks a requested visibility and computes its access keys. `team_level` requires teams of the organization,
+     * which must be the caller's own unless the caller is an org admin. Throws `validation_failed`, `team_not_found`.
      */
     async grantScope(
       trx: Knex,

@@ -3,7 +3,7 @@ import { buffer, text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { noContent } from '#src/http/response/answers.ts';
-import { createConcurrency } from '#src/http/routing/limits.ts';
+import { createConcurrency } from '#src/http/routing/request-limits.ts';
 import { multipart, route } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 

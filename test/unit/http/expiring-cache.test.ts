@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createExpiringCache } from '#src/http/request/expiring-cache.ts';
+import { createExpiringCache } from '#src/http/request/authentication.ts';
 
 describe('createExpiringCache', () => {
   function counting(maxEntries = 10) {

@@ -10,7 +10,7 @@ describe('readiness', () => {
   /** The database answers then. */
   let released = Promise.resolve();
   let requests = 0;
-  let isLeaving = false;
+  let isShuttingDown = false;
   before(async () => {
     const database = async () => {
       asked += 1;
@@ -18,11 +18,11 @@ describe('readiness', () => {
       return true;
     };
     const broken = () => Promise.reject(new Error('not there'));
-    const asksIfLeaving = () => {
+    const countedIsShuttingDown = () => {
       requests += 1;
-      return isLeaving;
+      return isShuttingDown;
     };
-    served = await serveRoutes(healthRoutes({ checks: { database, broken }, isLeaving: asksIfLeaving }));
+    served = await serveRoutes(healthRoutes({ checks: { database, broken }, isShuttingDown: countedIsShuttingDown }));
   });
   after(() => served.close());
   afterEach(() => mock.timers.reset());
@@ -43,9 +43,9 @@ describe('readiness', () => {
     resolve();
     for (const answer of await asking) expect(answer).deep.equal({ database: true, broken: false, serving: true });
     expect(asked).equal(1);
-    isLeaving = true;
+    isShuttingDown = true;
     expect(await ask()).deep.equal({ serving: false });
-    isLeaving = false;
+    isShuttingDown = false;
   });
 
   it('leaves out what a load balancer does not want to know', async () => {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { ConfigError } from '#src/config.ts';
-import { listen } from '#src/http/server/servers.ts';
+import { listen } from '#src/http/server/http-server.ts';
 
 describe('listen', () => {
   const settings = { host: 'HOST', port: 'PORT' };

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { expect } from 'chai';
 import express from 'express';
 import { pino } from 'pino';
-import { type AppResponse, createRequestLog } from '#src/http/server/request-log.ts';
+import { type AppResponse, createRequestLog } from '#src/http/server/middleware.ts';
 import { until } from '#test/support/until.ts';
 
 describe('log of requests', () => {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { withoutSecrets } from '#src/http/request/body.ts';
-import { fingerprintOf } from '#src/http/routing/idempotency.ts';
+import { fingerprintOf } from '#src/http/routing/dispatch.ts';
 
 const secret = () => z.string().meta({ writeOnly: true });
 

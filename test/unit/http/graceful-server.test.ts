@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { createGracefulServer, type GracefulServer } from '#src/http/server/servers.ts';
+import { createGracefulServer, type GracefulServer } from '#src/http/server/http-server.ts';
 
 describe('a server that leaves', () => {
   let server: Server;
