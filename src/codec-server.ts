@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import pino from 'pino';
 import { createLogDestination } from './adapters/log-destination.ts';
-import { loadCodecServerConfig } from './config/codec-server-config.ts';
+import { loadCodecServerConfig } from './config/temporal-config.ts';
 import { ConfigError } from './config.ts';
 import { createCodecApp } from './http/server/codec-app.ts';
 import { listen } from './http/server/http-server.ts';

@@ -328,8 +328,8 @@ export function fieldError(path: string, message: string, code = 'invalid'): App
 }
 
 /**
- * Throws `precondition_failed` unless the version is an expected one. Call it with a row that is locked in the transaction
- * of the write, so that only one of several concurrent writers with the same ETag succeeds.
+ * Throws `precondition_failed` unless the version is an expected one. Call it with a row that is locked in the
+ * transaction of the write, so that only one of several concurrent writers with the same ETag succeeds.
  */
 export function requireVersion(expected: ExpectedVersions, { version }: { version: number }): void {
   if (expected !== null && !expected.includes(version)) {

@@ -18,7 +18,6 @@ import { createTeamMembersService } from '../modules/teams/team-members.service.
 import { createTeamsService } from '../modules/teams/teams.service.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Who the callers are, what they belong to, and what they may follow. */
 export function createAccountServices(shared: SharedServices) {
   const { config, db, audit, folders, limits, jobs, orchestrator, rateLimiters, logger } = shared;
   const { secrets, findSignInStrategy, makeAvatar } = shared;

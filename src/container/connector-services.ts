@@ -27,12 +27,12 @@ import type { DocumentServices } from './document-services.ts';
 import type { ExportServices } from './export-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Requests whose clients have left wait, too. */
+/** Limit per organization. Queued requests count even if their clients have disconnected. */
 const MAX_WAITING_TO_BROWSE = 64;
 
 const tooManyBrowsing = () =>
   appError('rate_limited', {
-    detail: `Your organization has ${MAX_WAITING_TO_BROWSE} requests waiting to browse.`,
+    detail: `Your organization has ${MAX_WAITING_TO_BROWSE} browse requests waiting; no more are allowed.`,
     retryAfterSeconds: 5,
   });
 
@@ -45,7 +45,7 @@ export function createConnectorServices(
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
   const { frontendUrl, publicUrl, corsOrigins } = config.server;
-  // Not by the Host header, which a client chooses: a consent code must not be sent to another site.
+  // Never from the `Host` header: a client could have consent codes sent to another site.
   const home = frontendUrl ?? (publicUrl && new URL(publicUrl).origin);
   const states = createOneTimeStates<ConsentFacts>({ db, secrets, model: OauthStateModel });
   const consents = createConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });

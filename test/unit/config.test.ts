@@ -254,10 +254,10 @@ describe('loadConfig', () => {
     expect(loadConfig({ ...required, ...s3, S3_PREFIX: 'team/a' }).blobs).to.include({ prefix: 'team/a/' });
     const halves = { S3_BUCKET: 'files', S3_SECRET_ACCESS_KEY: 'secret' };
     expect(() => loadConfig({ ...required, ...halves })).to.throw(
-      'wrong setting S3_ACCESS_KEY_ID: required beside S3_BUCKET, S3_SECRET_ACCESS_KEY',
+      'wrong setting S3_ACCESS_KEY_ID: required together with S3_BUCKET, S3_SECRET_ACCESS_KEY',
     );
     expect(() => loadConfig({ ...required, S3_ENDPOINT: 'http://localhost:9000' })).to.throw(
-      'wrong setting S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: required beside S3_ENDPOINT',
+      'wrong setting S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: required together with S3_ENDPOINT',
     );
   });
 
@@ -278,7 +278,7 @@ describe('loadConfig', () => {
     });
     const halves = { ...sso, SSO_CLIENT_SECRET: '', SSO_REDIRECT_ORIGINS: ',' };
     expect(() => loadConfig({ ...required, ...halves })).to.throw(
-      'wrong setting SSO_CLIENT_SECRET, SSO_REDIRECT_ORIGINS: required beside SSO_ISSUER, SSO_CLIENT_ID, SSO_REDIRECT_URI',
+      'wrong setting SSO_CLIENT_SECRET, SSO_REDIRECT_ORIGINS: required together with SSO_ISSUER, SSO_CLIENT_ID, SSO_REDIRECT_URI',
     );
   });
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import type { Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Request, Response } from 'express';
-import { ConfigError } from '#src/config/config-error.ts';
+import { ConfigError } from '#src/config/read-settings.ts';
 import type { Metrics } from '#src/ports/telemetry.ts';
 
 const portErrors: Readonly<Record<string, string>> = {

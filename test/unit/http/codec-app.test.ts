@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { expect } from 'chai';
 import pino from 'pino';
-import { loadCodecServerConfig } from '#src/config/codec-server-config.ts';
+import { loadCodecServerConfig } from '#src/config/temporal-config.ts';
 import { createCodecApp } from '#src/http/server/codec-app.ts';
 import { createPayloadCodec } from '#src/temporal/payload-codec.ts';
 
@@ -129,7 +129,7 @@ describe('the codec endpoint', () => {
     expect(() => loadCodecServerConfig({})).to.throw('wrong setting TEMPORAL_CODEC_KEY: is required');
     for (const CODEC_HOST of ['0.0.0.0', '::', '10.1.2.3', 'codec.example']) {
       expect(() => loadCodecServerConfig({ TEMPORAL_CODEC_KEY: key, CODEC_HOST })).to.throw(
-        'wrong setting CODEC_TOKEN: required where CODEC_HOST is not an address of this machine alone',
+        'wrong setting CODEC_TOKEN: required unless CODEC_HOST is a loopback address',
       );
     }
   });
