@@ -15,13 +15,13 @@ class AuditEntryModel extends model('audit_log', {
 
 export type AuditRow = Row<typeof AuditEntryModel>;
 
-/** A security-relevant action. `detail` must contain no secrets and no user content. */
+/** `detail` of an audit entry must contain no secrets and no user content. */
 export type AuditEntry = Omit<AuditRow, 'id' | 'at' | 'detail' | 'requestId'> & {
   detail?: AuditRow['detail'];
   requestId: string;
 };
 
-/** An entry must match all given fields: `userId` its actor or target, `action` the beginning of its action. */
+/** Audit entries match if all given fields do: `userId` is the actor or the target, `action` a prefix. */
 export type AuditFilter = {
   orgId?: string | undefined;
   userId?: string | undefined;
@@ -33,7 +33,6 @@ export async function insertAuditEntry(db: Knex, entry: AuditEntry): Promise<voi
   await AuditEntryModel.query(db).insert({ ...entry, detail: entry.detail ?? {} });
 }
 
-/** @returns the newest matching entries first */
 export async function listAuditEntries(db: Knex, filter: AuditFilter, limit: number): Promise<AuditRow[]> {
   const { orgId, userId, action, since } = filter;
   return AuditEntryModel.query(db)

@@ -35,7 +35,7 @@ export function createAccountDeletionService(deps: {
 }) {
   const { db, passwords, members, sessions, accessChanges, erasure, jobs, audit, eraseAfterDays } = deps;
 
-  /** @returns the job to dispatch after the commit */
+  /** Returns the job of the erasure, to be dispatched after the commit. */
   async function deleteAccount(trx: Knex, actor: RequestActor, userId: string, action: string): Promise<string> {
     const { orgId, userId: actorId, requestId } = actor;
     const dueAt = await createAccountDeletionRepository(trx).deleteAccounts([userId], eraseAfterDays);
@@ -44,10 +44,6 @@ export function createAccountDeletionService(deps: {
     return erasure.enqueue(trx, { orgId, userId }, { dueAt, createdBy: userId, requestId });
   }
 
-  /**
-   * @param by an admin of the organization, or the operator with a name
-   * @returns the job to dispatch after the commit
-   */
   async function deleteOrganization(
     trx: Knex,
     by: { orgId: string; userId: string | null; operator?: string; requestId: string },
@@ -66,10 +62,7 @@ export function createAccountDeletionService(deps: {
     return erasure.enqueue(trx, { orgId, userId: null }, { dueAt, createdBy, requestId });
   }
 
-  /**
-   * Erases a deleted organization before the day on which it is due.
-   * @returns the job to dispatch after the commit; null if the erasure was already due
-   */
+  /** Makes the erasure of a deleted organization due now. Returns the job to dispatch; null if it was already due. */
   async function eraseNow(trx: Knex, operator: Operator, orgId: string): Promise<string | null> {
     const waiting = await createAccountDeletionRepository(trx).makeErasureDue(orgId);
     if (waiting === undefined) return null;
@@ -80,7 +73,6 @@ export function createAccountDeletionService(deps: {
   }
 
   return {
-    /** Org admins cannot remove themselves. Throws `member_not_found`, `last_org_admin`, `forbidden`. */
     async removeMember(actor: RequestActor, userId: string): Promise<void> {
       const { orgId } = actor;
       const jobId = await accessChanges.administer(actor, async (trx) => {
@@ -94,10 +86,7 @@ export function createAccountDeletionService(deps: {
       await jobs.dispatch(jobId);
     },
 
-    /**
-     * Deletes the caller's account, and the organization if the caller is its only member. Throws `validation_failed`,
-     * `wrong_password`, `last_org_admin`.
-     */
+    /** Deletes the caller's account, and the organization if the caller is its only member. */
     async deleteAccount(actor: RequestActor, password: string | undefined): Promise<void> {
       const { orgId, userId } = actor;
       const confirmed = await passwords.confirmOwner(actor, password);
@@ -112,9 +101,8 @@ export function createAccountDeletionService(deps: {
     },
 
     /**
-     * For operators. `isNow` skips the grace period (`ERASE_AFTER_DAYS`), also that of an organization that was deleted
-     * before. Throws `not_found`.
-     * @returns false if there was nothing to do
+     * For operators. `isNow` skips the grace period (`ERASE_AFTER_DAYS`), also if the organization was deleted before.
+     * Returns false if there was nothing to do. Throws `not_found`.
      */
     async eraseOrganization(operator: Operator, orgId: string, { isNow }: { isNow: boolean }): Promise<boolean> {
       const found = await createAccountDeletionRepository(db).findOrganization(orgId);
@@ -131,7 +119,7 @@ export function createAccountDeletionService(deps: {
       return typeof jobId === 'string';
     },
 
-    /** `job` is null before the erasure starts and after it ends. Throws `not_found`. */
+    /** The job of an erasure is null before the erasure starts and after it ends. */
     async erasureOf(orgId: string): Promise<{ organization: DeletedOrganization; job: Job | null }> {
       const organization = await createAccountDeletionRepository(db).findOrganization(orgId);
       if (organization === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });

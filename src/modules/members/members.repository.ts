@@ -25,7 +25,7 @@ const member = shape({
   teams: json<MemberTeam[]>(),
 });
 
-/** A user of an organization with their teams, except disabled teams. */
+/** A user of an organization with their teams; disabled teams are left out. */
 export type Member = Row<typeof member>;
 
 const memberColumns = `
@@ -70,7 +70,6 @@ export function createMembersRepository(db: Knex) {
 
     count: (orgId: string): Promise<number> => members(orgId).resultSize(),
 
-    /** Counts the enabled org admins other than `userId`. */
     countOtherAdmins: (orgId: string, userId: string): Promise<number> =>
       members(orgId).where('m.isOrgAdmin', true).whereNull('u.disabledAt').whereNot('u.id', userId).resultSize(),
 
@@ -101,10 +100,9 @@ export function createMembersRepository(db: Knex) {
 
 const due = shape({ eraseDueAt: timestamp() });
 
-/** `name` is empty after the erasure. */
+/** The name of a deleted organization is empty after the erasure. */
 export type DeletedOrganization = Pick<Row<typeof OrganizationModel>, 'name' | 'deletedAt' | 'eraseDueAt'>;
 
-/** Marks accounts and organizations as deleted. A run of `eraseContent` erases their data when it is due. */
 export function createAccountDeletionRepository(db: Knex) {
   const deletion = (eraseAfterDays: number) => ({
     deletedAt: db.fn.now(),
@@ -113,10 +111,7 @@ export function createAccountDeletionRepository(db: Knex) {
   });
 
   return {
-    /**
-     * Frees the email addresses for new accounts. Memberships stay, because the erasure needs them.
-     * @returns when the erasure is due
-     */
+    /** Frees the email addresses for new accounts. Memberships stay, because the erasure needs them. */
     async deleteAccounts(userIds: readonly string[], eraseAfterDays: number): Promise<Date> {
       const ids = [...userIds];
       await TeamMembershipModel.query(db).whereIn('userId', ids).delete();
@@ -145,10 +140,7 @@ export function createAccountDeletionRepository(db: Knex) {
       return OrganizationModel.table(db).where({ id: orgId }).first('name', 'deletedAt', 'eraseDueAt');
     },
 
-    /**
-     * Makes the erasure of a deleted organization due now.
-     * @returns the due time and the creator of the erasure's job; undefined if it was already due or is done
-     */
+    /** Returns undefined if the erasure of the organization was already due or is done. */
     async makeErasureDue(orgId: string): Promise<{ dueAt: Date; createdBy: string } | undefined> {
       const job = await JobModel.table(db)
         .where({ id: `erase-${orgId}` })

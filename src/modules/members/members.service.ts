@@ -22,11 +22,9 @@ type NewMember = {
   password: string;
   displayName: string | undefined;
   isOrgAdmin: boolean;
-  /** Team that the new member joins; undefined for none. */
   team: { teamId: string; isTeamAdmin: boolean } | undefined;
 };
 
-/** Members of an organization: their roles, and their accounts as far as admins manage them. */
 export function createMembersService(deps: {
   db: Knex;
   accounts: Pick<AccountsService, 'prepare' | 'create'>;
@@ -94,11 +92,7 @@ export function createMembersService(deps: {
       return { orgId, tier, memberLimit, items };
     },
 
-    /**
-     * Org admins create members and org admins; team admins create members of their team. Throws `email_taken`,
-     * `member_limit_reached`, `team_not_found`, `forbidden`, and `member_not_found` if an earlier attempt of the same
-     * request created the user, who was deleted since.
-     */
+    /** Throws `member_not_found` if an earlier attempt of the same request created the user, who was deleted since. */
     async add(actor: RequestActor, userId: string, { team, isOrgAdmin, ...person }: NewMember): Promise<Member> {
       const { orgId, userId: actorId } = actor;
       if (team !== undefined) await teams.get(db, orgId, team.teamId);
@@ -121,7 +115,6 @@ export function createMembersService(deps: {
       );
     },
 
-    /** Throws `forbidden`, `member_not_found`, `last_org_admin`. */
     async setOrgAdmin(actor: RequestActor, userId: string, isOrgAdmin: boolean): Promise<Member> {
       const { orgId } = actor;
       return accessChanges.administer(actor, async (trx) => {
@@ -135,7 +128,6 @@ export function createMembersService(deps: {
       });
     },
 
-    /** Throws `user_not_found`, `forbidden`, `email_taken`. */
     async update(
       actor: RequestActor,
       userId: string,
@@ -152,7 +144,6 @@ export function createMembersService(deps: {
       });
     },
 
-    /** Users cannot disable themselves. Throws `user_not_found`, `forbidden`, `last_org_admin`. */
     async disable(actor: RequestActor, userId: string): Promise<void> {
       await accessChanges.change(actor, async (trx, caller) => {
         const user = await getManaged(trx, caller, userId);
@@ -164,7 +155,6 @@ export function createMembersService(deps: {
       });
     },
 
-    /** Throws `user_not_found`, `forbidden`. */
     async enable(actor: RequestActor, userId: string): Promise<void> {
       await accessChanges.change(actor, async (trx, caller) => {
         const user = await getManaged(trx, caller, userId);
@@ -174,15 +164,12 @@ export function createMembersService(deps: {
       });
     },
 
-    /**
-     * Sets the password of another user, ends the user's sessions, and the delay after failed sign-ins. Throws
-     * `user_not_found`, `forbidden`.
-     */
+    /** Sets the password of another user. Ends the user's sessions and the delay after failed sign-ins. */
     async resetPassword(actor: RequestActor, userId: string, newPassword: string): Promise<void> {
       if (userId === actor.userId) {
         throw appError('forbidden', { detail: 'Change your own password by POST /auth/change-password.' });
       }
-      // Checked before the slow hashing, and again in the transaction, because the rights may change meanwhile.
+      // Rights are checked before the slow hashing, and again in the transaction, because they may change meanwhile.
       const { email } = await getManaged(db, actor, userId);
       const passwordHash = await passwords.hash(newPassword, actor.orgId);
       await accessChanges.change(actor, async (trx, caller) => {

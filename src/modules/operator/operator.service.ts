@@ -9,7 +9,6 @@ import type { AccessChangesService, OrganizationService } from '#src/modules/org
 
 /** Operator of the deployment: the name of their account on the machine, and a request id of the command. */
 export type Operator = { name: string; requestId: string };
-/** Identifies a user by email or id. */
 export type UserReference = { email: string } | { userId: string };
 
 /** Commands of operators. Their audit entries have no actor; `detail.operator` is the operator's name. */
@@ -33,10 +32,8 @@ export function createOperatorService(deps: {
   }
 
   return {
-    /** Throws `user_not_found`. */
     find: (user: UserReference) => accounts.find(user),
 
-    /** Creates an organization and its first user, who is its admin. Throws `email_taken`. */
     async createOrganization(
       operator: Operator,
       { name, ...founder }: { name: string; email: string; password: string },
@@ -50,10 +47,7 @@ export function createOperatorService(deps: {
       return { orgId, userId: user.userId };
     },
 
-    /**
-     * Keeps everything that exceeds the new limits. Throws `not_found`.
-     * @returns the previous tier
-     */
+    /** Sets the tier and returns the previous one. Data that exceeds the new limits stays. */
     async setTier(operator: Operator, orgId: string, tier: Tier): Promise<Tier> {
       return db.transaction(async (trx) => {
         const before = await organizations.setTier(trx, orgId, tier);
@@ -63,10 +57,7 @@ export function createOperatorService(deps: {
       });
     },
 
-    /**
-     * Throws `user_not_found`, `last_org_admin`.
-     * @returns false if the user already is in this state
-     */
+    /** Returns false if the user is already disabled, or enabled. */
     async setDisabled(operator: Operator, account: UserReference, isDisabled: boolean): Promise<boolean> {
       const { orgId, userId } = await accounts.find(account);
       return accessChanges.operate(orgId, async (trx) => {
@@ -80,15 +71,11 @@ export function createOperatorService(deps: {
       });
     },
 
-    /** Newest first. Throws `user_not_found`. */
     async listSessions(account: UserReference) {
       return sessions.list((await accounts.find(account)).userId);
     },
 
-    /**
-     * Ends one session of a user, or all of them (`sessionId` null). Throws `user_not_found`.
-     * @returns the ids of the ended sessions
-     */
+    /** Ends one session of a user, or all if `sessionId` is null; returns the ids of the ended sessions. */
     async endSessions(operator: Operator, account: UserReference, sessionId: string | null): Promise<string[]> {
       const { orgId, userId } = await accounts.find(account);
       return db.transaction(async (trx) => {

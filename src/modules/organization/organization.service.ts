@@ -23,10 +23,7 @@ export function createOrganizationService(deps: {
       return createOrganizationRepository(db).get(orgId);
     },
 
-    /**
-     * Throws `not_found`.
-     * @returns the previous tier
-     */
+    /** Returns the previous tier of the organization. */
     async setTier(trx: Knex, orgId: string, tier: Tier): Promise<Tier> {
       const organizations = createOrganizationRepository(trx);
       const before = await organizations.lockTier(orgId);
@@ -49,7 +46,7 @@ export function createOrganizationService(deps: {
 
 export type OrganizationService = ReturnType<typeof createOrganizationService>;
 
-/** `caller` has the rights of the user at the time of the change, which may have waited for others. */
+/** `caller` has the user's rights at the time of the change, which may have waited for other changes. */
 type Change<Result> = (trx: Knex, caller: RequestActor, quota: TierQuota) => Promise<Result>;
 
 /** Runs changes of members, roles and teams, one at a time per organization. */
@@ -74,7 +71,7 @@ export function createAccessChangesService(deps: {
     });
   }
 
-  /** Like `change`, for an operator, who is not a member of the organization. */
+  /** For an operator's change, which has no caller who is a member of the organization. */
   async function operate<Result>(
     orgId: string,
     work: (trx: Knex, quota: TierQuota) => Promise<Result>,
@@ -89,7 +86,7 @@ export function createAccessChangesService(deps: {
 
     operate,
 
-    /** Like `change`. Throws `forbidden` unless the caller is an org admin. */
+    /** For changes that only org admins may make. Throws `forbidden`. */
     administer<Result>(
       actor: Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>,
       work: Change<Result>,
@@ -100,7 +97,7 @@ export function createAccessChangesService(deps: {
       });
     },
 
-    /** Calls `listener` after each change made by this process. */
+    /** Listeners are only called for changes of access that this process made. */
     listen(listener: (orgId: string) => void): void {
       listeners.push(listener);
     },

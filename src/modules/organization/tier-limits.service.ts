@@ -21,7 +21,6 @@ export type TierQuota = {
   take(limit: keyof typeof errorOfLimit, used: number, added?: number): void;
 };
 
-/** Limits of an organization: those of its tier, which the deployment can change (`TIER_LIMITS`). */
 export function createTierLimitsService(deps: {
   db: Knex;
   tierLimits: Readonly<Record<Tier, TierLimits>>;

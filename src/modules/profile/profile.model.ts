@@ -10,7 +10,6 @@ export const profile = shape({
   lastName: text().nullable(),
   displayName: text(),
   hasPassword: boolean(),
-  /** Whether the user has uploaded an avatar. */
   hasAvatar: boolean(),
   /** URL of the user's picture at the identity provider. */
   avatarUrl: text().nullable(),
@@ -19,7 +18,7 @@ export const profile = shape({
 
 export type Profile = Row<typeof profile>;
 
-/** Undefined keeps a name; null removes it. */
+/** In a change of names, undefined keeps a name and null removes it. */
 export type ProfileChange = {
   firstName?: string | null | undefined;
   lastName?: string | null | undefined;
@@ -50,7 +49,7 @@ export class AvatarModel extends model(
   'userId',
 ) {}
 
-/** A square WebP of at most 512 pixels per side; `sha256` is lower-case hex. */
+/** An avatar is a square WebP of at most 512 pixels per side. */
 export type Avatar = Pick<Row<typeof AvatarModel>, 'content' | 'sha256'>;
 
 /** The avatar that others see: the uploaded one, else the picture at the identity provider. */

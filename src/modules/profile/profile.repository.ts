@@ -85,7 +85,7 @@ export function createAvatarsRepository(db: Knex) {
       await AvatarModel.query(db).where({ userId }).delete();
     },
 
-    /** @returns undefined for disabled and deleted members */
+    /** Returns no avatar for disabled and deleted members. */
     async find({ orgId, userId }: Owner): Promise<Row<typeof stored> | undefined> {
       const member = UserModel.query(db)
         .alias('u')

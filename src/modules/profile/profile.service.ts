@@ -21,7 +21,6 @@ export function createProfileService({ db }: { db: Knex }) {
   return {
     get,
 
-    /** Throws `precondition_failed`. */
     async update(actor: Actor, change: ProfileChange, expected: ExpectedVersions): Promise<Profile> {
       await db.transaction(async (trx) => {
         const repository = createProfileRepository(trx);
@@ -109,7 +108,6 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
       free(upload.content.buffer);
     },
 
-    /** Converts the image and stores it as the caller's avatar. Throws the errors of {@link AvatarMaker}. */
     async put(actor: Actor, upload: AvatarUpload, signal: AbortSignal): Promise<void> {
       const content = await makeAvatar(upload.content, signal).finally(() => free(upload.content.buffer));
       await db.transaction(async (trx) => {
@@ -128,14 +126,12 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
       });
     },
 
-    /** The caller's uploaded avatar. Throws `avatar_not_found`. */
     async getOwn(actor: Actor): Promise<Avatar> {
       const avatar = await find(actor, actor.userId);
       if (avatar?.kind !== 'stored') throw appError('avatar_not_found');
       return avatar;
     },
 
-    /** Avatar of a member of the caller's organization. Throws `avatar_not_found`, also for disabled members. */
     async get(actor: Actor, userId: string): Promise<ShownAvatar> {
       const avatar = await find(actor, userId);
       if (avatar === undefined) throw appError('avatar_not_found');
@@ -146,7 +142,6 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
 
 export type AvatarsService = ReturnType<typeof createAvatarsService>;
 
-/** @returns the number of bytes written to `memory` */
 async function fill(memory: Buffer, content: AsyncIterable<Buffer>): Promise<number> {
   let sizeBytes = 0;
   for await (const piece of content) {

@@ -25,7 +25,6 @@ export function createTeamMembersService(deps: {
     return member;
   }
 
-  /** For admins of the team or of the organization. Throws `team_not_found`, `forbidden`. */
   async function changeTeam<Result>(
     actor: RequestActor,
     teamId: string,
@@ -50,7 +49,6 @@ export function createTeamMembersService(deps: {
   }
 
   return {
-    /** For members of the team and org admins. Throws `team_not_found`, `forbidden`. */
     async list(actor: Actor, teamId: string): Promise<TeamMemberList> {
       const { orgId } = actor;
       await teams.get(db, orgId, teamId);
@@ -65,9 +63,8 @@ export function createTeamMembersService(deps: {
     },
 
     /**
-     * Adds a member of the organization to a team, or promotes a team member; never demotes. Team admins may manage the
-     * account of the member only if the caller could manage it before. Throws `team_not_found`, `forbidden`,
-     * `member_not_found`.
+     * Adds a member of the organization to a team, or promotes a team member; never demotes. The team's admins may
+     * manage the account of the member only if the caller could manage it before.
      */
     async add(actor: RequestActor, teamId: string, userId: string, isTeamAdmin: boolean): Promise<TeamMember> {
       const { orgId, userId: addedBy } = actor;
@@ -82,7 +79,6 @@ export function createTeamMembersService(deps: {
       });
     },
 
-    /** Throws `team_not_found`, `forbidden`, `member_not_found`. */
     async setTeamAdmin(actor: RequestActor, teamId: string, userId: string, isTeamAdmin: boolean): Promise<TeamMember> {
       return changeTeam(actor, teamId, async (trx, record) => {
         const member = await get(trx, teamId, userId);
@@ -93,7 +89,6 @@ export function createTeamMembersService(deps: {
       });
     },
 
-    /** Throws `team_not_found`, `forbidden`, `member_not_found`. */
     async remove(actor: RequestActor, teamId: string, userId: string): Promise<void> {
       await changeTeam(actor, teamId, async (trx, record) => {
         await get(trx, teamId, userId);

@@ -32,13 +32,12 @@ export function createTeamsRepository(db: Knex) {
       return (await TeamModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },
 
-    /** Filters the ids of teams that exist in the organization and are not disabled. */
     async liveIds(orgId: string, ids: readonly string[]): Promise<string[]> {
       const rows = await live(orgId).whereIn('id', ids).select('id');
       return rows.map((row) => row.id);
     },
 
-    /** @returns undefined if another team of the organization has the name; compared without case */
+    /** Returns undefined if another team of the organization has the name; upper and lower case are the same. */
     async insert(team: Omit<Team, 'createdAt'>): Promise<Team | undefined> {
       const [row] = await TeamModel.table(db)
         .insert(team)

@@ -33,13 +33,10 @@ export function createTeamsService(deps: {
       return { orgId, tier, items };
     },
 
-    /** Throws `team_not_found`, also for a disabled team. */
+    /** Throws `team_not_found`, also for disabled teams. */
     get,
 
-    /**
-     * Creates an empty team with its root folder. For org admins. Throws `forbidden`, `name_taken`, and
-     * `team_not_found` if an earlier attempt of the same request created the team, which was disabled since.
-     */
+    /** Throws `team_not_found` if an earlier attempt of the same request created the team, which was disabled since. */
     async create(actor: RequestActor, id: string, name: string): Promise<Team> {
       const { orgId, userId, requestId } = actor;
       const create = () =>
@@ -55,10 +52,7 @@ export function createTeamsService(deps: {
       return makeOnce(create, findCreated);
     },
 
-    /**
-     * Members of the team immediately lose access to content that is shared with it. For org admins. Throws
-     * `forbidden`, `team_not_found`.
-     */
+    /** Members of a disabled team immediately lose access to content that is shared with it. */
     async disable(actor: RequestActor, teamId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
       await accessChanges.administer(actor, async (trx) => {
