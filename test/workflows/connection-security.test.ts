@@ -124,7 +124,7 @@ describe('the line to Temporal', () => {
       return undefined;
     };
     expect(refusal({ TEMPORAL_TLS: 'off' })).match(
-      /^wrong setting TEMPORAL_TLS: TEMPORAL_TLS_SERVER_CA.* not encrypted$/,
+      /^wrong setting TEMPORAL_TLS: TEMPORAL_TLS_SERVER_CA.* require TLS$/,
     );
     expect(refusal({ TEMPORAL_TLS_CLIENT_KEY_PATH: '' })).equal(
       'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: required together with TEMPORAL_TLS_CLIENT_CERT_PATH',

@@ -4,31 +4,27 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Caller, Identity, IdentityProvider, SignInAttempt, SignInRequest } from '#src/ports/identity.ts';
 
-/** Maximum age of cached access rights. */
+/** Access rights are cached for this long, so a revoked role or an ended session counts within seconds. */
 const actorMaxAgeMs = 2_000;
 const maxCachedActors = 10_000;
 
 /**
- * The user who sends a request, and the session of their token. `actorNow` reads the user's current rights, even after
- * the token has expired; it throws `invalid_token` once the session is over.
+ * `actorNow` reads the user's current rights, even after the token has expired; throws `invalid_token` after the
+ * session.
  */
 export type Authenticated = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
 
-/** Throws `invalid_token`. */
 export type Authenticate = (authorization: string | undefined) => Promise<Authenticated>;
 
 type TokenCheckDeps = {
-  /** Throws `invalid_token`. */
   verifyToken: (token: string) => Caller;
-  /** Returns null if the session has ended or the user is disabled, deleted or in no organization. */
+  /** The caller is null if the session has ended or the user is disabled, deleted or in no organization. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
-  /** Registers a listener for changes of an organization's members, roles and teams by this process. */
   onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
 /**
- * Resolves an access token to its user and session. Rights are read from Postgres and not from the token, so that a
- * logout, a disabled user or a revoked role takes effect within seconds.
+ * Rights are read from Postgres and not from the token, so that a logout or a revoked role takes effect within seconds.
  */
 function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
   const actors = createExpiringCache<Actor | null>(maxCachedActors);
@@ -51,14 +47,11 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
 }
 
 export type PassportDeps = TokenCheckDeps & {
-  /** Passport strategy for sign-ins with OpenID Connect; its option `request` is a {@link SignInRequest}. */
+  /** Passport strategy of OpenID Connect; its option `request` is a {@link SignInRequest}. */
   findSignInStrategy: (() => Promise<passport.Strategy>) | null;
 };
 
-/**
- * Authenticates requests by bearer token, and sign-ins at the identity provider, with passport. Passport gets neither
- * request nor response, so it cannot redirect, answer or add `req.login`; outcomes are values and errors.
- */
+/** Passport gets neither request nor response, so it cannot redirect, answer or add `req.login`. */
 export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
   const authenticator = new passport.Passport();
   authenticator.use('bearer', new BearerStrategy(createTokenCheck(deps)));
@@ -108,13 +101,10 @@ class BearerStrategy extends passport.Strategy {
 
 type Loaded<Value> = { value: Value; expiresAtMs: number };
 
-/**
- * A bounded cache with a TTL per entry. Concurrent callers share one load; failed loads are not cached. Evicts the
- * oldest entry first.
- */
+/** A bounded cache with a TTL per entry. Concurrent callers share one load; failed loads are not cached. */
 export type ExpiringCache<Value> = {
   get(key: string, load: () => Promise<Loaded<Value>>): Promise<Value>;
-  /** Deletes matching entries, and all that are still loading, because they may have read outdated data. */
+  /** Forgetting also drops entries that are still loading, because they may have read outdated data. */
   forget(matches: (value: Value) => boolean): void;
 };
 

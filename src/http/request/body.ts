@@ -36,7 +36,7 @@ export async function readJsonBody(req: IncomingMessage, limitBytes = MiB): Prom
   return soundInput(parseJson(text));
 }
 
-/** Counts values by commas and opening brackets outside of strings. */
+/** Counts the values of a JSON text by commas and opening brackets outside of strings, without parsing it. */
 function hasMoreValues(json: Buffer, limit: number): boolean {
   let values = 0;
   let isInString = false;
@@ -120,7 +120,6 @@ function strip(root: Schema, schema: Schema, sent: unknown): unknown {
   return Object.fromEntries(fields);
 }
 
-/** The schema with all its alternatives and references. */
 function alternativesOf(root: Schema, schema: Schema): Schema[] {
   const { anyOf = [], oneOf = [], allOf = [], $ref } = schema;
   const target = $ref === undefined ? undefined : root.$defs?.[$ref.replace('#/$defs/', '')];
@@ -133,11 +132,12 @@ function isSchema(schema: unknown): schema is Schema {
 }
 
 export type ReceivedBody = {
-  /** What an `Idempotency-Key` compares: the fields as sent, without secrets, and the hash of a file. */
+  /**
+   * The identity of a request for its `Idempotency-Key`: the fields as sent, without secrets, and the hash of a file.
+   */
   identity: () => unknown;
   hasSecrets: () => boolean;
   parse: () => unknown;
-  /** Deletes the stored file if the request was rejected. */
   discard: () => Promise<void>;
 };
 

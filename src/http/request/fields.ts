@@ -3,7 +3,7 @@ import { type PasswordFault, passwordFaults } from '#src/domain/access/credentia
 import { tools, unknownTools } from '#src/domain/agents/tools.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 
-// The rules below as JSON Schema patterns, so that clients can validate too.
+// Rules for names are also JSON Schema patterns, so that clients can validate them.
 const unseen = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069';
 const oneLinePattern = `^[^${unseen}]*$`;
 export const namePattern = `^[^${unseen}]*[^${unseen}\\s][^${unseen}]*$`;
@@ -16,7 +16,7 @@ export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
 
 export const tierField = z.enum(['free', 'pro', 'max']);
 
-/** Trimmed and in lower case. Lower-cased after validation, because the Kelvin sign becomes a k. */
+/** Emails are lower-cased after validation, because the Kelvin sign would become a valid k. */
 export const emailField = z
   .string()
   .max(320)
@@ -36,7 +36,7 @@ const faultMessages: Record<PasswordFault, string> = {
   special: 'A password needs a special character',
 };
 
-/** A new password. A password for sign-in accepts any text. */
+/** The rule only applies to new passwords; sign-in accepts any text. */
 export const newPasswordField = z
   .string()
   .check((context) => {
@@ -60,36 +60,31 @@ export const oneLineField = (maxLength: number) =>
     .refine(isOneLine, 'must be one line without control characters')
     .meta({ pattern: oneLinePattern });
 
-/** A trimmed, NFC-normalized name of a user, team or organization; empty if blank. */
+/** Names are trimmed and NFC-normalized; a blank name is empty. */
 const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
 
-/** A blank name becomes undefined. */
 export const optionalNameField = nameText.transform((name) => name || undefined).optional();
 
 export const nameField = nameText
   .refine((name) => name !== '', { error: 'must not be blank', params: { code: 'blank' } })
   .meta({ pattern: namePattern });
 
-/** A blank name becomes null. */
 export const erasableNameField = nameText.transform((name) => name || null);
 
 const yes = ['true', 'yes', 'on', 'y', '1', 'enabled'];
 const no = ['false', 'no', 'off', 'n', '0', 'disabled'];
 
-/** A boolean in a query or form, where all values are text. */
 export const textSwitchField = z.stringbool({ truthy: yes, falsy: no }).meta({ enum: [...yes, ...no] });
 
-/** A boolean in a form or a JSON body. */
 export const switchField = z.union([z.boolean(), textSwitchField]);
 
-/** An integer in a query or form, where all values are text. `Number` alone would accept '0x10', ' 5 ' and ''. */
+/** Integers in queries and forms are text; `Number` alone would accept '0x10', ' 5 ' and ''. */
 export function integerField(range: { min: number; max: number }) {
   const parse = (raw: unknown) => (typeof raw === 'string' && /^\d{1,15}$/.test(raw) ? Number(raw) : raw);
   const whole = z.int({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) });
   return z.preprocess(parse, whole.min(range.min).max(range.max));
 }
 
-/** An empty string becomes null. */
 export const unsettableField = <Word extends z.ZodType<string>>(word: Word) =>
   z
     .union([z.literal(''), word])
@@ -107,7 +102,6 @@ const toolsField = z
 
 export const tagField = oneLineField(64).trim().min(1).meta({ pattern: namePattern });
 
-/** Optional fields that draft versions and agents have in common. */
 export const agentFields = {
   agent_name: oneLineField(255).optional(),
   tags: z.array(tagField).max(50).optional(),
@@ -116,7 +110,7 @@ export const agentFields = {
   enabled_tools: toolsField.optional(),
 };
 
-/** Parameters of an OAuth callback; loose, because providers send additional ones. */
+/** The schema of the OAuth callback is loose, because providers send additional parameters. */
 export const callbackQuery = z.looseObject({
   state: z.string().min(1).max(200),
   code: z.string().max(4_096).optional(),

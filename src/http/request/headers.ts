@@ -6,7 +6,7 @@ const networkBits = 56;
 const blockBits = 48;
 
 /**
- * Network for rate limits: an IPv4 address, or the /56 of an IPv6 address, which is one household or server (RIPE-690).
+ * Rate limits count the /56 of an IPv6 address as one client, because providers assign it to one household (RIPE-690).
  */
 export function clientNetwork(address: string | undefined): string {
   const plain = plainAddress(address);
@@ -19,7 +19,6 @@ export function clientBlock(address: string | undefined): string | null {
   return isIPv6(plain) ? prefixOf(plain, blockBits) : null;
 }
 
-/** Removes the zone, and unwraps IPv4-mapped IPv6 addresses. */
 function plainAddress(address: string | undefined): string {
   const plain = (address ?? 'unknown').replace(/%.*$/, '').toLowerCase();
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1] ?? plain;
@@ -38,10 +37,7 @@ function prefixOf(address: string, bits: number): string {
   return `${network.join(':')}::/${bits}`;
 }
 
-/**
- * A strong ETag. With a version it is `"<version>.<hash>"`: `If-Match` compares the version, `If-None-Match` the whole
- * tag.
- */
+/** An ETag with a version is `"<version>.<hash>"`: `If-Match` compares the version, `If-None-Match` the whole tag. */
 export function entityTag(body: string, version?: number): string {
   const prefix = version === undefined ? '' : `${version}.`;
   return `"${prefix}${hash('sha256', body, 'base64url').slice(0, 22)}"`;
@@ -71,7 +67,6 @@ export function preferredWaitSeconds(prefer: string | undefined): number | null 
   return seconds === undefined ? null : Math.min(maxWaitSeconds, Number(seconds));
 }
 
-/** Whether the client sent `Cache-Control: no-cache` (RFC 9111 §5.2.1.4). */
 export function wantsFresh(cacheControl: string | undefined): boolean {
   return /(?:^|,)\s*no-cache\s*(?:,|$)/i.test(cacheControl ?? '');
 }

@@ -100,7 +100,7 @@ export async function receiveForm<Stored>(
     (error: Error) => error,
   );
   finished(req, { writable: false }).catch((error: Error) => parser.destroy(error));
-  // Not `pipeline`, which would destroy the connection before the client can read the error.
+  // `pipeline` would destroy the connection before the client can read the error.
   req.pipe(parser);
   const stopMeasuring = requirePace(req, parser, pace, fail);
   const damage = await Promise.race([parsed, refusal.promise]).finally(stopMeasuring);
@@ -119,12 +119,10 @@ export async function receiveForm<Stored>(
   return { fields: singleValues(fields), file: stored };
 }
 
-/** `Content-Length` minus the maximum size of all other parts. */
 function announcedBytesOf(req: IncomingMessage): number {
   return Math.max(0, Number(req.headers['content-length'] ?? 0) - maxBytesBesides);
 }
 
-/** @returns the function that stops the measurement */
 function requirePace(
   req: IncomingMessage,
   parser: Writable,
@@ -138,7 +136,7 @@ function requirePace(
     wasHeldUp ||= parser.writableNeedDrain;
   });
   const timer = setInterval(() => {
-    // Does not count windows in which a slow store held the client up.
+    // A window in which a slow store held the client up does not count against the minimum upload rate.
     if (receivedBytes < windowBytes && !wasHeldUp && !req.complete) {
       const detail = `A body has to arrive with at least ${windowBytes} bytes in ${windowMs / 1_000} seconds.`;
       fail(appError('request_timeout', { detail }));
@@ -171,10 +169,9 @@ function openParser(req: IncomingMessage) {
 }
 
 function describeFile(info: FileInfo, part: Readable): Omit<IncomingFile, 'announcedBytes'> {
-  // A separate stream: if the store destroys it, the parser must continue.
+  // The store gets a separate stream, because it may destroy it, and the form parser must continue.
   const content = new PassThrough();
   part.on('error', (error) => content.destroy(error));
-  // A store may reject before it reads: an unhandled `error` event would end the process.
   content.on('error', () => {});
   part.pipe(content);
   const given = (info.filename ?? '')

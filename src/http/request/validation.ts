@@ -7,7 +7,6 @@ import type { PathParams } from '../routing/route.ts';
 const maxErrors = 100;
 const maxPathLength = 200;
 
-/** Throws `validation_failed` (422) with the invalid fields. */
 export function validate<Schema extends z.ZodType>(schema: Schema, raw: unknown): z.output<Schema> {
   const parsed = schema.safeParse(raw, { error: fieldMessage });
   if (parsed.success) return parsed.data;
@@ -22,7 +21,6 @@ function toFieldErrors(issue: z.core.$ZodIssue): FieldError[] {
       code: 'unknown_field',
     }));
   }
-  // A refinement may set its own code.
   const code = issue.code === 'custom' && typeof issue.params?.code === 'string' ? issue.params.code : issue.code;
   return [{ path: pathOf(issue.path), message: issue.message, code }];
 }
@@ -55,7 +53,7 @@ const kinds: Readonly<Record<string, string>> = {
 
 const units: Readonly<Record<string, string>> = { string: ' characters', array: ' items', record: ' entries' };
 
-/** Message that continues the field's name: "limit: must be at most 100". Undefined keeps the message of the schema. */
+/** Messages continue the field's name: "limit: must be at most 100". Undefined keeps the message of the schema. */
 export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
@@ -97,13 +95,13 @@ export function parseParams(schema: z.ZodType | undefined, raw: unknown): PathPa
 /** Maximum nesting of a body; protects recursive functions from a stack overflow. */
 const maxLevels = 64;
 
-/** Returns the value unless it has text that Postgres cannot store, or deep nesting; schemas check neither. */
+/** Rejects text that Postgres cannot store, and deep nesting, because schemas check neither. */
 export function soundInput<Value>(value: Value): Value {
   requireSound(value, []);
   return value;
 }
 
-/** @param path shared and mutated by all calls, because a body may have many fields */
+/** The path is one array, mutated by all calls, because a body may have thousands of fields. */
 function requireSound(value: unknown, path: string[]): void {
   if (path.length > maxLevels)
     throw appError('malformed_request', { detail: `The body may be nested at most ${maxLevels} levels deep.` });

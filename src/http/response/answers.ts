@@ -19,7 +19,6 @@ export type JsonAnswer<Status extends number = number, Data = unknown> = {
   status: Status;
   data: Data;
   headers: AnswerHeaders;
-  /** Version of the resource; its ETag begins with it. */
   version?: number;
 };
 
@@ -29,24 +28,22 @@ export type EventsAnswer = {
   kind: 'events';
   status: 200;
   run: (events: EventSink) => Promise<void>;
-  /** True for a stream that only reports events, possibly for hours: a shutdown closes it immediately. */
+  /** A watch only reports events, possibly for hours; a shutdown closes it immediately. */
   isWatch: boolean;
   headers: AnswerHeaders;
 };
 
-/** A stored file. `range` is in bytes, both ends inclusive. */
+/** Byte ranges of files are inclusive at both ends. */
 export type FileContent = {
   fileName: string;
   mediaType: string;
   sizeBytes: number;
-  /** Without quotes. */
   etag: string;
   open: (range?: { start: number; end: number }) => Promise<Readable>;
 };
 
 export type FileAnswer = { kind: 'file'; status: 200; content: FileContent; headers: AnswerHeaders };
 
-/** A file that is generated while it is sent, of unknown size. */
 export type DownloadAnswer = {
   kind: 'download';
   status: 200;
@@ -71,7 +68,6 @@ export function created<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnsw
   return { kind: 'json', status: 201, data, headers };
 }
 
-/** A JSON response with any status. */
 export function answer<Status extends number, Data>(status: Status, data: Data): JsonAnswer<Status, Data> {
   return { kind: 'json', status, data, headers: {} };
 }
@@ -88,7 +84,7 @@ export function seeOther(location: string): EmptyAnswer<303> {
   return { kind: 'empty', status: 303, headers: { Location: location } };
 }
 
-/** Server-Sent Events. The stream ends with `run`; an unexpected error ends it with an `error` event. */
+/** A stream of Server-Sent Events ends with its handler; an unexpected error ends it with an `error` event. */
 export function eventStream(
   run: (events: EventSink) => Promise<void>,
   options: { headers?: AnswerHeaders; isWatch?: boolean } = {},
@@ -96,12 +92,11 @@ export function eventStream(
   return { kind: 'events', status: 200, run, isWatch: options.isWatch ?? false, headers: options.headers ?? {} };
 }
 
-/** A generated file, sent without `ETag` and `Range`. If it fails midway, the connection is closed. */
+/** Generated downloads have no `ETag` and no `Range`. If one fails midway, the connection is closed. */
 export function download(made: Pick<DownloadAnswer, 'fileName' | 'mediaType' | 'content'>): DownloadAnswer {
   return { kind: 'download', status: 200, ...made, headers: {} };
 }
 
-/** A stored file, sent as attachment with `ETag` and `Range`. */
 export function file(content: FileContent): FileAnswer {
   return { kind: 'file', status: 200, content, headers: {} };
 }
@@ -115,7 +110,6 @@ export type Delivery = {
   stream(res: AppResponse, answer: EventsAnswer, onEvent?: (event: StoredEvent) => void): Promise<SentStream>;
 };
 
-/** Sends the responses of handlers, and stored responses for repeated requests. */
 export function createDelivery(deps: {
   streams: OpenStreams;
   logger: Logger;
@@ -177,7 +171,6 @@ export function createDelivery(deps: {
   return delivery;
 }
 
-/** Sends JSON. A GET gets an `ETag`, and 304 if the client has the current version. */
 function sendJson(req: Request, res: Response, { status, data, headers, version }: Omit<JsonAnswer, 'kind'>): void {
   const body = JSON.stringify(data);
   res.status(status).set('Content-Type', 'application/json; charset=utf-8');
@@ -214,7 +207,7 @@ async function sendFile(req: Request, res: Response, content: FileContent): Prom
     res.set('Content-Range', `bytes */${content.sizeBytes}`);
     throw appError('range_not_satisfiable');
   }
-  // Opened before any header is set, so that a missing file becomes an error response.
+  // The file is opened before any header is set, so that a missing file becomes an error response.
   const body = req.method === 'HEAD' ? undefined : await content.open(range);
   res.set({ ETag: tag, 'Accept-Ranges': 'bytes', 'Cache-Control': 'private, no-cache' });
   describeFile(res, content);
@@ -232,7 +225,7 @@ async function sendFile(req: Request, res: Response, content: FileContent): Prom
 
 async function sendDownload(req: Request, res: Response, { content, ...described }: DownloadAnswer): Promise<void> {
   const pieces = content[Symbol.asyncIterator]();
-  // Generated before any header is set, so that an early error becomes an error response.
+  // The first piece is generated before any header is set, so that an early error becomes an error response.
   const first = await pieces.next();
   async function* all(): AsyncGenerator<string> {
     for (let piece = first; !piece.done; piece = await pieces.next()) yield piece.value;
@@ -244,11 +237,11 @@ async function sendDownload(req: Request, res: Response, { content, ...described
     res.end();
     return;
   }
-  // Closes the generator also when the client disconnects.
+  // The generator must be closed also when the client disconnects.
   await pipeline(Readable.from(all(), { highWaterMark: 1 }), res).finally(() => pieces.return?.());
 }
 
-/** Prevents a user's file from running as a page of this origin. */
+/** These headers prevent a user's file from running as a page of this origin. */
 function describeFile(res: Response, { fileName, mediaType }: Pick<FileContent, 'fileName' | 'mediaType'>): void {
   res.set({
     'Content-Disposition': attachment(fileName),

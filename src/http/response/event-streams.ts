@@ -3,7 +3,7 @@ import { appError } from '#src/errors.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 
 const heartbeatMs = 15_000;
-/** Disconnects a client that reads nothing for this long or has this much unsent data. It can reconnect and resume. */
+/** A client that reads nothing for this long, or has this much unsent data, is disconnected; it can resume. */
 const stallMs = 30_000;
 const maxBufferedBytes = 256 * 1024;
 const reconnectMs = 3_000;
@@ -17,12 +17,11 @@ export const eventStreamHeaders = {
 /** `send` waits while the client is slow, and does nothing after the client or a shutdown has closed the stream. */
 export type EventSink = { send(event: StoredEvent): Promise<void>; closed: AbortSignal };
 
-/** An open stream. `end` may be called repeatedly; nothing is written after the first call. */
+/** Ending a stream again has no effect; nothing is written after the first call. */
 export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
 
 const disconnectedStream: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
 
-/** Starts a stream of Server-Sent Events. The response headers must be set before. */
 export function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStream {
   if (res.destroyed) return disconnectedStream;
   const closing = new AbortController();
@@ -36,7 +35,7 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
   res.once('close', close);
 
   const write = (event: StoredEvent): boolean => {
-    // Only earlier unsent data counts, because a single event may have any size.
+    // The limit of unsent data ignores the new event, because a single event may have any size.
     if (res.writableLength > maxBufferedBytes) res.destroy();
     return !res.destroyed && res.write(format(event));
   };
@@ -59,7 +58,6 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
   };
 }
 
-/** Serializes an event for Server-Sent Events; streams that send the same event share the bytes. */
 export type EventFormat = (event: StoredEvent) => Buffer;
 
 export function createEventFormat(): EventFormat {

@@ -54,7 +54,7 @@ export function problemHeaders(error: AppError, hadToken: boolean): Record<strin
 export function toAppError(error: unknown, isOutage: (error: unknown) => boolean): AppError {
   if (error instanceof AppError) return error;
   if (isOutage(error)) return appError('service_unavailable', { cause: error });
-  // Thrown by Express for a URL that cannot be decoded.
+  // Express throws a URIError for a URL that cannot be decoded.
   if (error instanceof URIError) return appError('malformed_request', { detail: 'The URL is not properly encoded.' });
   return appError('internal_error', { cause: error });
 }
@@ -77,7 +77,7 @@ export function createErrorHandler(
     const { requestId } = res.locals;
     const error = toAppError(thrown, deps.isOutage);
     res.locals.errorCode = error.code;
-    // A response that has begun cannot become an error response: closes the connection instead.
+    // A response that has begun cannot become an error response, so the connection is closed.
     if (res.headersSent || res.destroyed) {
       if (!res.destroyed) {
         deps.logger.error({ msg: 'response aborted', requestId, route: res.locals.route, err: thrown });
@@ -88,7 +88,7 @@ export function createErrorHandler(
     if (error.status >= 500) {
       deps.logger.error({ msg: 'request failed', requestId, route: res.locals.route, code: error.code, err: thrown });
     }
-    // Reads the rest of the body, because some clients only read the response after sending everything.
+    // The rest of the body is read, because some clients only read the response after sending everything.
     req.resume();
     if (!req.complete && !req.destroyed) {
       const late = setTimeout(() => req.destroy(), restTimeoutMs).unref();
@@ -99,7 +99,6 @@ export function createErrorHandler(
         if (restBytes > maxRestBytes) req.destroy();
       });
     }
-    // After a timeout the rest of the body is not awaited.
     if (error.status === 408) res.set('Connection', 'close');
     const problem = toProblem(error, res.locals);
     sendProblem(res, error.status, problem, problemHeaders(error, req.headers.authorization !== undefined));

@@ -21,7 +21,6 @@ import type { AppResponse } from '../server/middleware.ts';
 import type { Concurrency, RateLimited, RateLimiting } from './request-limits.ts';
 import { isEventStream, limitsOf, type Route } from './route.ts';
 
-/** Creates the router of all routes. Other methods of a known path are 405. */
 export function createRouteTable(routes: readonly Route[], dispatch: (route: Route) => Dispatch): Router {
   const router = express.Router({ caseSensitive: true });
   const byPath = [...Map.groupBy(routes, (route) => route.path)].sort(([a], [b]) => comparePaths(a, b));
@@ -44,7 +43,7 @@ export function createRouteTable(routes: readonly Route[], dispatch: (route: Rou
   return router;
 }
 
-/** Sorts fixed segments before parameters, so that `/documents/recent` is not read as a document id. */
+/** Fixed path segments come before parameters, so that `/documents/recent` is not read as a document id. */
 function comparePaths(a: string, b: string): number {
   const [left, right] = [a.split('/'), b.split('/')];
   for (const [index, segment] of left.entries()) {
@@ -64,15 +63,12 @@ export type DispatchDeps = {
   logger: Logger;
   rateLimit: RateLimiting;
   concurrency: Concurrency;
-  /** Queues GET requests, so that organizations take turns. */
   readInTurn: FairQueue;
-  /** Public base URL of the API; null uses the URL of the request. */
   publicUrl: string | null;
-  /** Recognizes errors of an unreachable database. */
   isOutage: (error: unknown) => boolean;
 };
 
-/** Schema of routes without a query: rejects any parameter. */
+/** Routes without a query reject any query parameter. */
 const noQuery = z.strictObject({});
 
 type Admitted =
@@ -80,7 +76,6 @@ type Admitted =
   | { actor: undefined; sessionId: undefined; actorNow: undefined };
 type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
-/** Processes requests: authentication, limits, validation, idempotency, handler, response. */
 export function createDispatcher(deps: DispatchDeps) {
   const { authenticate, idempotency, rateLimit, concurrency, readInTurn, logger, isOutage } = deps;
   const delivery = createDelivery(deps);
@@ -96,7 +91,7 @@ export function createDispatcher(deps: DispatchDeps) {
           free = release;
         });
       } finally {
-        // Releases the slot when both handler and connection have ended; the handler continues after a disconnect.
+        // The request's slot is released when both handler and connection have ended: a disconnect does not stop work.
         if (res.closed) free();
         else res.once('close', free);
       }
@@ -143,12 +138,11 @@ export function createDispatcher(deps: DispatchDeps) {
       const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<Answer> => {
         const parsed = body.parse();
         await rateLimit(perEmail, { ...subject, email: emailOf(parsed) }, res);
-        // Reads the rights again, because they may have changed while a slow body arrived; the token may have expired.
+        // Rights are read again, because they may have changed while a slow body arrived; the token may have expired.
         const sender =
           route.body === undefined || !actorNow ? {} : { actor: permitted(route, await actorNow(), requestId) };
         const endFetch = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
         const handled = async () => route.handle({ ...request, ...sender, newId, body: parsed });
-        // Skips the read if the client disconnected while it was queued.
         const readInItsTurn = async () => (disconnected.signal.aborted ? noContent() : handled());
         const answer = await (isRead && actor ? readInTurn(actor.orgId, readInItsTurn) : handled()).finally(endFetch);
         isBodyUsed = true;
@@ -160,8 +154,7 @@ export function createDispatcher(deps: DispatchDeps) {
           const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
           const asked = { params: req.params, query: req.query, body: body.identity() };
           const fingerprint = fingerprintOf(deps.fingerprintKey, asked);
-          // The fingerprint ignores secrets, and the request may succeed with another secret: then errors are not
-          // stored.
+          // The fingerprint ignores secrets, so errors are not stored: another secret may succeed.
           const keepsRefusals = !body.hasSecrets();
           send = await answerOnce(req, res, { key: name, fingerprint, keepsRefusals }, call);
         } else {
@@ -181,7 +174,7 @@ export function createDispatcher(deps: DispatchDeps) {
     return { actor: permitted(route, actor, requestId), sessionId, actorNow };
   }
 
-  /** Checks `organization:administer`; services check permissions that depend on a resource. */
+  /** The only permission that needs no resource is checked here; services check all others. */
   function permitted(route: Route, actor: Actor, requestId: string): RequestActor {
     if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
@@ -195,10 +188,7 @@ export function createDispatcher(deps: DispatchDeps) {
     });
   }
 
-  /**
-   * Handles a request with an `Idempotency-Key`, or finds its stored response.
-   * @returns a function that sends the response, or ends an event stream that was already sent
-   */
+  /** Returns a function that sends the response, or ends an event stream that was already sent. */
   async function answerOnce(
     req: Request,
     res: AppResponse,
@@ -226,7 +216,7 @@ export function createDispatcher(deps: DispatchDeps) {
     const { response, isReplay } = await withIdempotency(idempotency, key, fingerprint, work, onLost);
     if (isReplay) res.set('Idempotency-Replayed', 'true');
     return async () => {
-      // The response is sent after it was stored, so that an immediate repetition finds it.
+      // Responses are stored before they are sent, so that an immediate repetition finds them.
       if (endStream === undefined) await delivery.sendAgain(req, res, response);
       else endStream();
     };
@@ -298,10 +288,7 @@ function readIdempotencyKey(header: string | string[] | undefined): string | und
   throw appError('malformed_request', { detail: 'Idempotency-Key must have 1 to 255 visible ASCII characters.' });
 }
 
-/**
- * HMAC of a request's canonical JSON. Keyed, because a stored plain hash could be used to verify guesses of the
- * content.
- */
+/** Fingerprints are keyed, because a stored plain hash could be used to verify guesses of a request's content. */
 export function fingerprintOf(key: Buffer, request: unknown): string {
   return createHmac('sha256', key).update(canonicalJson(request)).digest('hex');
 }

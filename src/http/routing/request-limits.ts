@@ -11,22 +11,19 @@ import type { RateLimiter } from '#src/ports/limits.ts';
 import { clientBlock, clientNetwork } from '../request/headers.ts';
 import type { AppResponse } from '../server/middleware.ts';
 
-/** A rate limit and its subject: the client's network, the user, or network and email. */
 export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
 
 /** The networks (/56) of an IPv6 /48 together have this many times the limit of one network. */
 const blockFactor = 10;
 
 export type RateLimitingDeps = {
-  /** Counts all processes together. */
+  /** The shared rate limiter counts all processes together. */
   shared: Pick<RateLimiter, 'take'>;
-  /** Counts this process only. */
   own: Pick<RateLimiter, 'take'>;
-  /** Null disables a limit. */
   limits: Readonly<Record<RateLimitName, RateLimit | null>>;
 };
 
-/** Limits of an undefined subject are skipped. */
+/** A rate limit whose subject is undefined is skipped. */
 export type Subject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
 
 export type RateLimiting = (uses: readonly RateLimited[], subject: Subject, res: AppResponse) => Promise<void>;
@@ -86,7 +83,7 @@ type Kind = 'requests' | 'streams' | 'uploads';
 const PROCESS_LIMITS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
 /** Browsers send six concurrent requests over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
 const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
-/** Share of the process's slots for all; the rest is reserved for organizations that use few slots. */
+/** Share of a process's slots for all organizations; the rest is reserved for those that use few slots. */
 const UNRESERVED_PART = 3 / 4;
 const RESERVED_PER_ORGANIZATION = 4;
 const RETRY_AFTER_SECONDS = 5;
@@ -95,11 +92,7 @@ const PROCESS = '';
 
 const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams', uploads: 'uploads' };
 
-/**
- * Limits concurrent requests, streams and uploads per user and organization. Streams do not count as requests; uploads
- * count as both.
- * @param limits null disables a limit per user and organization
- */
+/** Streams do not count as requests; uploads count as both. A limit of null is disabled. */
 export function createConcurrency(
   limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
 ) {
@@ -108,8 +101,8 @@ export function createConcurrency(
 
   return {
     /**
-     * Throws `rate_limited`, or `service_unavailable` if the process is full.
-     * @returns the function that releases the slot
+     * Returns the function that releases the slot. Throws `rate_limited`, or `service_unavailable` if the process is
+     * full.
      */
     take(kind: Kind, { userId, orgId }: Pick<Actor, 'userId' | 'orgId'>): () => void {
       const open = openOf[kind];

@@ -14,7 +14,6 @@ import type { RateLimited } from './request-limits.ts';
 export type Access = 'public' | 'user' | Action;
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
-/** A success response: JSON (`schema`), another type (`contentType`, any of several), or no body. */
 export type ResponseSpec =
   | { description: string; schema: z.ZodType }
   | { description: string; contentType: string | readonly string[] }
@@ -52,7 +51,7 @@ export function multipart<Fields extends z.ZodType, Stored extends ReceivedFile>
   return { kind: 'multipart', ...spec };
 }
 
-/** Like `multipart` with an optional file. Without a file the fields may also be sent as JSON. */
+/** A form whose file is optional. Without a file the fields may also be sent as JSON. */
 export function multipartOrJson<Fields extends z.ZodType, Stored extends ReceivedFile>(
   spec: FileForm<Fields, Stored>,
 ): MultipartBody<Fields, 'multipart_or_json', Stored> {
@@ -61,7 +60,6 @@ export function multipartOrJson<Fields extends z.ZodType, Stored extends Receive
 
 export type FormBody<Fields extends z.ZodType = z.ZodType> = { kind: 'form_or_json'; fields: Fields };
 
-/** Fields sent as `multipart/form-data` or as JSON, validated by one schema. */
 export function formOrJson<Fields extends z.ZodType>(fields: Fields): FormBody<Fields> {
   return { kind: 'form_or_json', fields };
 }
@@ -90,15 +88,13 @@ type AnswerOf<Spec extends Responses> = {
 export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   actor: WhoMayCall extends 'public' ? undefined : RequestActor;
   sessionId: WhoMayCall extends 'public' ? undefined : string;
-  /** Reads the caller's current rights, for long responses. Throws `invalid_token` if the session has ended. */
+  /** For long responses: reads the caller's current rights. Throws `invalid_token` if the session has ended. */
   actorNow: WhoMayCall extends 'public' ? undefined : () => Promise<Actor>;
   params: Params;
   query: Query;
   body: Body;
   requestId: string;
-  /** `network` as by `clientNetwork`. */
   client: { network: string; userAgent: string | null };
-  /** Base URL of the API for this client, without a trailing slash. */
   publicUrl: string;
   idempotencyKey: string | null;
   /** Id of the resource that an idempotent route creates; the same for a repeated request. */
@@ -106,33 +102,29 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   lastEventId: string | null;
   /** N of `Prefer: wait=N`: how long the client wants to wait for asynchronous work. */
   waitSeconds: number | null;
-  /** True for `Cache-Control: no-cache`. */
   wantsFresh: boolean;
-  /** Aborted if the client disconnects before the response is complete. */
   signal: AbortSignal;
-  /** From `If-Match`. The service compares them with the row that it has locked for the write. */
+  /** Versions in `If-Match`, which the service compares with the row that it has locked for the write. */
   expectedVersions: ExpectedVersions;
 };
 
 type RouteFacts = {
   method: Method;
-  /** With parameters as `:name`. */
   path: string;
   operationId: string;
   tag: string;
   summary: string;
   /** False for a GET with side effects: it rejects HEAD, which link scanners send. */
   isSafe?: false;
-  /** For a PATCH or PUT whose resource has a version; its GET must answer `versioned`. */
+  /** `If-Match` is for a PATCH or PUT whose resource has a version; its GET must answer `versioned`. */
   takesIfMatch?: true;
-  /** Supports `Idempotency-Key`. Required for routes that create a resource, which must be created under `newId`. */
+  /** An idempotent route supports `Idempotency-Key`: it creates one resource, under `newId`. */
   idempotent?: true;
-  /** Supports `Last-Event-ID`. */
   resumable?: true;
   limits?: readonly RateLimited[];
-  /** Maximum size of a JSON body; default 1 MiB, 16 KiB for public routes. */
+  /** Limit of a JSON body; by default 1 MiB, and 16 KiB for public routes. */
   bodyLimitBytes?: number;
-  /** The handler fetches and stores a file; it counts as an upload while it runs. */
+  /** A handler that fetches and stores a file counts as an upload while it runs. */
   fetchesFile?: true;
   /** Error codes in addition to those that {@link problemsOf} derives. */
   errors?: readonly ErrorCode[];
@@ -184,7 +176,6 @@ export function limitsOf({ access, method, limits }: Route): readonly RateLimite
   return [{ limit: method === 'get' ? 'read' : 'write', by: 'user' }];
 }
 
-/** Whether the route answers with Server-Sent Events. */
 export function isEventStream({ method, responses }: Route): boolean {
   const ok = responses[200];
   return method === 'get' && ok !== undefined && 'contentType' in ok && ok.contentType === 'text/event-stream';

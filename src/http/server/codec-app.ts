@@ -14,15 +14,15 @@ type StoredPayload = { metadata?: Record<string, Uint8Array> | null; data?: Uint
 export type CodecAppDeps = {
   codec: Record<'encode' | 'decode', (payloads: StoredPayload[]) => Promise<StoredPayload[]>>;
   uiOrigins: readonly string[];
-  /** Null accepts requests without a token, but only those addressed to this machine. */
+  /** A null token accepts all requests that are addressed to this machine. */
   token: string | null;
   logger: Logger;
 };
 
-/** Maximum size of a request: a page of a history in base64. Temporal's messages have at most 4 MB. */
+/** Limit of a request to the codec server: a page of a history, which Temporal limits to 4 MB, in base64. */
 const bodyLimitBytes = 16 * 1024 * 1024;
 
-/** `payloads` is missing for queries without arguments. */
+/** Temporal sends no `payloads` for queries without arguments. */
 const bodySchema = z.object({
   payloads: z
     .array(z.object({ metadata: z.record(z.string(), z.base64()).default({}), data: z.base64().default('') }))
@@ -51,7 +51,7 @@ export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps
       if (!uiOrigins.includes(origin)) {
         throw appError('forbidden', { detail: 'The origin is not among CODEC_UI_ORIGINS.' });
       }
-      // Allows credentials, because a proxy in front may authenticate users by cookies.
+      // CORS allows credentials, because a proxy in front may authenticate users by cookies.
       res.set({ 'Access-Control-Allow-Origin': origin, 'Access-Control-Allow-Credentials': 'true' });
     }
     if (req.method !== 'OPTIONS') return next();
@@ -80,7 +80,6 @@ export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps
   return app;
 }
 
-/** Compares the header in constant time. */
 function bearerOf(token: string): (header: string | undefined) => boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   const expected = hash(`Bearer ${token}`);

@@ -12,7 +12,7 @@ const portErrors: Readonly<Record<string, string>> = {
 };
 const hostErrors = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'];
 
-/** Throws ConfigError if the server cannot listen there; `settings` names the settings of host and port. */
+/** Throws ConfigError if the server cannot listen; `settings` names the settings of host and port. */
 export async function listen(
   server: NetServer,
   { host, port }: { host: string; port: number },
@@ -100,7 +100,7 @@ export function createMetricsPage(metrics: Pick<Metrics, 'page'>) {
   };
 }
 
-/** Default time in which clients may still send requests on open connections during a shutdown. */
+/** During a shutdown, clients may send requests on open connections for this long. */
 const LINGER_MS = 1_000;
 
 export type GracefulServer = {
@@ -144,7 +144,7 @@ export function createGracefulServer(server: Server): GracefulServer {
       const ended = new AbortController();
       const wait = (ms: number) => delay(ms, undefined, { signal: ended.signal }).catch(() => undefined);
       const closed = once(server, 'close').then(() => ended.abort());
-      // Also closes idle connections, with a delay in which clients can notice `Connection: close`.
+      // `close` also closes idle connections, after a delay in which clients can notice `Connection: close`.
       server.close();
       while (!ended.signal.aborted && performance.now() < deadline) {
         if (answers.size > 0) await Promise.race([quiet(), wait(deadline - performance.now())]);

@@ -14,7 +14,7 @@ export type RequestLocals = {
 };
 export type AppResponse = Response<unknown, RequestLocals>;
 
-/** Requested every few seconds, so successful requests are only logged at debug level. */
+/** Probes come every few seconds, so successful ones are only logged at debug level. */
 const PROBES = ['/healthz', '/readyz', '/metrics'];
 
 /** Assigns the request id (the client's `X-Request-Id` if it is valid) and logs one line when the request ends. */
@@ -45,7 +45,7 @@ export function createRequestLog(logger: Logger) {
   };
 }
 
-/** Records duration and trace span of a request, with the route template instead of the URL. */
+/** Metrics and spans contain the route template and never the URL, which may contain ids and signatures. */
 export function createRequestTelemetry({ metrics, tracing }: Telemetry) {
   return (req: Request, res: AppResponse, next: NextFunction): void => {
     const startedMs = performance.now();
@@ -78,7 +78,7 @@ export function createRequestTelemetry({ metrics, tracing }: Telemetry) {
   };
 }
 
-/** Limits the values of the metric's label, because clients may send any method. */
+/** Unknown methods share one label value, because clients may send any method. */
 function methodOf({ method }: Request): string {
   return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
 }

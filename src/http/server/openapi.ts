@@ -11,7 +11,6 @@ import { problemsOf, type ResponseSpec, type Route, route } from '../routing/rou
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** Converts zod schemas to JSON Schema, with shared parts under `components.schemas`. */
 type JsonSchemas = {
   components: Record<string, unknown>;
   /** `io`: `input` for requests, `output` for responses. `owner` is the prefix of unnamed shared parts. */
@@ -44,7 +43,6 @@ function createJsonSchemas(): JsonSchemas {
           }),
         );
       };
-      // A schema with an id becomes a component.
       const id = typeof root.id === 'string' ? root.id : undefined;
       for (const [name, part] of Object.entries($defs)) addComponent(nameOf(name), relink(withoutId(part)));
       if (id === undefined) return Object(relink(root));
@@ -54,7 +52,6 @@ function createJsonSchemas(): JsonSchemas {
   };
 }
 
-/** Removes zod's `id` of a schema, which JSON Schema does not know. */
 function withoutId(schema: JsonSchema): JsonSchema {
   const { id: _, ...rest } = schema;
   return rest;
@@ -172,7 +169,7 @@ function describeBody(route: Route, schemas: JsonSchemas) {
   const owner = `${route.operationId}Body`;
   if (!('kind' in spec)) {
     const schema = schemas.convert(spec, 'input', owner);
-    // A body without required fields is optional.
+    // In OpenAPI a body is optional if it has no required fields.
     const required = !spec.safeParse({}).success;
     return { required, content: { 'application/json': { schema } } };
   }
@@ -231,7 +228,7 @@ function describeProblems(route: Route) {
   const byStatus = Map.groupBy(problemsOf(route), (code) => appError(code).status);
   return Object.fromEntries(
     [...byStatus]
-      // Skips statuses that the route declares itself, such as the 503 of `/readyz`.
+      // A status that the route declares itself, such as the 503 of `/readyz`, is not a problem response.
       .filter(([status]) => !(status in route.responses))
       .map(([status, ofStatus]) => [
         status,
@@ -244,10 +241,7 @@ function describeProblems(route: Route) {
   );
 }
 
-/**
- * @param createDocument called at the first request, because it takes 0.1 s, which the start of a process should not
- * wait for
- */
+/** The document is created at the first request, because that takes 0.1 s, which would delay the start of a process. */
 export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
   let document: OpenApiDocument | undefined;
   return [

@@ -16,7 +16,6 @@ export const readinessSchema = z
   })
   .meta({ id: 'Readiness' });
 
-/** Liveness and readiness. Each check resolves with whether its dependency is available. */
 export function healthRoutes(deps: {
   checks: Record<string, () => Promise<boolean>>;
   isShuttingDown: () => boolean;
@@ -60,7 +59,7 @@ export function healthRoutes(deps: {
         503: { description: 'The service is not ready; `checks` says why', schema: readinessSchema },
       },
       handle: async ({ query: { exclude } }) => {
-        // Skips the checks during shutdown, so that load balancers notice it in time.
+        // During a shutdown readiness fails without checks, so that load balancers notice it in time.
         const results = deps.isShuttingDown() ? {} : await runChecks(exclude);
         const checked = { ...results, serving: !deps.isShuttingDown() };
         return Object.values(checked).every(Boolean)
@@ -71,7 +70,7 @@ export function healthRoutes(deps: {
   ];
 }
 
-/** Concurrent requests share one run of the check; its result is reused for `checkMaxAgeMs`. */
+/** Concurrent requests share one run of a readiness check; its result is reused for `checkMaxAgeMs`. */
 function cachedCheck(check: () => Promise<boolean>): () => Promise<boolean> {
   let cached = { result: false, expiresAtMs: 0 };
   let running: Promise<boolean> | undefined;
@@ -114,7 +113,6 @@ const problemTypeSchema = z
 
 const serviceSchema = z.strictObject({ title: z.string(), docs: z.string(), openapi: z.string(), health: z.string() });
 
-/** Links of the service, and a description of each problem type. */
 export function referenceRoutes({ title, basePath }: { title: string; basePath: string }): Route[] {
   return [
     route({
