@@ -26,7 +26,7 @@ describe('connections of a deleted account', () => {
         () => false,
       );
 
-  /** Synced each hour, and importing when the consent ends. */
+  /** The connection syncs each hour, and its import is running when the consent is revoked. */
   async function parkedImport(member: Awaited<ReturnType<ConnectorStack['signUp']>>, folder: string) {
     const fake = api.fakes.acme_drive;
     fake.tree.add(`${folder}/first.txt`, `First of ${folder}.`);

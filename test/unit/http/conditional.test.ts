@@ -4,13 +4,13 @@ import { entityTag, namesTag } from '#src/http/request/headers.ts';
 describe('entity tags', () => {
   const tag = entityTag('{"a":1}');
 
-  it('are equal for the same body only', () => {
+  it('are equal only for equal bodies', () => {
     expect(entityTag('{"a":1}')).to.equal(tag);
     expect(entityTag('{"a":2}')).not.to.equal(tag);
     expect(tag).to.match(/^"[\w-]{22}"$/);
   });
 
-  it('are found in a list, as weakened by a proxy, and by a star', () => {
+  it('match in a list, when weakened by a proxy, and for *', () => {
     expect(namesTag(`"other", ${tag}`, tag)).to.equal(true);
     expect(namesTag(`W/${tag}`, tag)).to.equal(true);
     expect(namesTag('*', tag)).to.equal(true);

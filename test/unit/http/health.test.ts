@@ -7,7 +7,7 @@ import { until } from '#test/support/until.ts';
 describe('readiness', () => {
   let served: ServedRoutes;
   let asked = 0;
-  /** The database answers then. */
+  /** The database check waits for this promise. */
   let released = Promise.resolve();
   let requests = 0;
   let isShuttingDown = false;
@@ -33,8 +33,8 @@ describe('readiness', () => {
     return readinessSchema.parse(await response.json()).checks;
   };
 
-  it('asks once for many who ask at once, and tells at once when the server stops', async () => {
-    // Stops the clock and the timeout of a check, which is three seconds.
+  it('runs each check once for concurrent requests, and fails immediately during a shutdown', async () => {
+    // The clock is stopped, and with it the three-second timeout of checks.
     mock.timers.enable({ apis: ['Date', 'setTimeout'] });
     const { promise, resolve } = Promise.withResolvers<void>();
     released = promise;
@@ -48,7 +48,7 @@ describe('readiness', () => {
     isShuttingDown = false;
   });
 
-  it('leaves out what a load balancer does not want to know', async () => {
+  it('skips the check that `exclude` names', async () => {
     const response = await fetch(`${served.baseUrl}/readyz?exclude=broken`);
     expect(response.status).equal(200);
     expect(await response.json()).deep.equal({ status: 'ready', checks: { database: true, serving: true } });

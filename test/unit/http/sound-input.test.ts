@@ -12,19 +12,19 @@ function refusalOf(value: unknown): { code: string; path: string | undefined } {
   throw new Error('The value is sound.');
 }
 
-describe('sound input', () => {
-  it('gives a sound value back', () => {
+describe('soundInput', () => {
+  it('returns a valid value', () => {
     const value = { name: 'Ada', tags: ['a', 'ß', '😀'], nested: { deep: [null, 1, true] } };
     expect(soundInput(value)).equal(value);
   });
 
-  it('refuses text that the database cannot store, and names its field', () => {
+  it('rejects text that Postgres cannot store, and names its field', () => {
     expect(refusalOf({ a: { b: ['x', 'y\0'] }, c: 1 })).deep.equal({ code: 'validation_failed', path: 'a.b.1' });
     expect(refusalOf({ a: 'x', b: '\ud800' })).deep.equal({ code: 'validation_failed', path: 'b' });
     expect(refusalOf({ a: { 'k\0': 1 } })).deep.equal({ code: 'validation_failed', path: 'a' });
   });
 
-  it('refuses a body that nests deeper than 64 levels without overflowing the stack', () => {
+  it('rejects a body nested deeper than 64 levels without a stack overflow', () => {
     const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
     expect(() => soundInput(nested(65))).not.throw();
     expect(refusalOf(nested(66)).code).equal('malformed_request');
