@@ -1,4 +1,4 @@
-import type { RateLimiter } from '#src/ports/limits.ts';
+import type { RateLimiter } from '#src/ports/load-control.ts';
 
 /** Beyond it the windows that began first make room. */
 const maxWindows = 100_000;

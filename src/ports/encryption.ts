@@ -1,11 +1,10 @@
-/** `isStale`: encrypted with a key that is no longer the active one; encrypt it again when it is next stored. */
+/** A stale secret is encrypted with a key that is no longer active; encrypt it again when it is next stored. */
 export type DecryptedSecret = { secret: string; isStale: boolean };
 
-/** Encrypts stored secrets (AES-256-GCM). */
 export type SecretCipher = {
-  /** Id of the key that encrypts. Ciphertexts begin with the id of their key and a colon. */
+  /** Ciphertexts begin with the id of their key and a colon. */
   readonly activeKeyId: string;
-  /** @param place row and column of the secret, bound to it as associated data: it cannot be decrypted elsewhere */
+  /** `place` (row and column) is bound to the ciphertext as associated data, so it cannot be decrypted elsewhere. */
   encrypt(secret: string, place: string): string;
   /** Throws `credentials_unreadable` for an unknown key, another `place`, or a ciphertext that was changed. */
   decrypt(encrypted: string, place: string): DecryptedSecret;

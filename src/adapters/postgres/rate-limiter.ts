@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
-import type { RateLimiter } from '#src/ports/limits.ts';
+import type { RateLimiter } from '#src/ports/load-control.ts';
 import { integer } from './columns.ts';
 import { RateLimitModel } from './rate-limiter.model.ts';
 import { oneRow, shape } from './shapes.ts';

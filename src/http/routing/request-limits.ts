@@ -7,7 +7,7 @@ import {
 } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { RateLimiter } from '#src/ports/limits.ts';
+import type { RateLimiter } from '#src/ports/load-control.ts';
 import { clientBlock, clientNetwork } from '../request/headers.ts';
 import type { AppResponse } from '../server/middleware.ts';
 

@@ -10,7 +10,7 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { ConnectorAccesses, RemoteFile, RemotePage } from '#src/ports/connectors.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import { checkFailed } from './check-failed.ts';
 import type {
   Connection,

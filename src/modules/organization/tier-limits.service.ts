@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Tier, TierLimits } from '#src/domain/access/limits.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
 
 const errorOfLimit = {

@@ -11,7 +11,7 @@ import type { DocumentsService } from '#src/modules/documents/documents.service.
 import type { ChunkContextsService } from '#src/modules/ingestion/chunk-contexts.service.ts';
 import type { ChunkingStep, DocumentChunkerService } from '#src/modules/ingestion/document-chunker.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Embedders } from '#src/ports/models.ts';
 
 /** Seconds of an embedder on two cores: somebody waits for the answer. */
