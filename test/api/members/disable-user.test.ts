@@ -48,7 +48,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
     await shared.anonymous.post(path(grace.userId), {}, 401);
   });
 
-  it("403: for members, for team admins outside of their team, and for the caller's own account", async () => {
+  it('403: for members, for team admins outside of their team, and for the own account', async () => {
     const team = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     const admin = await signUpColleague(shared, ada, 'Admin', { is_admin: true });

@@ -51,7 +51,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     expect(living).length(1);
   });
 
-  it("204: keeps shared content with its author's name and makes personal content unreadable", async () => {
+  it('204: keeps shared content with the name of its author and makes personal content unreadable', async () => {
     const second = await signUpColleague(shared, ada, 'Second', { is_admin: true });
     const paste = async (target_folder_id: string) => {
       const text = { name: 'note', content: 'Some words.', source_format: 'text', target_folder_id };
@@ -110,7 +110,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     for (const id of [other.userId, ada.userId, grace.userId, crypto.randomUUID()]) await grace.delete(path(id), 403);
   });
 
-  it("403: for the admin's own account", async () => {
+  it('403: for the own account of the admin', async () => {
     await ada.patch(`${path(grace.userId)}/org-admin`, { is_org_admin: true }, 200);
     expect((await ada.delete(path(ada.userId), 403)).body).include({ code: 'forbidden' });
   });

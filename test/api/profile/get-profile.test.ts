@@ -11,7 +11,7 @@ describe('GET /entity/me/profile', () => {
     ada = await shared.signUp();
   });
 
-  it("200: returns the caller's names and email", async () => {
+  it('200: returns the names and the email of the caller', async () => {
     const profile = profileSchema.parse((await ada.get('/entity/me/profile', 200)).body);
     expect(profile).to.deep.equal({
       user_id: ada.userId,

@@ -154,7 +154,7 @@ describe('POST /entity/me/avatar', () => {
     }
   });
 
-  it("503: above the process's limit of uploads, until other uploads end", async () => {
+  it('503: above the limit of uploads per process, until other uploads end', async () => {
     const leaving = new AbortController();
     const part = '--b\r\nContent-Disposition: form-data; name="file"; filename="me.gif"\r\n\r\nGIF89a';
     const senders = await Promise.all(Array.from({ length: 23 }, () => shared.signUp()));

@@ -41,7 +41,7 @@ describe('POST /entity/teams', () => {
     expect((await again()).body).to.deep.equal((await again()).body);
   });
 
-  it("201: with the name of a disabled team or of another organization's team", async () => {
+  it('201: with the name of a disabled team or of a team of another organization', async () => {
     const { id } = await create('Sales');
     await ada.delete(`${path}/${id}`, 204);
     await create('Sales');

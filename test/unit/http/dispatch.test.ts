@@ -168,7 +168,7 @@ describe('the dispatcher', () => {
     return problem;
   }
 
-  it("accepts a body whose token expired during the upload, with the sender's current rights", async () => {
+  it('accepts a body whose token expired during the upload, with the current rights of the sender', async () => {
     const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
     let tokens = 1;
     let rights = async () => actor;

@@ -50,7 +50,7 @@ describe('authentication of a request', () => {
     expect(lookedUp).to.deep.equal(['s', 't']);
   });
 
-  it("returns the user's current rights, even after the token has expired", async () => {
+  it('returns the current rights of the user, even after the token has expired', async () => {
     const { actorNow } = await authenticate('Bearer s1');
     found = { ...ada, teamIds: ['t'] };
     changed('o');

@@ -41,7 +41,7 @@ describe('the client of an identity provider', () => {
     return (changes: Partial<SignInAttempt> = {}) => provider.identify({ ...attempt, ...changes }, answer);
   }
 
-  it("returns the user's identity and requests the provider's metadata once", async () => {
+  it('returns the identity of the user and requests the metadata of the provider once', async () => {
     const provider = clientOf(server);
     for (let count = 0; count < 2; count += 1) {
       const identity = await (await signIn(provider))();
@@ -98,7 +98,7 @@ describe('the client of an identity provider', () => {
     expect(await appErrorCode(identify())).equal('provider_unavailable');
   });
 
-  it("rejects sign-ins while the provider's keys are unavailable", async () => {
+  it('rejects sign-ins while the keys of the provider are unavailable', async () => {
     const provider = clientOf(server);
     for (const [jwks, code] of [
       ['cut', 'provider_unavailable'],
@@ -117,7 +117,7 @@ describe('the client of an identity provider', () => {
     expect(await appErrorCode(identify())).equal('provider_not_configured');
   });
 
-  it("only connects to the issuer's address and to public addresses", async () => {
+  it('only connects to the address of the issuer and to public addresses', async () => {
     const other = await startIdentityProvider({ redirectOrigins: ['https://app.example'] });
     const body = {
       issuer: server.issuer,
