@@ -23,7 +23,7 @@ export type { Fault } from './config/setting-kinds.ts';
 export { settingNames } from './config/settings.ts';
 export type { PayloadKeys, TemporalConfig } from './config/temporal-config.ts';
 
-/** `baseUrl` null means the provider's default endpoints; `client` is null without an OAuth client. */
+/** A provider's base URL of null means its default endpoints. */
 type ProviderSettings = { baseUrl: string | null; client: { id: string; secret: string } | null };
 
 export type Config = Readonly<{
@@ -42,11 +42,9 @@ export type Config = Readonly<{
     frontendUrl: string | null;
     logLevel: string;
   };
-  /** Address of the worker's probes and metrics; null disables them. */
   worker: { host: string; port: number } | null;
-  /** Separate port for metrics on the API's host; null for none. */
   metricsPort: number | null;
-  /** Null disables tracing. `sampleRatio` applies to traces that begin in this service. */
+  /** The sample ratio applies to traces that begin in this service. */
   tracing: { endpoint: string; sampleRatio: number } | null;
   /** Non-public addresses (`host:port`) that may be requested on behalf of users. */
   egressAllow: readonly string[];
@@ -55,7 +53,6 @@ export type Config = Readonly<{
   dataDir: string;
   toolsDir: string | null;
   database: { url: string; poolSize: number };
-  /** Task queues that a worker process polls. */
   workerQueues: readonly TaskQueue[];
   temporal: TemporalConfig;
   vectors: { store: 'pgvector' } | { store: 'qdrant'; url: string; apiKey: string | null; collectionPrefix: string };
@@ -78,20 +75,18 @@ export type Config = Readonly<{
     baseUrl: string;
     apiKey: string;
     chatModel: string;
-    /** Default model for evaluations. */
     evaluatorModel: string;
-    /** Writes the contexts of chunks; null uses their headings only. */
+    /** Model that writes the contexts of chunks; if null, chunks only have their headings as context. */
     contextualModel: string | null;
     embeddingModel: string;
-    /** Requested from the provider; null means the default of the model. */
+    /** Dimensions of null mean the model's default. */
     embeddingDimensions: number | null;
-    /** `model` null means a reranker from the provider's list of models, if it has one. */
+    /** A reranker model of null is chosen from the provider's list of models, if it has one. */
     reranker: { baseUrl: string; apiKey: string; model: string | null; isConfigured: boolean };
     prices: Readonly<Record<string, VersionedPrice>>;
     alignment: { baseUrl: string; apiKey: string; model: string };
   };
   auth: {
-    /** Signs new access tokens; null in a process that signs none. */
     privateKeyPem: string | null;
     /** Additional keys whose tokens are accepted, for key rotation. */
     verifyKeyPems: readonly string[];
@@ -99,22 +94,20 @@ export type Config = Readonly<{
     accessTokenSeconds: number;
   };
   passwordHashMemoryMiB: number;
-  /** OpenID Connect provider for sign-ins; null without one. */
   sso: {
     issuer: string;
     client: { id: string; secret: string };
-    /** Default redirect URI; clients may choose another one at one of `redirectOrigins`. */
+    /** Default redirect URI of sign-ins; clients may choose another one at one of `redirectOrigins`. */
     redirectUri: string;
     redirectOrigins: readonly string[];
   } | null;
   /** Sandbox for parsers of untrusted files: if the system supports it, mandatory, or never. */
   parserSandbox: 'auto' | 'required' | 'off';
-  /** `maxPages` limits the scanned pages per document. */
+  /** The page limit of OCR is per document. */
   ocr: { languages: readonly string[]; maxPages: number };
   urlSigningKey: string;
   /** Keys of stored credentials: the first encrypts, all decrypt. */
   encryptionKeys: readonly EncryptionKey[];
-  /** Providers of tools. */
   providers: {
     braveSearch: { baseUrl: string };
     googleCalendar: ProviderSettings;
@@ -131,13 +124,11 @@ export type Config = Readonly<{
   echoWaitMs: number;
   /** Whether the agent's chat model decides about rounds with an ambiguous alignment score. */
   alignmentAdjudication: 'off' | 'chat_model';
-  /** Whether an answer continues after the last reader of its stream has disconnected. */
+  /** Whether a chat answer continues after the last reader of its stream has disconnected. */
   streamOnDisconnect: 'continue' | 'cancel';
   tierLimits: Record<Tier, TierLimits>;
-  /** Null disables a limit. */
   rateLimits: Readonly<Record<RateLimitName, RateLimit | null>>;
   concurrency: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null>>;
-  /** Injected faults, for tests only. */
   faults: readonly Fault[];
 }>;
 
@@ -200,7 +191,7 @@ export function loadConfig(
       embeddingDimensions: s.EMBEDDING_DIMENSIONS ?? null,
       reranker: {
         baseUrl: s.RERANK_BASE_URL ?? s.OPENAI_BASE_URL,
-        // The key of the model provider must not be sent to another host.
+        // The API key of the model provider must not be sent to another host.
         apiKey: s.RERANK_API_KEY ?? (s.RERANK_BASE_URL === undefined ? s.OPENAI_API_KEY : 'local'),
         model: s.RERANK_MODEL ?? null,
         isConfigured: s.RERANK_MODEL !== undefined || s.RERANK_BASE_URL !== undefined,
@@ -250,7 +241,6 @@ export function loadConfig(
   });
 }
 
-/** Reads a key from a setting or from the file that `<setting>_FILE` names. */
 function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
   s: { [Setting in Name | `${Name}_FILE`]?: string | undefined },
   name: Name,
@@ -258,7 +248,7 @@ function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
 ): Value | undefined {
   const [text, file] = [s[name], s[`${name}_FILE`]];
   if (text !== undefined && file !== undefined) {
-    // After a key rotation, the operator may have updated only one of the two.
+    // A key may not be set twice, because after a key rotation only one of the two may have been updated.
     throw new ConfigError(`wrong setting ${name}: it and ${name}_FILE are both set`);
   }
   try {
@@ -310,7 +300,7 @@ function sso(s: Settings): Config['sso'] {
   return null;
 }
 
-/** Throws if any of the settings is given, naming those of `required` that are missing. */
+/** Settings of one feature require each other: throws with the missing ones if any is given. */
 function requireNoneOf(required: Record<string, unknown>, others: Record<string, unknown> = {}): void {
   const namesWhere = (isGiven: boolean, of: object) =>
     Object.entries(of).flatMap(([name, value]) => ((value !== undefined) === isGiven ? [name] : []));
@@ -329,7 +319,6 @@ function withoutSlash(address: string | undefined): string | null {
   return address?.replace(/\/+$/, '') ?? null;
 }
 
-/** OAuth client of the deployment at a provider; null without one. */
 function oauthClient<Name extends string>(
   s: { [Setting in `${Name}_CLIENT_ID` | `${Name}_CLIENT_SECRET`]?: string | undefined },
   name: Name,

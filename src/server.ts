@@ -53,13 +53,13 @@ async function main(): Promise<void> {
   container.logger.info({ host, port: config.server.port, metricsPort: metrics }, 'the API is listening');
 
   const signals = (['SIGTERM', 'SIGINT'] as const).map((signal) => {
-    // Without this listener a second signal would kill the process.
+    // A listener stays registered, because a second signal would otherwise kill the process.
     process.on(signal, () => undefined);
     return once(process, signal);
   });
   await Promise.race(signals);
 
-  // Serves all requests until load balancers have noticed the failed readiness probe.
+  // All requests are served until load balancers have noticed the failed readiness probe.
   app.announceShutdown();
   gracefulServer.announce();
   container.logger.info({ delayMs: config.server.shutdownDelayMs }, 'the API is shutting down');

@@ -1,11 +1,10 @@
 import type { z } from 'zod';
 
-/** Names one or more invalid settings; the message is one line for the operator. */
+/** The message of a ConfigError is one line for the operator, which names the invalid settings. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** Reads the settings of a schema. Throws {@link ConfigError} with all invalid ones. */
 export function readSettings<Schema extends z.ZodType>(
   schema: Schema,
   env: Record<string, string | undefined>,

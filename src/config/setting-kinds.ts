@@ -8,7 +8,7 @@ import { encryptionKeys } from '../keys.ts';
 export const port = z.coerce.number().int().min(0).max(65_535);
 export const seconds = z.coerce.number().int().positive();
 export const url = z.url({ protocol: /^https?$/, error: 'must be an http(s):// URL' });
-// Error messages quote such URLs, and paths are appended to them.
+// URLs must have no credentials and no query, because error messages quote them and paths are appended to them.
 export const keylessUrl = url.refine(
   (text) => !/[?#]|\/\/[^/]*@/.test(text),
   'must have no user, password, query or fragment; set keys by their own settings',
@@ -40,7 +40,7 @@ export const queues = list
   // An empty list means all queues: a worker that polls none would look healthy and do nothing.
   .transform((names) => (names.length === 0 ? queueNames : [...new Set(names)]));
 
-// As browsers send it: scheme and host, and the port unless it is the default.
+// An origin as browsers send it: scheme and host, and the port unless it is the default.
 export const origin = url
   .refine((text) => URL.parse(text)?.href === `${URL.parse(text)?.origin}/`, 'must be like https://app.example.com')
   .transform((text) => new URL(text).origin);
@@ -58,7 +58,7 @@ export const hostAndPort = z
   .regex(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'must be host:port, separated by commas')
   .refine((text) => URL.canParse(`http://${text}`), 'must be host:port, separated by commas');
 
-// In the form of `URL.host`, which omits default ports.
+// Hosts are stored in the form of `URL.host`, which omits default ports.
 export const host = z
   .string()
   .regex(/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i, 'must be host or host:port, separated by commas')
@@ -85,13 +85,12 @@ export const fault = z
         .custom<ErrorCode>((word) => typeof word === 'string' && isErrorCode(word), 'is not an error code')
         .default('service_unavailable'),
       delayMs: z.coerce.number().default(0),
-      /** Only the nth execution in the process fails; undefined: every one. */
+      /** With `nth`, only the nth execution of the activity in the process fails. */
       nth: z.coerce.number().positive().optional(),
     }),
   )
   .refine(({ position, kind }) => position !== 'after_return' || kind === 'kill', 'after_return only supports kill');
 
-/** A fault that a test injects into an activity. */
 export type Fault = z.infer<typeof fault>;
 
 export const rateLimit = z
@@ -149,7 +148,7 @@ export const keysOfSecrets = z.string('is required').transform((text, context) =
   }
 });
 
-// Accepts the spellings of the Temporal CLI too.
+// Booleans may be spelled as in the Temporal CLI.
 export const onOff = z
   .string()
   .regex(/^(true|yes|on|1|false|no|off|0)$/i, 'must be true or false')

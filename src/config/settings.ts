@@ -99,7 +99,6 @@ export const settings = z.object({
     .default('acs'),
 
   GOTENBERG_URL: keylessUrl.optional(),
-  // A path or `off`.
   LIBREOFFICE_PATH: z.string().min(1).optional(),
   CLAMD_ADDRESS: z
     .string()

@@ -15,16 +15,14 @@ export type TemporalTls = {
 export type PayloadKeys = { sealing: EncryptionKey | null; all: readonly EncryptionKey[] };
 
 export type TemporalConfig = {
-  /** host:port */
   address: string;
   namespace: string;
   uiUrl: string | null;
   /** Timeout of a call to Temporal, which HTTP requests wait for; the sweeper repeats calls that time out. */
   callTimeoutMs: number;
-  /** Null for an unencrypted connection. */
   tls: TemporalTls | null;
   apiKey: string | null;
-  /** Null stores the payloads of workflows unencrypted. */
+  /** Without payload keys the payloads of workflows are stored unencrypted. */
   payloadKeys: PayloadKeys | null;
   /** Worker deployment version; a null `buildId` is computed from the workflow code. Null disables versioning. */
   deployment: { name: string; buildId: string | null } | null;
@@ -109,7 +107,7 @@ function readPem(name: string, path: string, check: (pem: Buffer) => void): Buff
   }
 }
 
-/** Replaces OpenSSL's message, which does not say what the file should be. */
+/** OpenSSL's own message is not used, because it does not say what the file should be. */
 function checkCertificate(pem: Buffer): void {
   try {
     new X509Certificate(pem);
@@ -131,9 +129,8 @@ export type CodecServerConfig = Readonly<{
   host: string;
   port: number;
   payloadKeys: PayloadKeys;
-  /** Origins of the Temporal UIs that may send requests. */
   uiOrigins: readonly string[];
-  /** Null accepts requests without a token, but only from this machine. */
+  /** Without a token the codec server only accepts requests from this machine. */
   token: string | null;
   logLevel: string;
 }>;
@@ -149,7 +146,6 @@ const codecServerSettings = settings.pick({
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
-/** Throws {@link ConfigError}. */
 export function loadCodecServerConfig(env: Record<string, string | undefined>): CodecServerConfig {
   const s = readSettings(codecServerSettings, env);
   if (s.TEMPORAL_CODEC_KEY === undefined) throw new ConfigError('wrong setting TEMPORAL_CODEC_KEY: is required');

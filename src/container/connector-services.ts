@@ -27,7 +27,7 @@ import type { DocumentServices } from './document-services.ts';
 import type { ExportServices } from './export-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Limit per organization. Queued requests count even if their clients have disconnected. */
+/** Queued browse requests of an organization count even if their clients have disconnected. */
 const MAX_WAITING_TO_BROWSE = 64;
 
 const tooManyBrowsing = () =>
@@ -45,7 +45,7 @@ export function createConnectorServices(
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
   const { frontendUrl, publicUrl, corsOrigins } = config.server;
-  // Never from the `Host` header: a client could have consent codes sent to another site.
+  // The frontend's URL is never taken from the `Host` header: a client could have consent codes sent to another site.
   const home = frontendUrl ?? (publicUrl && new URL(publicUrl).origin);
   const states = createOneTimeStates<ConsentFacts>({ db, secrets, model: OauthStateModel });
   const consents = createConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });

@@ -28,7 +28,7 @@ import { createReembeddingService } from '../modules/reembedding/reembedding.ser
 import { createStoreAuditService } from '../modules/store-audit/store-audit.service.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Limit per organization: each waiting preview holds up to a megabyte of text and takes up to a second. */
+/** Waiting previews are limited per organization, because each holds up to a megabyte of text and takes a second. */
 const MAX_WAITING_PREVIEWS = 8;
 
 const tooManyPreviews = () =>

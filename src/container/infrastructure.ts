@@ -82,7 +82,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
   const temporal = createTemporalConnection({ ...config.temporal, traceparent: tracing.traceparent });
 
   const sandbox = openSandbox(config.parserSandbox);
-  // Not relevant for operators' commands, which parse no documents.
+  // Operators' commands parse no documents.
   if (role !== 'admin') {
     if (sandbox.missing === null) logger.info('parsers run in a sandbox');
     else logger.warn({ reason: sandbox.missing }, 'parsers run without a sandbox');
@@ -166,7 +166,6 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
   };
 }
 
-/** Throws ConfigError if a sandbox is required and the system does not support it. */
 function openSandbox(setting: Config['parserSandbox']) {
   const sandbox = createParserSandbox(setting === 'off' ? 'off' : 'auto');
   if (setting === 'required' && sandbox.missing !== null) {

@@ -5,7 +5,7 @@ import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { PathParams, Route } from '../routing/route.ts';
 import { isForm, receiveForm } from './upload.ts';
-import { soundInput, validate } from './validation.ts';
+import { requireStorableInput, validate } from './validation.ts';
 
 const MiB = 1024 * 1024;
 const MS_PER_MIB = 30_000;
@@ -33,7 +33,7 @@ export async function readJsonBody(req: IncomingMessage, limitBytes = MiB): Prom
   if (!jsonType.test(type)) {
     throw appError('unsupported_media_type', { detail: 'The body must have the type application/json.' });
   }
-  return soundInput(parseJson(text));
+  return requireStorableInput(parseJson(text));
 }
 
 /** Counts the values of a JSON text by commas and opening brackets outside of strings, without parsing it. */

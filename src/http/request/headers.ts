@@ -44,7 +44,7 @@ export function entityTag(body: string, version?: number): string {
 }
 
 /** Whether `If-None-Match` contains the tag. Ignores `W/`, because compressing proxies weaken tags. */
-export function namesTag(header: string, tag: string): boolean {
+export function includesTag(header: string, tag: string): boolean {
   if (header.trim() === '*') return true;
   const opaque = (text: string) => text.trim().replace(/^W\//, '');
   return header.split(',').some((candidate) => opaque(candidate) === opaque(tag));

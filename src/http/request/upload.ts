@@ -8,15 +8,15 @@ import type { IncomingFile, Route } from '../routing/route.ts';
 
 const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
 /** Maximum size of a form without its file, like that of a JSON body. */
-const maxBytesBesides = 1024 * 1024;
+const maxBytesWithoutFile = 1024 * 1024;
 const maxFileNameLength = 255;
 const maxSmallBodyBytes = 1024 * 1024;
 /**
  * Minimum upload rate, so that a stalled upload does not hold its slot: an average of 1 KiB/s, a fifth of a GPRS line,
  * over each window, so that short pauses are allowed.
  */
-const defaultPace = { windowMs: 60_000, windowBytes: 60 * 1024 };
-export type UploadPace = typeof defaultPace;
+const defaultMinimumRate = { windowMs: 60_000, windowBytes: 60 * 1024 };
+export type MinimumUploadRate = typeof defaultMinimumRate;
 
 type FormTarget<Stored> = {
   store: (upload: IncomingFile) => Promise<Stored>;
@@ -34,7 +34,7 @@ export type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stor
 export async function receiveForm<Stored>(
   req: IncomingMessage,
   target: FormTarget<Stored> | null,
-  pace: UploadPace = defaultPace,
+  minimumRate: MinimumUploadRate = defaultMinimumRate,
 ): Promise<ReceivedForm<Stored>> {
   const parser = openParser(req);
   const fields = new Map<string, string[]>();
@@ -42,7 +42,7 @@ export async function receiveForm<Stored>(
   let failure: unknown;
   let storing: Promise<Stored | undefined> = Promise.resolve(undefined);
   let isInFile = false;
-  let bytesBesides = 0;
+  let bytesWithoutFile = 0;
   const fail = (error: unknown) => {
     failure ??= error;
     // Answers while the client is still sending, unless the connection was lost, which is then the cause of all errors.
@@ -85,11 +85,11 @@ export async function receiveForm<Stored>(
   }
   req.on('data', (piece: Buffer) => {
     if (isInFile) return;
-    bytesBesides += piece.length;
-    if (bytesBesides > maxBytesBesides) {
+    bytesWithoutFile += piece.length;
+    if (bytesWithoutFile > maxBytesWithoutFile) {
       fail(
         appError('payload_too_large', {
-          detail: `Apart from its file, a form may have at most ${maxBytesBesides} bytes.`,
+          detail: `Apart from its file, a form may have at most ${maxBytesWithoutFile} bytes.`,
         }),
       );
     }
@@ -102,10 +102,10 @@ export async function receiveForm<Stored>(
   finished(req, { writable: false }).catch((error: Error) => parser.destroy(error));
   // `pipeline` would destroy the connection before the client can read the error.
   req.pipe(parser);
-  const stopMeasuring = requirePace(req, parser, pace, fail);
-  const damage = await Promise.race([parsed, refusal.promise]).finally(stopMeasuring);
-  if (damage instanceof Error) {
-    failure = appError('malformed_request', { detail: 'The form is malformed or incomplete.', cause: damage });
+  const stopMeasuring = enforceMinimumRate(req, parser, minimumRate, fail);
+  const parseError = await Promise.race([parsed, refusal.promise]).finally(stopMeasuring);
+  if (parseError instanceof Error) {
+    failure = appError('malformed_request', { detail: 'The form is malformed or incomplete.', cause: parseError });
   }
   req.unpipe(parser);
   parser.on('error', () => {}).destroy();
@@ -120,29 +120,29 @@ export async function receiveForm<Stored>(
 }
 
 function announcedBytesOf(req: IncomingMessage): number {
-  return Math.max(0, Number(req.headers['content-length'] ?? 0) - maxBytesBesides);
+  return Math.max(0, Number(req.headers['content-length'] ?? 0) - maxBytesWithoutFile);
 }
 
-function requirePace(
+function enforceMinimumRate(
   req: IncomingMessage,
   parser: Writable,
-  { windowMs, windowBytes }: UploadPace,
+  { windowMs, windowBytes }: MinimumUploadRate,
   fail: (error: unknown) => void,
 ): () => void {
   let receivedBytes = 0;
-  let wasHeldUp = false;
+  let wasStoreSlow = false;
   req.on('data', (piece: Buffer) => {
     receivedBytes += piece.length;
-    wasHeldUp ||= parser.writableNeedDrain;
+    wasStoreSlow ||= parser.writableNeedDrain;
   });
   const timer = setInterval(() => {
     // A window in which a slow store held the client up does not count against the minimum upload rate.
-    if (receivedBytes < windowBytes && !wasHeldUp && !req.complete) {
+    if (receivedBytes < windowBytes && !wasStoreSlow && !req.complete) {
       const detail = `A body has to arrive with at least ${windowBytes} bytes in ${windowMs / 1_000} seconds.`;
       fail(appError('request_timeout', { detail }));
     }
     receivedBytes = 0;
-    wasHeldUp = parser.writableNeedDrain;
+    wasStoreSlow = parser.writableNeedDrain;
   }, windowMs);
   return () => clearInterval(timer);
 }

@@ -96,13 +96,13 @@ export function parseParams(schema: z.ZodType | undefined, raw: unknown): PathPa
 const maxLevels = 64;
 
 /** Rejects text that Postgres cannot store, and deep nesting, because schemas check neither. */
-export function soundInput<Value>(value: Value): Value {
-  requireSound(value, []);
+export function requireStorableInput<Value>(value: Value): Value {
+  checkNested(value, []);
   return value;
 }
 
 /** The path is one array, mutated by all calls, because a body may have thousands of fields. */
-function requireSound(value: unknown, path: string[]): void {
+function checkNested(value: unknown, path: string[]): void {
   if (path.length > maxLevels)
     throw appError('malformed_request', { detail: `The body may be nested at most ${maxLevels} levels deep.` });
   if (typeof value === 'string') requireStorable(value, path);
@@ -110,7 +110,7 @@ function requireSound(value: unknown, path: string[]): void {
   for (const key of Object.keys(value)) {
     requireStorable(key, path);
     path.push(key);
-    requireSound(value[key as keyof typeof value], path);
+    checkNested(value[key as keyof typeof value], path);
     path.pop();
   }
 }

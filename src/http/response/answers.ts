@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { attachment } from '#src/domain/documents/names.ts';
 import { appError } from '#src/errors.ts';
 import type { StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
-import { type ByteRange, entityTag, namesTag, parseByteRange } from '../request/headers.ts';
+import { type ByteRange, entityTag, includesTag, parseByteRange } from '../request/headers.ts';
 import type { AppResponse } from '../server/middleware.ts';
 import { type EventSink, eventStreamHeaders, type OpenStreams } from './event-streams.ts';
 import { sendProblem, toAppError } from './problem.ts';
@@ -179,7 +179,7 @@ function sendJson(req: Request, res: Response, { status, data, headers, version 
     // Clients must revalidate, because a caller's permissions can change at any time.
     res.set({ ETag: tag, 'Cache-Control': 'private, no-cache' }).set(headers);
     const known = req.get('if-none-match');
-    if (known !== undefined && namesTag(known, tag)) {
+    if (known !== undefined && includesTag(known, tag)) {
       res.removeHeader('Content-Type');
       res.status(304).end();
       return;
@@ -198,7 +198,7 @@ function sendEmpty(res: Response, status: number, headers: AnswerHeaders): void 
 async function sendFile(req: Request, res: Response, content: FileContent): Promise<void> {
   const tag = `"${content.etag}"`;
   const known = req.get('if-none-match');
-  if (known !== undefined && namesTag(known, tag)) {
+  if (known !== undefined && includesTag(known, tag)) {
     res.status(304).set('ETag', tag).end();
     return;
   }

@@ -13,7 +13,7 @@ import type { Authenticate } from '../request/authentication.ts';
 import { type ReceivedBody, receiveBody } from '../request/body.ts';
 import { clientNetwork, preferredWaitSeconds, readIfMatch, wantsFresh } from '../request/headers.ts';
 import { isUpload } from '../request/upload.ts';
-import { parseParams, soundInput, validate } from '../request/validation.ts';
+import { parseParams, requireStorableInput, validate } from '../request/validation.ts';
 import { type Answer, createDelivery, type EventsAnswer, noContent } from '../response/answers.ts';
 import type { OpenStreams } from '../response/event-streams.ts';
 import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
@@ -85,19 +85,19 @@ export function createDispatcher(deps: DispatchDeps) {
     const kind = isEventStream(route) ? 'streams' : 'requests';
     const isRead = kind === 'requests' && perCaller.some(({ limit }) => limit === 'read');
     return async (req, res) => {
-      let free = () => {};
+      let releaseSlot = () => {};
       try {
         await serve(req, res, (release) => {
-          free = release;
+          releaseSlot = release;
         });
       } finally {
         // The request's slot is released when both handler and connection have ended: a disconnect does not stop work.
-        if (res.closed) free();
-        else res.once('close', free);
+        if (res.closed) releaseSlot();
+        else res.once('close', releaseSlot);
       }
     };
 
-    async function serve(req: Request, res: AppResponse, hold: (release: () => void) => void): Promise<void> {
+    async function serve(req: Request, res: AppResponse, onSlotTaken: (release: () => void) => void): Promise<void> {
       res.locals.route = route.path;
       const { requestId } = res.locals;
       const disconnected = new AbortController();
@@ -109,7 +109,7 @@ export function createDispatcher(deps: DispatchDeps) {
       if (actor !== undefined) {
         Object.assign(res.locals, { orgId: actor.orgId, userId: actor.userId, sessionId });
         if (res.destroyed) return;
-        hold(concurrency.take(kind, actor));
+        onSlotTaken(concurrency.take(kind, actor));
       }
       const subject = { ip: req.ip, userId: actor?.userId, email: undefined };
       await rateLimit(perCaller, subject, res);
@@ -119,7 +119,7 @@ export function createDispatcher(deps: DispatchDeps) {
         sessionId,
         actorNow,
         params: parseParams(route.params, req.params),
-        query: validate(route.query ?? noQuery, soundInput(req.query)),
+        query: validate(route.query ?? noQuery, requireStorableInput(req.query)),
         requestId,
         client: { network: clientNetwork(req.ip), userAgent: req.get('user-agent') ?? null },
         publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
@@ -132,8 +132,8 @@ export function createDispatcher(deps: DispatchDeps) {
       };
 
       // The upload slot is held only until the body has arrived, because the response may take an hour.
-      const endUpload = actor && isUpload(route, req) ? concurrency.take('uploads', actor) : undefined;
-      const body = await receiveBody(route, req, actor, request.params).finally(endUpload);
+      const releaseUploadSlot = actor && isUpload(route, req) ? concurrency.take('uploads', actor) : undefined;
+      const body = await receiveBody(route, req, actor, request.params).finally(releaseUploadSlot);
       let isBodyUsed = false;
       const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<Answer> => {
         const parsed = body.parse();
@@ -141,10 +141,12 @@ export function createDispatcher(deps: DispatchDeps) {
         // Rights are read again, because they may have changed while a slow body arrived; the token may have expired.
         const sender =
           route.body === undefined || !actorNow ? {} : { actor: permitted(route, await actorNow(), requestId) };
-        const endFetch = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
+        const releaseFetchSlot = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
         const handled = async () => route.handle({ ...request, ...sender, newId, body: parsed });
         const readInItsTurn = async () => (disconnected.signal.aborted ? noContent() : handled());
-        const answer = await (isRead && actor ? readInTurn(actor.orgId, readInItsTurn) : handled()).finally(endFetch);
+        const answer = await (isRead && actor ? readInTurn(actor.orgId, readInItsTurn) : handled()).finally(
+          releaseFetchSlot,
+        );
         isBodyUsed = true;
         return answer;
       };
@@ -155,8 +157,8 @@ export function createDispatcher(deps: DispatchDeps) {
           const asked = { params: req.params, query: req.query, body: body.identity() };
           const fingerprint = fingerprintOf(deps.fingerprintKey, asked);
           // The fingerprint ignores secrets, so errors are not stored: another secret may succeed.
-          const keepsRefusals = !body.hasSecrets();
-          send = await answerOnce(req, res, { key: name, fingerprint, keepsRefusals }, call);
+          const storesErrors = !body.hasSecrets();
+          send = await answerOnce(req, res, { key: name, fingerprint, storesErrors }, call);
         } else {
           const answer = await call();
           send = () => delivery.send(req, res, answer);
@@ -192,7 +194,7 @@ export function createDispatcher(deps: DispatchDeps) {
   async function answerOnce(
     req: Request,
     res: AppResponse,
-    { key, fingerprint, keepsRefusals }: { key: IdempotencyKey; fingerprint: string; keepsRefusals: boolean },
+    { key, fingerprint, storesErrors }: { key: IdempotencyKey; fingerprint: string; storesErrors: boolean },
     call: (newId: string) => Promise<Answer>,
   ): Promise<() => Promise<void>> {
     let endStream: (() => void) | undefined;
@@ -201,8 +203,8 @@ export function createDispatcher(deps: DispatchDeps) {
       try {
         answer = await call(reservedId);
       } catch (thrown) {
-        if (!keepsRefusals) throw thrown;
-        return keepRefusal(thrown, res);
+        if (!storesErrors) throw thrown;
+        return toStoredProblem(thrown, res);
       }
       if (answer.kind !== 'events') return toStored(answer);
       const events: StoredEvent[] = [];
@@ -222,7 +224,7 @@ export function createDispatcher(deps: DispatchDeps) {
     };
   }
 
-  function keepRefusal(thrown: unknown, res: AppResponse): StoredResponse {
+  function toStoredProblem(thrown: unknown, res: AppResponse): StoredResponse {
     const error = toAppError(thrown, isOutage);
     if (error.status >= 500) throw thrown;
     const body = { kind: 'problem' as const, data: toProblem(error, res.locals) };

@@ -117,10 +117,10 @@ export type GracefulServer = {
 export function createGracefulServer(server: Server): GracefulServer {
   const answers = new Set<ServerResponse>();
   let isShuttingDown = false;
-  let onQuiet = () => {};
-  const quiet = () => {
+  let onIdle = () => {};
+  const whenIdle = () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    onQuiet = resolve;
+    onIdle = resolve;
     return promise;
   };
 
@@ -128,7 +128,7 @@ export function createGracefulServer(server: Server): GracefulServer {
     answers.add(res);
     res.once('close', () => {
       answers.delete(res);
-      if (answers.size === 0) onQuiet();
+      if (answers.size === 0) onIdle();
     });
     if (isShuttingDown) endConnectionWith(res);
   });
@@ -147,7 +147,7 @@ export function createGracefulServer(server: Server): GracefulServer {
       // `close` also closes idle connections, after a delay in which clients can notice `Connection: close`.
       server.close();
       while (!ended.signal.aborted && performance.now() < deadline) {
-        if (answers.size > 0) await Promise.race([quiet(), wait(deadline - performance.now())]);
+        if (answers.size > 0) await Promise.race([whenIdle(), wait(deadline - performance.now())]);
         else {
           await wait(lingerMs);
           // Requests that arrived meanwhile on open connections are answered too.
