@@ -27,7 +27,7 @@ export type KeyAccess = {
   forcePathStyle: boolean;
 };
 
-/** The account at the provider. All grants of one account have the same `accountId`. */
+/** All grants of one account at a provider have the same `accountId`. */
 export type RemoteAccount = { accountId: string; accountName: string };
 
 export type RemoteFile = {
@@ -39,7 +39,7 @@ export type RemoteFile = {
   mimeType: string;
   sizeBytes: number | null;
   isFolder: boolean;
-  /** An opaque text that changes whenever the content changes. */
+  /** A revision is an opaque text that changes whenever the content changes. */
   revision: string;
 };
 
@@ -58,9 +58,7 @@ export type RemoteChange =
 /** A remote folder is identified by `fileId` if present, otherwise by its path (`''` is the root of the connection). */
 export type RemoteFolder = { fileId?: string; path: string };
 
-/**
- * Identifies a file by id, else by path, else by name within `folder` (a path). At least one of the first three is set.
- */
+/** A file is found by id, else by path, else by name within `folder`. At least one of the first three is set. */
 export type RemoteFileQuery = { fileId?: string; path?: string; name?: string; folder?: string };
 
 export type RemoteContent = {
@@ -83,7 +81,7 @@ export type RemoteContent = {
  */
 export type Connector = {
   readonly provider: ConnectorProvider;
-  /** Makes a real, cheap call that needs the permissions of all other calls. */
+  /** A connection is checked by a cheap call that needs the permissions of all other calls. */
   check(access: ConnectorAccess): Promise<RemoteAccount>;
   /** Lists the immediate children of a folder; `page` is the previous `nextPage`. */
   list(access: ConnectorAccess, folder: RemoteFolder, page: string | null): Promise<RemotePage>;
@@ -97,7 +95,7 @@ export type Connector = {
     file: RemoteFile,
     options: { limitBytes: number; signal: AbortSignal },
   ): Promise<RemoteContent>;
-  /** Null where the provider has no change feed; then every sync lists all files. */
+  /** Without a change feed of the provider every sync lists all files. */
   changes: null | {
     begin(access: ConnectorAccess, folder: RemoteFolder): Promise<string>;
     /** Changes come oldest first. Throws `cursor_expired` if the provider no longer knows the cursor. */
@@ -106,7 +104,7 @@ export type Connector = {
       cursor: string,
     ): Promise<{ changes: RemoteChange[]; cursor: string; hasMore: boolean }>;
   };
-  /** Revokes the grant by the provider's own call; null where OAuth's revocation, or none, applies. */
+  /** Null if grants of the provider are revoked by OAuth's revocation or not at all. */
   revoke: null | ((access: ConnectorAccess) => Promise<void>);
 };
 

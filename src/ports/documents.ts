@@ -12,7 +12,7 @@ export type ConvertedDocument = {
   pageCount: number | null;
   sourceFormat: SourceFormat;
   title: string | null;
-  /** Scanned pages that OCR has not read yet. Body and page map are only usable when it is 0. */
+  /** Number of scanned pages that OCR has not read yet; body and page map are only usable when it is 0. */
   pagesLeft: number;
 };
 
@@ -33,12 +33,9 @@ export type Recognition = {
 
 /** Converts files to Markdown, in a sandboxed child process except for small text, Markdown and code files. */
 export type Converter = {
-  /** Changes whenever the same file could give another body; part of the key of stored conversions. */
+  /** The converter's version changes whenever the same file could give another body; it keys stored conversions. */
   readonly version: string;
-  /**
-   * Detects the format by content; the name only distinguishes text formats. Throws `unsupported_format`,
-   * `encrypted_document`.
-   */
+  /** Formats are detected by content; the file name only distinguishes text formats. */
   detect(input: { path: string; fileName: string; declaredMediaType?: string }): Promise<SourceFormat>;
   /** Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`, `conversion_timeout`. */
   convert(input: {
@@ -46,7 +43,7 @@ export type Converter = {
     path: string;
     fileName: string;
     format: SourceFormat;
-    /** Declared text encoding, used unless the bytes prove another one. */
+    /** The declared encoding of a text is used unless the bytes prove another one. */
     encoding?: string | undefined;
     signal: AbortSignal;
     onProgress?: (note: string) => void;
@@ -77,9 +74,8 @@ export type MalwareScanner = {
   scan(content: Readable, signal: AbortSignal): Promise<string | null>;
 };
 
-/** Renders office files to PDF with a local office program or a service. */
 export type PdfRenderer = {
-  /** Program and options; part of the cache key of stored previews. */
+  /** The renderer's version (program and options) keys stored previews. */
   readonly version: string;
   /**
    * Writes the PDF to `pdfPath`, which must not exist. Throws `corrupt_document`, `too_large`, `conversion_timeout`,

@@ -16,10 +16,7 @@ export type JsonWebKeySet = { keys: { kty: 'RSA'; use: 'sig'; alg: 'RS256'; kid:
 export type AccessTokens = {
   readonly lifetimeSeconds: number;
   sign(claims: AccessClaims): Promise<string>;
-  /**
-   * Synchronous; caches the result until the token expires. Throws `invalid_token` for a token that this service did
-   * not sign, that is not an access token, or that has expired.
-   */
+  /** Verification is synchronous and cached until the token expires. Throws `invalid_token`. */
   verify(token: string): Caller;
   /** The first key of the set signs new tokens; tokens of all are accepted. */
   keySet(): JsonWebKeySet;
@@ -46,9 +43,8 @@ export type SignInRequest = { redirectUri: string; state: string } | (SignInAtte
 
 export type Identity = {
   issuer: string;
-  /** Identifies the user at the issuer permanently; an email does not. */
+  /** A subject identifies the user at the issuer permanently; an email does not. */
   subject: string;
-  /** The other claims (OpenID Connect Core 1.0, §5.1), unchanged. */
   claims: Readonly<Record<string, unknown>>;
 };
 
@@ -68,16 +64,15 @@ export type OAuthProvider = {
   tokenUrl: string;
   revokeUrl: string | null;
   client: { id: string; secret: string };
-  /** Non-standard parameters, such as `access_type`. */
   authorizeParameters: Readonly<Record<string, string>>;
 };
 
 export type OAuthTokens = {
   accessToken: string;
   expiresAt: Date | null;
-  /** Null if the response has none; after a refresh the previous one stays valid. */
+  /** If a response has no refresh token, the previous one stays valid. */
   refreshToken: string | null;
-  /** Null if the response does not name them: they equal the requested ones. */
+  /** If a response names no scopes, they equal the requested ones. */
   scopes: string[] | null;
 };
 
@@ -101,7 +96,6 @@ export type OAuthClient = {
     provider: OAuthProvider,
     consent: { code: string; issuer: string | undefined; codeVerifier: string; redirectUri: string },
   ): Promise<OAuthTokens>;
-  /** Throws `needs_reauth` if the grant is no longer valid. */
   refresh(provider: OAuthProvider, refreshToken: string): Promise<OAuthTokens>;
   revoke(provider: OAuthProvider, token: string): Promise<void>;
 };

@@ -1,10 +1,9 @@
 import type { ModelKind } from '#src/domain/agents/models.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 
-/** A tool as it is described to a model; `parameters` is the JSON schema of its arguments. */
 export type ModelTool = { name: string; description: string; parameters: Readonly<Record<string, unknown>> };
 
-/** A call that the model asks for. `arguments` is the model's text, which should be JSON but may not be. */
+/** `arguments` of a tool call is the model's text, which should be JSON but may not be. */
 export type ModelToolCall = { name: string; arguments: string };
 
 /** A `tool` message answers the call with its id in the preceding `assistant` message. */
@@ -17,16 +16,12 @@ export type ModelRequest = {
   model: string;
   messages: ModelMessage[];
   temperature: number;
-  /** Makes the answer reproducible where the provider supports seeds. */
   seed?: number;
   maxTokens: number;
   tools?: readonly ModelTool[];
-  /**
-   * False asks for an answer without further calls. A model may ignore that: then the reply has `toolCalls` and no
-   * text.
-   */
+  /** A model may ignore `mayCall: false`; then the reply has `toolCalls` and no text. */
   mayCall?: boolean;
-  /** JSON schema of the answer. Callers must still validate it. */
+  /** Models may violate the response schema, so callers must validate the answer. */
   responseSchema?: { name: string; schema: Record<string, unknown> };
   /** Timeout of the whole answer, a minute by default; null only limits the time without data, as for every stream. */
   timeoutMs?: number | null;
@@ -36,7 +31,6 @@ export type ModelRequest = {
 /** `cachedInputTokens` is part of `inputTokens`. */
 export type ModelUsage = { inputTokens: number; cachedInputTokens: number; completionTokens: number };
 
-/** Why a reply ends early: the token limit, or the provider's content filter. */
 export type Truncation = 'length' | 'content_filter';
 
 /** A reply without text has `toolCalls`. */
@@ -53,7 +47,6 @@ export type ModelReply = {
  * cannot store (NUL, unpaired surrogates).
  */
 export type ChatModel = {
-  /** Calls `onToken` with each piece of text; resolves with the whole reply when the stream ended properly. */
   stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply>;
   complete(request: ModelRequest): Promise<ModelReply>;
 };
@@ -73,15 +66,9 @@ export type Embedders = { of(model: string): Embedder };
 
 export type EmbedOptions = {
   signal?: AbortSignal;
-  /**
-   * Background work, which queues and waits for a busy service for a limited time. Otherwise a busy service throws at
-   * once.
-   */
+  /** Bulk requests wait for a busy service for a limited time; others throw at once. */
   isBulk?: boolean;
-  /**
-   * Receives the vectors of each request as soon as they arrive, by index of `texts`. An error it throws stops the
-   * work.
-   */
+  /** Gets the vectors of each request as they arrive, by index of `texts`. An error that it throws stops the work. */
   onVectors?: (vectors: readonly { index: number; vector: Float32Array }[]) => Promise<void>;
 };
 
@@ -107,17 +94,15 @@ export type ProvidedModel = {
   /** Tokens of retrieved passages above which a chat model becomes slower without answering better. */
   contextBudget: number | null;
   dimensions: number | null;
-  /** Prefix that an embedding model expects before queries but not before passages. */
+  /** Some embedding models expect a prefix before queries but not before passages. */
   queryPrefix: string | null;
   rerankingType: RerankerType | null;
-  /** False for an extractive chat model: it cannot produce JSON or judge. */
+  /** An extractive chat model cannot write JSON, so it cannot judge. */
   writesJson: boolean;
   isLocal: boolean;
 };
 
-/**
- * Lists the models of a provider, or fails within seconds. A provider without a list has none. Errors as in `Embedder`.
- */
+/** Listing models fails within seconds. A provider without a list has no models. */
 export type ModelCatalog = { list(): Promise<ProvidedModel[]> };
 
 export type CallLimiter = {
@@ -136,10 +121,7 @@ export type CallLimiter = {
 
 export type TopicWord = { word: string; vector: Float32Array };
 
-/** General English vocabulary, embedded with one model: candidates for anchor words. */
 export type TopicWords = {
-  /**
-   * Returns the most relevant words first; `relevance` gets unit vectors. Throws if there are no words for the model.
-   */
+  /** Most relevant words come first; `relevance` gets unit vectors. Throws if the model has no words. */
   nearest(relevance: (vector: Float32Array) => number, limit: number): Promise<TopicWord[]>;
 };

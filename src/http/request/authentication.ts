@@ -35,7 +35,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
       const expiresAtMs = Date.now() + actorMaxAgeMs;
       return { value: await findCaller(caller), expiresAtMs };
     });
-    if (actor === null) throw appError('invalid_token', { detail: 'The session of this token is over.' });
+    if (actor === null) throw appError('invalid_token', { detail: 'The session of this token has ended.' });
     return actor;
   }
 

@@ -164,6 +164,6 @@ export function createOpenStreams(deps: {
   };
 }
 
-const { code, message: detail } = appError('invalid_token', { detail: 'The session of this token is over.' });
+const { code, message: detail } = appError('invalid_token', { detail: 'The session of this token has ended.' });
 const sessionIsOver = { event: 'error', data: { detail, code } };
 const serverIsRestarting = { event: 'error', data: { detail: 'server restarting' } };
