@@ -58,7 +58,7 @@ export default {
     only('ports-import-nothing', '^src/ports/', '^src/ports/'),
     only('errors-import-nothing', '^src/errors\\.ts$', '^$'),
     only('temporary-folders-import-nothing', '^src/temporary-folders\\.ts$', '^$'),
-    only('http-knows-no-module', '^src/http/', '^src/(http|errors|contracts|domain|config/config-error\\.ts$)'),
+    only('http-knows-no-module', '^src/http/', '^src/(http|errors|contracts|domain|config/read-settings\\.ts$)'),
     {
       name: 'a-module-keeps-to-itself',
       severity: 'error',
@@ -106,7 +106,7 @@ export default {
     only(
       'workers',
       '^workers/',
-      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders|http/server/servers))',
+      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders|http/server/http-server))',
     ),
     {
       name: 'nobody-imports-upwards',

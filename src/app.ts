@@ -9,16 +9,13 @@ import { appError } from './errors.ts';
 import { createCursors } from './http/request/pagination.ts';
 import { createOpenStreams } from './http/response/event-streams.ts';
 import { createErrorHandler } from './http/response/problem.ts';
-import { createDispatcher } from './http/routing/dispatch.ts';
-import { createConcurrencyLimiter, createRateLimiting } from './http/routing/limits.ts';
+import { createDispatcher, createRouteTable } from './http/routing/dispatch.ts';
+import { createConcurrencyLimiter, createRateLimiting } from './http/routing/request-limits.ts';
 import type { Route } from './http/routing/route.ts';
-import { createRouteTable } from './http/routing/route-table.ts';
-import { createCors } from './http/server/cors.ts';
-import { createOpenApi } from './http/server/openapi.ts';
-import { createDocsPage, createMetricsPage } from './http/server/pages.ts';
-import { createRequestLog, createRequestTelemetry } from './http/server/request-log.ts';
-import { healthRoutes, openApiRoutes, referenceRoutes } from './http/server/service.routes.ts';
-import { accountDeletionRoutes } from './modules/account-deletion/account-deletion.routes.ts';
+import { createMetricsPage } from './http/server/http-server.ts';
+import { createCors, createRequestLog, createRequestTelemetry } from './http/server/middleware.ts';
+import { createDocsPage, createOpenApi, openApiRoutes } from './http/server/openapi.ts';
+import { healthRoutes, referenceRoutes } from './http/server/service.routes.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
@@ -41,7 +38,6 @@ import { importsRoutes } from './modules/imports/imports.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
 import { logsRoutes } from './modules/logs/logs.routes.ts';
 import { membersRoutes } from './modules/members/members.routes.ts';
-import { usersRoutes } from './modules/members/users.routes.ts';
 import { modelsRoutes } from './modules/models/models.routes.ts';
 import { organizationRoutes } from './modules/organization/organization.routes.ts';
 import { avatarsRoutes, profileRoutes } from './modules/profile/profile.routes.ts';
@@ -52,39 +48,36 @@ import { toolsRoutes } from './modules/tools/tools.routes.ts';
 
 const title = 'Agent Conversation Service';
 
-/** How long a shutdown waits for streams to end by themselves. */
+/** Time that a shutdown gives open event streams to end by themselves. */
 const drainMs = 20_000;
 
 export type App = {
   express: Express;
-  /** Every endpoint, as data. */
   routes: readonly Route[];
-  /** Turns readiness off, and serves as before. */
-  leave(): void;
-  /** Resolves when no event stream is open any more. */
+  /** Makes `/readyz` answer 503; all other requests are served as before. */
+  announceShutdown(): void;
+  /** Ends open event streams; resolves when all are closed. */
   drain(): Promise<void>;
 };
 
-/** The whole HTTP surface: the order of what a request passes, and one line for each module. */
+/** The HTTP API: the middleware in order, and the routes of every module. */
 export function createApp(container: Container): App {
   const { config, db, logger, telemetry } = container;
   const { basePath, corsOrigins, trustProxy, publicUrl } = config.server;
   const streams = createOpenStreams({
     activeSessions: (sessionIds) => container.auth.activeSessions(sessionIds),
-    onWarning: (error) => logger.warn({ err: error }, 'the sessions of open streams could not be looked up'),
+    onWarning: (error) => logger.warn({ err: error }, 'session check of open streams failed'),
   });
   telemetry.metrics.gauge('acs_open_streams', () => [{ labels: {}, value: streams.count() }]);
   const cursors = createCursors(derivedKey(config.urlSigningKey, 'cursors'));
-  let isLeaving = false;
+  let isShuttingDown = false;
 
   const routes: Route[] = [
     ...authRoutes(container.auth, container.passwords, container.sessions, container.sso, cursors),
     ...profileRoutes(container.profile),
     ...avatarsRoutes(container.avatars, container.profile),
     ...organizationRoutes(container.organizations),
-    ...membersRoutes(container.members),
-    ...usersRoutes(container.users),
-    ...accountDeletionRoutes(container.accountDeletion),
+    ...membersRoutes(container.members, container.accountDeletion),
     ...exportsRoutes(container.exports, cursors),
     ...teamsRoutes(container.teams, container.teamMembers),
     ...modelsRoutes(container.models),
@@ -113,7 +106,7 @@ export function createApp(container: Container): App {
         database: async () => (await db.raw('select 1')) !== undefined,
         workers: () => container.orchestrator.hasPollers(),
       },
-      isLeaving: () => isLeaving,
+      isShuttingDown: () => isShuttingDown,
     }),
     ...openApiRoutes(() =>
       createOpenApi(routes, { basePath, title, version: manifest.version, description: manifest.description }),
@@ -153,8 +146,8 @@ export function createApp(container: Container): App {
   return {
     express: app,
     routes,
-    leave: () => {
-      isLeaving = true;
+    announceShutdown: () => {
+      isShuttingDown = true;
     },
     drain: () => {
       container.jobWatch.endWaits();

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import pino from 'pino';
 import { createLogDestination } from './adapters/log-destination.ts';
-import { loadCodecServerConfig } from './config/codec-server-config.ts';
+import { loadCodecServerConfig } from './config/temporal-config.ts';
 import { ConfigError } from './config.ts';
 import { createCodecApp } from './http/server/codec-app.ts';
-import { listen } from './http/server/servers.ts';
+import { listen } from './http/server/http-server.ts';
 import { createPayloadCodec } from './temporal/data-converter.ts';
 
-/** A process of its own: whoever may read payloads need not come near the API, and it has no other secret. */
+/** A separate process: its users need no access to the API, and it has no secret but the payload keys. */
 async function main(): Promise<void> {
   const { host, port, payloadKeys, ...access } = loadCodecServerConfig(process.env);
   const logger = pino({ level: access.logLevel, base: { role: 'codec' } }, createLogDestination(process.stdout.fd));

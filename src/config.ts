@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigError } from './config/config-error.ts';
-import { readSettings } from './config/read-settings.ts';
+import { ConfigError, readSettings } from './config/read-settings.ts';
 import type { Fault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
 import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts';
@@ -19,45 +18,41 @@ import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice
 import type { OAuthConnectorProvider } from './domain/documents/imports.ts';
 import { type EncryptionKey, signingKeyPem, verifyKeyPems } from './keys.ts';
 
-export { ConfigError } from './config/config-error.ts';
+export { ConfigError } from './config/read-settings.ts';
 export type { Fault } from './config/setting-kinds.ts';
 export { settingNames } from './config/settings.ts';
 export type { PayloadKeys, TemporalConfig } from './config/temporal-config.ts';
 
-/** `baseUrl` is null for the provider's own addresses, `client` where there is none to ask for consents with. */
+/** A provider's base URL of null means its default endpoints. */
 type ProviderSettings = { baseUrl: string | null; client: { id: string; secret: string } | null };
 
 export type Config = Readonly<{
   server: {
     host: string;
     port: number;
-    /** How long everything is still served once the process was told to end: until balancers look elsewhere. */
+    /** Time between SIGTERM and the end of service, in which load balancers notice the failed readiness probe. */
     shutdownDelayMs: number;
-    /** How long an idle connection is kept for its next request. */
     keepAliveMs: number;
     basePath: string;
     corsOrigins: string[];
     trustProxy: false | number | string[];
-    /** Where clients find the API, with the base path; null: where their request went. */
+    /** Public base URL of the API with the base path; null uses the URL of the request. */
     publicUrl: string | null;
-    /** Where people use the service in a browser; null: below the address of the API. */
+    /** URL of the web frontend; null means the origin of `publicUrl`. */
     frontendUrl: string | null;
     logLevel: string;
   };
-  /** Where the worker tells how it is; null: nowhere. */
   worker: { host: string; port: number } | null;
-  /** A port of the API's host; null: none of its own. */
   metricsPort: number | null;
-  /** Where traces go; null: nowhere. `sampleRatio` is of those that begin here. */
+  /** The sample ratio applies to traces that begin in this service. */
   tracing: { endpoint: string; sampleRatio: number } | null;
-  /** `host:port` of what may be fetched for users though it is not public. */
+  /** Non-public addresses (`host:port`) that may be requested on behalf of users. */
   egressAllow: readonly string[];
-  /** Hosts that the tool `http.request` asks; without any there is no such tool. */
+  /** Hosts that the tool `http.request` may call; an empty list disables the tool. */
   httpRequestAllow: readonly string[];
   dataDir: string;
   toolsDir: string | null;
   database: { url: string; poolSize: number };
-  /** What a worker process works on. */
   workerQueues: readonly TaskQueue[];
   temporal: TemporalConfig;
   vectors: { store: 'pgvector' } | { store: 'qdrant'; url: string; apiKey: string | null; collectionPrefix: string };
@@ -72,81 +67,74 @@ export type Config = Readonly<{
         accessKeyId: string;
         secretAccessKey: string;
       };
-  /** What prints office files; a `path` of null is looked for in the usual places. */
+  /** Renders office files to PDF; LibreOffice is searched in its default locations if `path` is null. */
   renderer: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' };
-  /** Of a clamd that looks into every original: `host:port`, or the path of its socket; null without one. */
+  /** Address of the clamd that scans every original: `host:port` or the path of its socket; null disables scanning. */
   clamdAddress: string | null;
   models: {
     baseUrl: string;
     apiKey: string;
     chatModel: string;
-    /** Judges where nobody names another. */
     evaluatorModel: string;
-    /** Says where chunks stand in their documents; null where their headings do. */
+    /** Model that writes the contexts of chunks; if null, chunks only have their headings as context. */
     contextualModel: string | null;
     embeddingModel: string;
-    /** Asked of the provider where set; otherwise the model's own. */
+    /** Dimensions of null mean the model's default. */
     embeddingDimensions: number | null;
-    /** `model` is null where nobody named one: then the provider's list may. */
+    /** A reranker model of null is chosen from the provider's list of models, if it has one. */
     reranker: { baseUrl: string; apiKey: string; model: string | null; isConfigured: boolean };
     prices: Readonly<Record<string, VersionedPrice>>;
     alignment: { baseUrl: string; apiKey: string; model: string };
   };
   auth: {
-    /** Signs new access tokens; null where the process signs none. */
     privateKeyPem: string | null;
-    /** Tokens of these keys are accepted, too: of the one before and of the one to come. */
+    /** Additional keys whose tokens are accepted, for key rotation. */
     verifyKeyPems: readonly string[];
     issuer: string;
     accessTokenSeconds: number;
   };
   passwordHashMemoryMiB: number;
-  /** The identity provider that people sign in with; null where there is none. */
   sso: {
     issuer: string;
     client: { id: string; secret: string };
-    /** Where browsers come back to, unless a client names an address of one of the origins. */
+    /** Default redirect URI of sign-ins; clients may choose another one at one of `redirectOrigins`. */
     redirectUri: string;
     redirectOrigins: readonly string[];
   } | null;
-  /** Whether programs that read files of strangers are confined: where the system can, always, or not at all. */
+  /** Sandbox for parsers of untrusted files: if the system supports it, mandatory, or never. */
   parserSandbox: 'auto' | 'required' | 'off';
-  /** `maxPages` of one document that are pictures. */
+  /** The page limit of OCR is per document. */
   ocr: { languages: readonly string[]; maxPages: number };
   urlSigningKey: string;
-  /** Of stored credentials: the first seals, all open. */
+  /** Keys of stored credentials: the first encrypts, all decrypt. */
   encryptionKeys: readonly EncryptionKey[];
-  /** Whose services tools use, for organizations that connect themselves. */
   providers: {
     braveSearch: { baseUrl: string };
     googleCalendar: ProviderSettings;
   };
-  /** Who keeps files for users that connect themselves. S3 has no client: users bring their keys. */
+  /** Providers of files. S3 has no OAuth client, because users connect it with their own keys. */
   connectors: Readonly<Record<OAuthConnectorProvider, ProviderSettings>> & { acme_s3: { baseUrl: string | null } };
   downloadUrlSeconds: number;
-  /** How long a complete export can be downloaded. */
   exportKeepDays: number;
-  /** How long what somebody leaves behind is kept. */
+  /** Days between the deletion of an account or organization and the erasure of its data. */
   eraseAfterDays: number;
-  /** How long an import, or an evaluation, is waited for where the client does not say. */
+  /** How long a request waits for an import or an evaluation unless the client says (`Prefer: wait=N`). */
   importWaitSeconds: number;
   evalWaitSeconds: number;
   echoWaitMs: number;
-  /** Who decides about rounds that their scores leave in doubt: nobody, or the agent's own model. */
+  /** Whether the agent's chat model decides about rounds with an ambiguous alignment score. */
   alignmentAdjudication: 'off' | 'chat_model';
-  /** What happens to an answer when nobody reads its stream any more. */
+  /** Whether a chat answer continues after the last reader of its stream has disconnected. */
   streamOnDisconnect: 'continue' | 'cancel';
   tierLimits: Record<Tier, TierLimits>;
-  /** Null is off. */
   rateLimits: Readonly<Record<RateLimitName, RateLimit | null>>;
   concurrency: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null>>;
-  /** Of tests only. */
   faults: readonly Fault[];
 }>;
 
 /**
- * Reads the settings from an environment; throws {@link ConfigError} for the first wrong ones. Only the API signs tokens:
- * a worker does not read the key, and an operator's command takes it if it is there.
+ * Reads the settings from an environment. Throws {@link ConfigError}. Only the API requires the private key for access
+ * tokens; a worker ignores it, and operators' commands use it if it is set.
  */
 export function loadConfig(
   env: Record<string, string | undefined> = process.env,
@@ -154,12 +142,10 @@ export function loadConfig(
 ): Config {
   const s = readSettings(settings, env);
   if (s.FAULTS.length > 0 && s.NODE_ENV !== 'test') {
-    throw new ConfigError('wrong setting FAULTS: it breaks things on purpose, so it needs NODE_ENV=test');
+    throw new ConfigError('wrong setting FAULTS: it injects faults, so it requires NODE_ENV=test');
   }
   if (s.METRICS_PORT !== undefined && s.METRICS_PORT === s.PORT && s.PORT !== 0) {
-    throw new ConfigError(
-      'wrong setting METRICS_PORT: it is that of PORT, where no metrics are shown beside a port of their own',
-    );
+    throw new ConfigError('wrong setting METRICS_PORT: it must differ from PORT');
   }
   const privateKeyPem = role === 'worker' ? null : (readKey(s, 'JWT_PRIVATE_KEY', signingKeyPem) ?? null);
   if (privateKeyPem === null && role === 'api') {
@@ -205,14 +191,13 @@ export function loadConfig(
       embeddingDimensions: s.EMBEDDING_DIMENSIONS ?? null,
       reranker: {
         baseUrl: s.RERANK_BASE_URL ?? s.OPENAI_BASE_URL,
-        // The provider's key goes to the provider only.
+        // The API key of the model provider must not be sent to another host.
         apiKey: s.RERANK_API_KEY ?? (s.RERANK_BASE_URL === undefined ? s.OPENAI_API_KEY : 'local'),
         model: s.RERANK_MODEL ?? null,
         isConfigured: s.RERANK_MODEL !== undefined || s.RERANK_BASE_URL !== undefined,
       },
       prices: modelPrices(s.MODEL_PRICES),
       alignment: {
-        // Without an address of its own, alignment asks the same server as everything else.
         baseUrl: s.ALIGNMENT_EMBEDDING_BASE_URL ?? s.OPENAI_BASE_URL,
         apiKey: s.ALIGNMENT_EMBEDDING_BASE_URL === undefined ? s.OPENAI_API_KEY : 'local',
         model: s.ALIGNMENT_EMBEDDING_MODEL,
@@ -256,7 +241,6 @@ export function loadConfig(
   });
 }
 
-/** A secret that is given as it is or in a file of its own; undefined where it is not. */
 function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
   s: { [Setting in Name | `${Name}_FILE`]?: string | undefined },
   name: Name,
@@ -264,7 +248,7 @@ function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
 ): Value | undefined {
   const [text, file] = [s[name], s[`${name}_FILE`]];
   if (text !== undefined && file !== undefined) {
-    // Of a key that somebody has changed, the old one would go on in the form that he forgot.
+    // A key may not be set twice, because after a key rotation only one of the two may have been updated.
     throw new ConfigError(`wrong setting ${name}: it and ${name}_FILE are both set`);
   }
   try {
@@ -279,7 +263,7 @@ function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
 function vectorStore(s: Settings): Config['vectors'] {
   const store = s.VECTOR_STORE ?? (s.QDRANT_URL === undefined ? 'pgvector' : 'qdrant');
   if (store === 'pgvector') return { store };
-  if (s.QDRANT_URL === undefined) throw new ConfigError('wrong setting QDRANT_URL: VECTOR_STORE=qdrant needs it');
+  if (s.QDRANT_URL === undefined) throw new ConfigError('wrong setting QDRANT_URL: required for VECTOR_STORE=qdrant');
   return {
     store,
     url: s.QDRANT_URL,
@@ -316,14 +300,14 @@ function sso(s: Settings): Config['sso'] {
   return null;
 }
 
-/** Of settings that mean nothing without each other, and of those that mean something beside them only. */
+/** Settings of one feature require each other: throws with the missing ones if any is given. */
 function requireNoneOf(required: Record<string, unknown>, others: Record<string, unknown> = {}): void {
   const namesWhere = (isGiven: boolean, of: object) =>
     Object.entries(of).flatMap(([name, value]) => ((value !== undefined) === isGiven ? [name] : []));
   const given = namesWhere(true, { ...required, ...others });
   if (given.length === 0) return;
   const missing = namesWhere(false, required);
-  throw new ConfigError(`wrong setting ${missing.join(', ')}: required beside ${given.join(', ')}`);
+  throw new ConfigError(`wrong setting ${missing.join(', ')}: required together with ${given.join(', ')}`);
 }
 
 function renderer({ GOTENBERG_URL: url, LIBREOFFICE_PATH: path }: Settings): Config['renderer'] {
@@ -335,7 +319,6 @@ function withoutSlash(address: string | undefined): string | null {
   return address?.replace(/\/+$/, '') ?? null;
 }
 
-/** What the deployment is known as at a provider; null where it is not. */
 function oauthClient<Name extends string>(
   s: { [Setting in `${Name}_CLIENT_ID` | `${Name}_CLIENT_SECRET`]?: string | undefined },
   name: Name,
@@ -344,7 +327,7 @@ function oauthClient<Name extends string>(
   if (id === undefined && secret === undefined) return null;
   if (id !== undefined && secret !== undefined) return { id, secret };
   const [missing, given] = id === undefined ? ['ID', 'SECRET'] : ['SECRET', 'ID'];
-  throw new ConfigError(`wrong setting ${name}_CLIENT_${missing}: required beside ${name}_CLIENT_${given}`);
+  throw new ConfigError(`wrong setting ${name}_CLIENT_${missing}: required together with ${name}_CLIENT_${given}`);
 }
 
 function modelPrices(

@@ -15,8 +15,8 @@ import { createInvariantChecks } from './modules/store-audit/invariants.ts';
 import type { Telemetry } from './ports/telemetry.ts';
 
 /**
- * Everything that the API and the workers use, constructed once: here and below `container/` is the only place that
- * constructs things. Nothing connects before its first use.
+ * Composition root of the API and the workers: constructs all adapters and services. Nothing connects before its first
+ * use.
  */
 export function createContainer(config: Config, role: Role, telemetry: Telemetry = noTelemetry) {
   const shared = createSharedServices(createInfrastructure(config, role, telemetry));
@@ -36,7 +36,6 @@ export function createContainer(config: Config, role: Role, telemetry: Telemetry
     ...createBackupServices(tools),
     chat,
     invariants: createInvariantChecks({ db, vectors, blobs, orchestrator }),
-    /** Gives back what was opened, in the reverse order. */
     close: async () => {
       await chat.drain(0);
       await temporal.close();

@@ -1,6 +1,6 @@
 import { hkdfSync } from 'node:crypto';
 
-/** A key of its own for each purpose (RFC 5869): what is signed for one is worth nothing for another. */
+/** Derives a separate key for each purpose (HKDF, RFC 5869), so that a signature for one is not valid for another. */
 export function derivedKey(
   secret: string,
   purpose: 'cursors' | 'file-addresses' | 'export-addresses' | 'judged-texts' | 'request-fingerprints',

@@ -284,18 +284,17 @@ const catalogue = {
 
 export type ErrorCode = keyof typeof catalogue;
 
-/** One invalid field of a request: path, message, and zod's or our own code. */
 export type FieldError = { path: string; message: string; code: string };
 
 export type AppErrorOptions = {
-  /** What was wrong and what to do, for the client. Never contains a secret, a stack trace or SQL. */
+  /** The detail tells the client what was wrong and what to do. It must not contain secrets, stack traces or SQL. */
   detail?: string;
   errors?: FieldError[];
   retryAfterSeconds?: number;
   cause?: unknown;
 };
 
-/** The one error class of the application. Build it with {@link appError}. */
+/** The only error class of the application; create it with {@link appError}. */
 export class AppError extends Error {
   override readonly name = 'AppError';
   readonly code: ErrorCode;
@@ -317,19 +316,18 @@ export class AppError extends Error {
   }
 }
 
-/** `throw appError('folder_not_found')`. The detail defaults to the title of the catalogue. */
+/** The detail of an error defaults to its title in the catalogue. */
 export function appError(code: ErrorCode, options?: AppErrorOptions): AppError {
   return new AppError(code, options);
 }
 
-/** A 422 for one field. */
 export function fieldError(path: string, message: string, code = 'invalid'): AppError {
   return appError('validation_failed', { detail: `${path}: ${message}`, errors: [{ path, message, code }] });
 }
 
 /**
- * Throws `precondition_failed` unless the version is an expected one. Call it with a row that is locked in the transaction
- * of the write, so that only one of several concurrent writers with the same ETag succeeds.
+ * Throws `precondition_failed` unless the version is an expected one. Call it with a row that is locked in the
+ * transaction of the write, so that only one of several concurrent writers with the same ETag succeeds.
  */
 export function requireVersion(expected: ExpectedVersions, { version }: { version: number }): void {
   if (expected !== null && !expected.includes(version)) {
@@ -341,7 +339,6 @@ export function isErrorCode(word: string): word is ErrorCode {
   return Object.hasOwn(catalogue, word);
 }
 
-/** Every code with its status, class and title, also for docs/errors.md. */
 export function listErrors(): { code: ErrorCode; status: number; class: ErrorClass; title: string }[] {
   return (Object.keys(catalogue) as ErrorCode[]).map((code) => ({ code, ...catalogue[code] }));
 }

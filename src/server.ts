@@ -5,18 +5,21 @@ import { createApp } from './app.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { metricsPlaceOf, openTelemetry } from './container/telemetry.ts';
 import { createContainer } from './container.ts';
-import { createGracefulServer, listen, metricsAnswer, startPlainServer } from './http/server/servers.ts';
+import { createGracefulServer, listen, metricsResponse, startPlainServer } from './http/server/http-server.ts';
 
-/** For a whole request: a large upload over a slow line takes longer than Node's five minutes. */
+/** Timeout for receiving a request: a large upload over a slow line takes longer than Node's five minutes. */
 const UPLOAD_TIMEOUT_MS = 6 * 60 * 60_000;
 
-/** Of an address with its headers: some take texts of thousands of characters, which grow when they are encoded. */
+/**
+ * Limit of URL and headers together: some query parameters have thousands of characters, and percent-encoding makes
+ * them longer.
+ */
 const MAX_HEADER_BYTES = 64 * 1024;
 
-/** How long requests that are under way may take, uploads too: a little more than streams, so that these can say why they end. */
+/** Time for open requests at a shutdown; longer than for event streams, which first send an `error` event. */
 const REQUEST_TIMEOUT_MS = 25_000;
 
-/** How long answers may still be written: a little less than streams may stay open, so that these say why they end. */
+/** Time for chat answers in progress at a shutdown; shorter than for event streams, which report how they ended. */
 const ANSWER_TIMEOUT_MS = 18_000;
 
 async function main(): Promise<void> {
@@ -32,7 +35,7 @@ async function main(): Promise<void> {
     },
     app.express,
   );
-  const leaving = createGracefulServer(server);
+  const gracefulServer = createGracefulServer(server);
 
   const { host } = config.server;
   const metricsServer =
@@ -41,7 +44,7 @@ async function main(): Promise<void> {
       : await startPlainServer(
           { host, port: config.metricsPort },
           { host: 'HOST', port: 'METRICS_PORT' },
-          { '/metrics': metricsAnswer(telemetry.metrics) },
+          { '/metrics': metricsResponse(telemetry.metrics) },
         );
   await listen(server, config.server, { host: 'HOST', port: 'PORT' });
   const metrics = { own_port: config.metricsPort, main_port: config.server.port, nowhere: null }[
@@ -50,18 +53,18 @@ async function main(): Promise<void> {
   container.logger.info({ host, port: config.server.port, metricsPort: metrics }, 'the API is listening');
 
   const signals = (['SIGTERM', 'SIGINT'] as const).map((signal) => {
-    // A second signal must not cut the stop short.
+    // A listener stays registered, because a second signal would otherwise kill the process.
     process.on(signal, () => undefined);
     return once(process, signal);
   });
   await Promise.race(signals);
 
-  // Readiness goes first, and everything is served until balancers have seen it and look elsewhere.
-  app.leave();
-  leaving.announce();
-  container.logger.info({ delayMs: config.server.shutdownDelayMs }, 'the API is leaving');
+  // All requests are served until load balancers have noticed the failed readiness probe.
+  app.announceShutdown();
+  gracefulServer.announce();
+  container.logger.info({ delayMs: config.server.shutdownDelayMs }, 'the API is shutting down');
   await delay(config.server.shutdownDelayMs);
-  await Promise.all([app.drain(), container.chat.drain(ANSWER_TIMEOUT_MS), leaving.close(REQUEST_TIMEOUT_MS)]);
+  await Promise.all([app.drain(), container.chat.drain(ANSWER_TIMEOUT_MS), gracefulServer.close(REQUEST_TIMEOUT_MS)]);
   await metricsServer?.close();
   await container.close();
 }

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 const prefix = 'acs-';
 const ownName = /^acs-[a-z]+-[A-Za-z0-9]{6}$/;
 
-/** Longer than any step takes. */
+/** Age of a folder that no running process can still be using. */
 const strayAfterMs = 24 * 60 * 60_000;
 
-/** Makes a folder for copies of what somebody keeps with us; whoever makes it deletes it. */
+/** Creates a temporary folder for copies of users' files. The caller must delete it. */
 export function makeTemporaryFolder(tempDir: string, use: string): Promise<string> {
   return mkdtemp(join(tempDir, `${prefix}${use}-`));
 }
 
-/** Deletes the folders of processes that were killed before they could. */
+/** Deletes temporary folders of killed processes. */
 export async function deleteStrayFolders(tempDir: string): Promise<void> {
   for (const name of await readdir(tempDir)) {
     if (!ownName.test(name)) continue;

@@ -1,7 +1,7 @@
 import { ConfigError, loadConfig } from '#src/config.ts';
 import { openTelemetry } from '#src/container/telemetry.ts';
 import { createContainer } from '#src/container.ts';
-import { metricsAnswer, probeAnswer, startPlainServer } from '#src/http/server/servers.ts';
+import { metricsResponse, probeResponse, startPlainServer } from '#src/http/server/http-server.ts';
 import { startWorkers } from './run.ts';
 import { findSdkMetrics, installRuntime, measureJobs } from './telemetry.ts';
 
@@ -18,9 +18,9 @@ async function main(): Promise<void> {
       config.worker,
       { host: 'WORKER_HOST', port: 'WORKER_PORT' },
       {
-        '/healthz': () => probeAnswer(true, { yes: 'ok', no: 'down' }),
-        '/readyz': () => probeAnswer(workers.isReady(), { yes: 'ready', no: 'not_ready' }),
-        '/metrics': metricsAnswer(telemetry.metrics),
+        '/healthz': () => probeResponse(true, { yes: 'ok', no: 'down' }),
+        '/readyz': () => probeResponse(workers.isReady(), { yes: 'ready', no: 'not_ready' }),
+        '/metrics': metricsResponse(telemetry.metrics),
       },
     ),
     address: config.worker,

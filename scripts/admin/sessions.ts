@@ -1,4 +1,4 @@
-import type { OperatorService, Whose } from '#src/modules/operator/operator.service.ts';
+import type { OperatorService, UserReference } from '#src/modules/operator/operator.service.ts';
 import { columns } from './columns.ts';
 import { type Command, readFlags, type Say } from './command.ts';
 import { thisOperator } from './this-operator.ts';
@@ -29,7 +29,7 @@ export const sessions: Command = {
 
 async function list(
   operator: OperatorService,
-  whose: Whose,
+  whose: UserReference,
   { json, print }: { json: boolean } & Pick<Say, 'print'>,
 ): Promise<boolean> {
   const found = await operator.listSessions(whose);
@@ -51,7 +51,7 @@ async function list(
 
 async function endSessions(
   operator: OperatorService,
-  whose: Whose,
+  whose: UserReference,
   sessionId: string | null,
   print: Say['print'],
 ): Promise<boolean> {

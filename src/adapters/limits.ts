@@ -1,4 +1,4 @@
-import type { FairQueue, RateLimiter } from '#src/ports/limits.ts';
+import type { FairQueue, RateLimiter } from '#src/ports/load-control.ts';
 
 /**
  * Runs at most `size` tasks at once; owners with waiting tasks take turns (round robin), so that an owner with a

@@ -1,12 +1,15 @@
 import type { z } from 'zod';
-import { ConfigError } from './config-error.ts';
 
-/** Those of the schema; throws {@link ConfigError} for wrong ones, all in one line. */
+/** The message of a ConfigError is one line for the operator, which names the invalid settings. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
 export function readSettings<Schema extends z.ZodType>(
   schema: Schema,
   env: Record<string, string | undefined>,
 ): z.output<Schema> {
-  // An empty setting is an absent one: `FOO= npm start` should not be an error of its own.
+  // An empty setting counts as missing, so that `FOO= npm start` uses the default.
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;

@@ -7,13 +7,13 @@ import { encryptionKeys } from '../keys.ts';
 
 export const port = z.coerce.number().int().min(0).max(65_535);
 export const seconds = z.coerce.number().int().positive();
-export const url = z.url({ protocol: /^https?$/, error: 'must be an http(s):// address' });
-// Errors quote addresses, and a path is put behind them.
+export const url = z.url({ protocol: /^https?$/, error: 'must be an http(s):// URL' });
+// URLs must have no credentials and no query, because error messages quote them and paths are appended to them.
 export const keylessUrl = url.refine(
   (text) => !/[?#]|\/\/[^/]*@/.test(text),
-  'must have no user, password, query or fragment: keys have settings of their own',
+  'must have no user, password, query or fragment; set keys by their own settings',
 );
-// What else could stand in a header: a pasted line break would show up as an error that quotes the key.
+// A key with a line break would make an invalid header, and the error about it would quote the key.
 export const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one word of visible ASCII characters');
 export const price = z.number().nonnegative();
 export const json = z.string().transform((text, context) => {
@@ -37,35 +37,34 @@ export const list = z
 const queueNames = Object.values(taskQueues);
 export const queues = list
   .pipe(z.array(z.enum(queueNames, `must be names of task queues: ${queueNames.join(', ')}`)))
-  // A process that polls nothing would look like a worker and be none.
+  // An empty list means all queues: a worker that polls none would look healthy and do nothing.
   .transform((names) => (names.length === 0 ? queueNames : [...new Set(names)]));
 
-// As browsers say it: scheme, host and a port that is not the usual one.
+// An origin as browsers send it: scheme and host, and the port unless it is the default.
 export const origin = url
   .refine((text) => URL.parse(text)?.href === `${URL.parse(text)?.origin}/`, 'must be like https://app.example.com')
   .transform((text) => new URL(text).origin);
 
 export const ocrLanguage = z
   .string()
-  .regex(/^[a-z]{3}(?:_[a-z]+)?$/i, 'must be names of Tesseract, like eng or chi_sim, with commas between several')
+  .regex(/^[a-z]{3}(?:_[a-z]+)?$/i, 'must be language codes of Tesseract, like eng or chi_sim, separated by commas')
   .refine(hasOcrData, {
     error: ({ input }) =>
       `needs the package @tesseract.js-data/${input}: npm install --save-exact @tesseract.js-data/${input}`,
   });
 
-// As it stands in a URL.
-export const place = z
+export const hostAndPort = z
   .string()
-  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'must be host:port, with commas between several')
-  .refine((text) => URL.canParse(`http://${text}`), 'must be host:port, with commas between several');
+  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'must be host:port, separated by commas')
+  .refine((text) => URL.canParse(`http://${text}`), 'must be host:port, separated by commas');
 
-// The same as `URL.host` gives it: the usual ports are left out.
+// Hosts are stored in the form of `URL.host`, which omits default ports.
 export const host = z
   .string()
-  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i, 'must be host or host:port, with commas between several')
+  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i, 'must be host or host:port, separated by commas')
   .transform((text) => text.toLowerCase().replace(/:(?:80|443)$/, ''));
 
-// activity:position:fault[:nth]; a delay is `delay:ms`, and what is thrown can be chosen: `throw:code`.
+// activity:position:fault[:nth], where fault is `kill`, `hang`, `throw[:code]` or `delay:ms`.
 const faultPattern =
   /^(?<activity>\w+):(?<position>\w+):(?:(?<plain>kill|hang)|(?<throw>throw)(?::(?<code>[a-z]\w*))?|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
 export const fault = z
@@ -76,23 +75,24 @@ export const fault = z
   })
   .pipe(
     z.object({
-      activity: z.string('is not activity:position:fault[:nth]'),
-      position: z.enum(['before', 'after_effect', 'after_return'], 'is no position'),
+      activity: z.string('must be activity:position:fault[:nth]'),
+      position: z.enum(
+        ['before', 'after_effect', 'after_return'],
+        'is not a position (before, after_effect, after_return)',
+      ),
       kind: z.enum(['kill', 'throw', 'hang', 'delay']),
       code: z
-        .custom<ErrorCode>((word) => typeof word === 'string' && isErrorCode(word), 'is no error code')
+        .custom<ErrorCode>((word) => typeof word === 'string' && isErrorCode(word), 'is not an error code')
         .default('service_unavailable'),
       delayMs: z.coerce.number().default(0),
-      /** At this execution in the life of the process; at every one without it. */
+      /** With `nth`, only the nth execution of the activity in the process fails. */
       nth: z.coerce.number().positive().optional(),
     }),
   )
-  .refine(({ position, kind }) => position !== 'after_return' || kind === 'kill', 'after_return can only be killed');
+  .refine(({ position, kind }) => position !== 'after_return' || kind === 'kill', 'after_return only supports kill');
 
-/** One thing that a test wants to go wrong in a step. */
 export type Fault = z.infer<typeof fault>;
 
-// `off`, or `count/seconds`.
 export const rateLimit = z
   .string()
   .regex(/^(off|[1-9]\d{0,6}\/[1-9]\d{0,6})$/, 'must be off or count/seconds, like 10/900')
@@ -103,7 +103,6 @@ export const rateLimit = z
   })
   .optional();
 
-// `off`, or how many of a user and of an organization.
 export const concurrencyLimit = z
   .string()
   .regex(/^(off|[1-9]\d{0,6}\/[1-9]\d{0,6})$/, 'must be off or per-user/per-organization, like 100/500')
@@ -113,7 +112,7 @@ export const concurrencyLimit = z
     return { perUser, perOrganization };
   });
 
-// Whose word about the client's address is taken: nobody's, so many proxies' in a row, or these addresses'.
+// Proxies whose `X-Forwarded-For` is trusted: none, the last n, or those with the given addresses.
 export const trustedProxies = z
   .string()
   .default('false')
@@ -144,25 +143,25 @@ export const keysOfSecrets = z.string('is required').transform((text, context) =
   try {
     return encryptionKeys(text);
   } catch (error) {
-    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is wrong' });
+    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is invalid' });
     return z.NEVER;
   }
 });
 
-// As the Temporal CLI understands it, and the way we write it elsewhere.
+// Booleans may be spelled as in the Temporal CLI.
 export const onOff = z
   .string()
   .regex(/^(true|yes|on|1|false|no|off|0)$/i, 'must be true or false')
   .transform((text) => /^(true|yes|on|1)$/i.test(text));
 
-// Keys as those of credentials; `off` in the first place seals nothing, while the keys behind it open.
+// `off,id:key` decrypts with the keys but does not encrypt new payloads.
 export const payloadKeys = z.string().transform((text, context) => {
   const [, off, keys = ''] = /^\s*(off\s*,)?(.*)$/s.exec(text) ?? [];
   try {
     const all = encryptionKeys(keys);
     return { sealing: off === undefined ? (all[0] ?? null) : null, all };
   } catch (error) {
-    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is wrong' });
+    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is invalid' });
     return z.NEVER;
   }
 });
@@ -174,7 +173,7 @@ function isNetwork(text: string): boolean {
   return isIP(address) !== 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
 }
 
-/** The data of a language is a package of its own. */
+/** Tesseract's data of each language is an npm package. */
 function hasOcrData(language: string): boolean {
   try {
     import.meta.resolve(`@tesseract.js-data/${language}/package.json`);

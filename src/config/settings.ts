@@ -5,6 +5,7 @@ import {
   concurrencyLimit,
   fault,
   host,
+  hostAndPort,
   json,
   keylessUrl,
   keysOfSecrets,
@@ -14,7 +15,6 @@ import {
   onOff,
   origin,
   payloadKeys,
-  place,
   port,
   price,
   queues,
@@ -24,12 +24,12 @@ import {
   url,
 } from './setting-kinds.ts';
 
-/** Every setting of API and workers with its default. Ports and switches of the embedded services are in scripts/. */
+/** All settings of the service. Those of the embedded services (ports, switches) are in scripts/. */
 export const settings = z.object({
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: port.default(3000),
   SHUTDOWN_DELAY_SECONDS: z.coerce.number().int().min(0).max(120).default(0),
-  // More than balancers keep idle connections (60 s at NGINX and ALB), so that it is they who close one.
+  // Longer than the 60 s of NGINX and ALB: the load balancer must be the side that closes an idle connection.
   KEEP_ALIVE_SECONDS: z.coerce.number().int().min(1).max(7_200).default(65),
   // OWASP's password storage cheat sheet: Argon2id with 19 MiB and two passes.
   PASSWORD_HASH_MEMORY_MIB: z.coerce.number().int().min(1).max(1_024).default(19),
@@ -40,7 +40,7 @@ export const settings = z.object({
   DATA_DIR: z.string().min(1).default('.data'),
   TOOLS_DIR: z.string().min(1).optional(),
   CORS_ORIGINS: list,
-  EGRESS_ALLOW: list.pipe(z.array(place)),
+  EGRESS_ALLOW: list.pipe(z.array(hostAndPort)),
   HTTP_REQUEST_ALLOW: list.pipe(z.array(host)),
   TRUST_PROXY: trustedProxies,
   PUBLIC_URL: keylessUrl.optional(),
@@ -51,21 +51,21 @@ export const settings = z.object({
   WORKER_PORT: port.optional(),
 
   OTEL_EXPORTER_OTLP_ENDPOINT: keylessUrl.optional(),
-  // These the exporter and the SDK read themselves.
+  // The exporter and the OpenTelemetry SDK read the next four from the environment themselves.
   OTEL_EXPORTER_OTLP_HEADERS: z.string().optional(),
   OTEL_EXPORTER_OTLP_TIMEOUT: z.coerce.number().int().positive().optional(),
   OTEL_RESOURCE_ATTRIBUTES: z.string().optional(),
   OTEL_SERVICE_NAME: z.string().optional(),
   OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
 
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' }),
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// URL' }),
   DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(100).default(10),
   TEMPORAL_ADDRESS: z.string().regex(/^[\w.[\]:-]+:\d+$/, 'must be host:port'),
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url.optional(),
   TEMPORAL_CALL_TIMEOUT_MS: z.coerce.number().int().positive().default(2_000),
   WORKER_QUEUES: queues,
-  // Named as the Temporal CLI names them, so that one environment does for both.
+  // Same names as in the Temporal CLI, so that both can share one environment.
   TEMPORAL_TLS: onOff.optional(),
   TEMPORAL_TLS_SERVER_CA_CERT_PATH: z.string().min(1).optional(),
   TEMPORAL_TLS_CLIENT_CERT_PATH: z.string().min(1).optional(),
@@ -76,7 +76,7 @@ export const settings = z.object({
     .optional(),
   TEMPORAL_API_KEY: apiKey.optional(),
   TEMPORAL_CODEC_KEY: payloadKeys.optional(),
-  // The engine puts a dot or a colon between the two.
+  // Temporal joins deployment name and build id by a dot or a colon.
   TEMPORAL_DEPLOYMENT_NAME: z
     .string()
     .regex(/^[\w-]{1,120}$/, 'must be letters, digits, hyphens and underscores')
@@ -99,7 +99,6 @@ export const settings = z.object({
     .default('acs'),
 
   GOTENBERG_URL: keylessUrl.optional(),
-  // A path, or `off`.
   LIBREOFFICE_PATH: z.string().min(1).optional(),
   CLAMD_ADDRESS: z
     .string()
@@ -117,7 +116,10 @@ export const settings = z.object({
     .default('us-east-1'),
   S3_PREFIX: z
     .string()
-    .regex(/^[\w-]+(\/[\w-]+)*$/, 'must be words between slashes, like files or team/files')
+    .regex(
+      /^[\w-]+(\/[\w-]+)*$/,
+      'must be letters, digits, hyphens and underscores between slashes, like files or team/files',
+    )
     .optional(),
   S3_ACCESS_KEY_ID: apiKey.optional(),
   S3_SECRET_ACCESS_KEY: apiKey.optional(),
@@ -175,7 +177,7 @@ export const settings = z.object({
   URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
   ENCRYPTION_KEYS: keysOfSecrets,
   ACCESS_TOKEN_SECONDS: seconds.default(900),
-  // A signature of S3 holds for a week at most.
+  // S3 signatures are valid for at most a week.
   DOWNLOAD_URL_SECONDS: seconds.max(604_800).default(900),
 
   EXPORT_KEEP_DAYS: z.coerce.number().int().min(1).max(366).default(7),
@@ -202,7 +204,9 @@ export const settings = z.object({
   RATE_LIMIT_PREVIEW: rateLimit,
   CONCURRENT_REQUESTS: concurrencyLimit.prefault('100/500'),
   CONCURRENT_STREAMS: concurrencyLimit.prefault('64/500'),
-  TIER_LIMITS: json.pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is no tier'), limitsOfTier)).optional(),
+  TIER_LIMITS: json
+    .pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is not a tier (free, pro, max)'), limitsOfTier))
+    .optional(),
 
   NODE_ENV: z.string().optional(),
   FAULTS: list.pipe(z.array(fault)),
@@ -210,5 +214,5 @@ export const settings = z.object({
 
 export type Settings = z.infer<typeof settings>;
 
-/** For the test that keeps docs/settings.md complete. */
+/** Used by the test that every setting is in docs/settings.md. */
 export const settingNames: readonly string[] = Object.keys(settings.shape);

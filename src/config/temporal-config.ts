@@ -1,41 +1,39 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { EncryptionKey } from '../keys.ts';
-import { ConfigError } from './config-error.ts';
-import type { Settings } from './settings.ts';
+import { ConfigError, readSettings } from './read-settings.ts';
+import { type Settings, settings } from './settings.ts';
 
-/** How the server is told from others, and how we show it who we are. Nothing of it is the usual TLS. */
+/** TLS options of the Temporal connection; empty for TLS with the system's certificate authorities. */
 export type TemporalTls = {
   serverRootCACertificate?: Buffer;
   clientCertPair?: { crt: Buffer; key: Buffer };
   serverNameOverride?: string;
 };
 
-/** Keys of payloads: all open, and `sealing` seals; null is for payloads that stay as they are. */
+/** All keys decrypt payloads; `sealing` encrypts new ones, null leaves them unencrypted. */
 export type PayloadKeys = { sealing: EncryptionKey | null; all: readonly EncryptionKey[] };
 
 export type TemporalConfig = {
-  /** host:port */
   address: string;
   namespace: string;
   uiUrl: string | null;
-  /** The deadline of an RPC to Temporal; requests wait for it, and the sweeper repeats calls that time out. */
+  /** Timeout of a call to Temporal, which HTTP requests wait for; the sweeper repeats calls that time out. */
   callTimeoutMs: number;
-  /** Null: the line is not encrypted. */
   tls: TemporalTls | null;
   apiKey: string | null;
-  /** Null: the server stores what workflows hand over as it is. */
+  /** Without payload keys the payloads of workflows are stored unencrypted. */
   payloadKeys: PayloadKeys | null;
-  /** Which version of which deployment workers are; a null `buildId` is made of the workflows. Null: no versions. */
+  /** Worker deployment version; a null `buildId` is computed from the workflow code. Null disables versioning. */
   deployment: { name: string; buildId: string | null } | null;
 };
 
 type TemporalSettings = Pick<Settings, Extract<keyof Settings, `TEMPORAL_${string}`>>;
 
-/** @throws ConfigError for settings that do not fit together, and files that hold something else */
+/** Throws {@link ConfigError} for settings that exclude each other, and for unreadable or invalid files. */
 export function temporalConfig(s: TemporalSettings): TemporalConfig {
   if (s.TEMPORAL_BUILD_ID !== undefined && s.TEMPORAL_DEPLOYMENT_NAME === undefined) {
-    throw new ConfigError('wrong setting TEMPORAL_DEPLOYMENT_NAME: required beside TEMPORAL_BUILD_ID');
+    throw new ConfigError('wrong setting TEMPORAL_DEPLOYMENT_NAME: required together with TEMPORAL_BUILD_ID');
   }
   return {
     address: s.TEMPORAL_ADDRESS,
@@ -69,9 +67,7 @@ function tls(s: TemporalSettings): TemporalTls | null {
     TEMPORAL_API_KEY: apiKey,
   }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (isOn === false && needTls.length > 0) {
-    throw new ConfigError(
-      `wrong setting TEMPORAL_TLS: ${needTls.join(', ')} cannot go with a line that is not encrypted`,
-    );
+    throw new ConfigError(`wrong setting TEMPORAL_TLS: ${needTls.join(', ')} require TLS`);
   }
   if (!isOn && needTls.length === 0) return null;
   const clientCertPair = clientPair(certPath, keyPath);
@@ -89,13 +85,13 @@ function clientPair(certPath: string | undefined, keyPath: string | undefined): 
   if (certPath === undefined || keyPath === undefined) {
     const [missing, given] = certPath === undefined ? ['CERT', 'KEY'] : ['KEY', 'CERT'];
     throw new ConfigError(
-      `wrong setting TEMPORAL_TLS_CLIENT_${missing}_PATH: required beside TEMPORAL_TLS_CLIENT_${given}_PATH`,
+      `wrong setting TEMPORAL_TLS_CLIENT_${missing}_PATH: required together with TEMPORAL_TLS_CLIENT_${given}_PATH`,
     );
   }
   const crt = readPem('TEMPORAL_TLS_CLIENT_CERT_PATH', certPath, checkCertificate);
   const key = readPem('TEMPORAL_TLS_CLIENT_KEY_PATH', keyPath, (pem) => {
     if (!new X509Certificate(crt).checkPrivateKey(privateKey(pem))) {
-      throw new Error('is not the key of the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH');
+      throw new Error('does not match the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH');
     }
   });
   return { crt, key };
@@ -111,7 +107,7 @@ function readPem(name: string, path: string, check: (pem: Buffer) => void): Buff
   }
 }
 
-/** The library's own words for what is wrong with a file help nobody. */
+/** OpenSSL's own message is not used, because it does not say what the file should be. */
 function checkCertificate(pem: Buffer): void {
   try {
     new X509Certificate(pem);
@@ -126,4 +122,42 @@ function privateKey(pem: Buffer) {
   } catch {
     throw new Error('must be the path of a private key in PEM without a password');
   }
+}
+
+/** Settings of the codec server, which decrypts payloads for operators. It reads no settings of the other processes. */
+export type CodecServerConfig = Readonly<{
+  host: string;
+  port: number;
+  payloadKeys: PayloadKeys;
+  uiOrigins: readonly string[];
+  /** Without a token the codec server only accepts requests from this machine. */
+  token: string | null;
+  logLevel: string;
+}>;
+
+const codecServerSettings = settings.pick({
+  CODEC_HOST: true,
+  CODEC_PORT: true,
+  CODEC_UI_ORIGINS: true,
+  CODEC_TOKEN: true,
+  TEMPORAL_CODEC_KEY: true,
+  LOG_LEVEL: true,
+});
+
+const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+
+export function loadCodecServerConfig(env: Record<string, string | undefined>): CodecServerConfig {
+  const s = readSettings(codecServerSettings, env);
+  if (s.TEMPORAL_CODEC_KEY === undefined) throw new ConfigError('wrong setting TEMPORAL_CODEC_KEY: is required');
+  if (s.CODEC_TOKEN === undefined && !loopback.test(s.CODEC_HOST)) {
+    throw new ConfigError('wrong setting CODEC_TOKEN: required unless CODEC_HOST is a loopback address');
+  }
+  return {
+    host: s.CODEC_HOST,
+    port: s.CODEC_PORT,
+    payloadKeys: s.TEMPORAL_CODEC_KEY,
+    uiOrigins: s.CODEC_UI_ORIGINS,
+    token: s.CODEC_TOKEN ?? null,
+    logLevel: s.LOG_LEVEL,
+  };
 }

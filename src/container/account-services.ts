@@ -11,16 +11,13 @@ import { createOneTimeStates } from '../modules/consents/one-time-states.reposit
 import { createJobMovesService } from '../modules/jobs/job-moves.service.ts';
 import { createJobWatch } from '../modules/jobs/job-watch.service.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
-import { createUsersService } from '../modules/members/users.service.ts';
 import { createOperatorService } from '../modules/operator/operator.service.ts';
-import { createAccessChangesService } from '../modules/organization/access-changes.service.ts';
-import { createOrganizationService } from '../modules/organization/organization.service.ts';
+import { createAccessChangesService, createOrganizationService } from '../modules/organization/organization.service.ts';
 import { createAvatarsService, createProfileService } from '../modules/profile/profile.service.ts';
 import { createTeamMembersService } from '../modules/teams/team-members.service.ts';
 import { createTeamsService } from '../modules/teams/teams.service.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Who the callers are, what they belong to, and what they may follow. */
 export function createAccountServices(shared: SharedServices) {
   const { config, db, audit, folders, limits, jobs, orchestrator, rateLimiters, logger } = shared;
   const { secrets, findSignInStrategy, makeAvatar } = shared;
@@ -40,9 +37,8 @@ export function createAccountServices(shared: SharedServices) {
   const accessChanges = createAccessChangesService({ accounts, limits });
   const organizations = createOrganizationService({ db, folders, accessChanges, audit });
   const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
-  const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });
-  const users = createUsersService({
-    ...{ db, members, passwords: passwordHasher, sessions, accessChanges, audit },
+  const members = createMembersService({
+    ...{ db, accounts, passwords: passwordHasher, sessions, organizations, limits, teams, accessChanges, audit },
     forgetFailedSignIns: auth.forgetFailedSignIns,
   });
   const { authenticate, identityProvider } = createPassport({
@@ -74,8 +70,7 @@ export function createAccountServices(shared: SharedServices) {
     organizations,
     teams,
     members,
-    users,
-    operator: createOperatorService({ db, accounts, organizations, members, users, sessions, accessChanges, audit }),
+    operator: createOperatorService({ db, accounts, organizations, members, sessions, accessChanges, audit }),
     teamMembers: createTeamMembersService({ db, organizations, teams, members, accessChanges, audit }),
     profile: createProfileService({ db }),
     avatars: createAvatarsService({ db, makeAvatar }),

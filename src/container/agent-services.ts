@@ -17,7 +17,7 @@ import type { SearchServices } from './search-services.ts';
 import type { SharedServices } from './shared-services.ts';
 import type { ToolServices } from './tool-services.ts';
 
-/** Drafts, what they are judged by, and the agents that come of them. */
+/** Drafts, evaluations, published agents and their anchor words. */
 export function createAgentServices(services: SharedServices & AccountServices & ToolServices & SearchServices) {
   const { config, db, logger, tokens, analyze, chatModel, alignmentEmbedder } = services;
   const { models, limits, jobs, teams, retrieval } = services;

@@ -7,7 +7,6 @@ import type { DocumentServices } from './document-services.ts';
 import type { SharedServices } from './shared-services.ts';
 import type { ToolServices } from './tool-services.ts';
 
-/** What copies a whole installation, and makes one from a copy. */
 export function createBackupServices(services: SharedServices & DocumentServices & ConnectorServices & ToolServices) {
   const { config, db, blobs, vectors, databaseDumps: dumps, embeddings } = services;
   const { storedConnections, storedToolConnections } = services;

@@ -2,7 +2,6 @@ import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
 import { createFairQueue } from '../adapters/limits.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
-import { createAccountDeletionService } from '../modules/account-deletion/account-deletion.service.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
 import {
@@ -19,18 +18,19 @@ import { createErasureService } from '../modules/erasure/erasure.service.ts';
 import { createImportStepsService } from '../modules/imports/import-steps.service.ts';
 import { createImportsService } from '../modules/imports/imports.service.ts';
 import { createSyncsService } from '../modules/imports/syncs.service.ts';
+import { createAccountDeletionService } from '../modules/members/account-deletion.service.ts';
 import { createSyncSchedules } from '../temporal/schedules.ts';
 import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';
 import type { ExportServices } from './export-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Per organization. Includes requests whose clients have disconnected. */
+/** Queued browse requests of an organization count even if their clients have disconnected. */
 const MAX_WAITING_TO_BROWSE = 64;
 
 const tooManyBrowsing = () =>
   appError('rate_limited', {
-    detail: `Your organization has ${MAX_WAITING_TO_BROWSE} requests waiting to browse.`,
+    detail: `Your organization has ${MAX_WAITING_TO_BROWSE} browse requests waiting; no more are allowed.`,
     retryAfterSeconds: 5,
   });
 
@@ -43,7 +43,7 @@ export function createConnectorServices(
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
   const { frontendUrl, publicUrl, corsOrigins } = config.server;
-  // Not by the Host header, which a client chooses: a consent code must not be sent to another site.
+  // The frontend's URL is never taken from the `Host` header: a client could have consent codes sent to another site.
   const home = frontendUrl ?? (publicUrl && new URL(publicUrl).origin);
   const states = createOneTimeStates<ConsentFacts>({ db, secrets, model: OauthStateModel });
   const consents = createConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });

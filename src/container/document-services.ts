@@ -27,16 +27,16 @@ import { createReembeddingService } from '../modules/reembedding/reembedding.ser
 import { createStoreAuditService } from '../modules/store-audit/store-audit.service.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Of an organization: each holds up to a megabyte of text, and takes up to a second. */
+/** Waiting previews are limited per organization, because each holds up to a megabyte of text and takes a second. */
 const MAX_WAITING_PREVIEWS = 8;
 
 const tooManyPreviews = () =>
   appError('rate_limited', {
-    detail: `Your organization has ${MAX_WAITING_PREVIEWS} previews waiting.`,
+    detail: `Your organization has ${MAX_WAITING_PREVIEWS} previews waiting; no more are allowed.`,
     retryAfterSeconds: 5,
   });
 
-/** The dataroom, and the way of its documents to where they are found. */
+/** Documents, their ingestion, previews and deletion, and the audit of stores. */
 export function createDocumentServices(shared: SharedServices) {
   const { config, db, blobs, vectors, jobs, orchestrator, logger, folders, limits, models } = shared;
   const { converter, renderer, tempDir, tokens, chunker, embedders, chatModel, web } = shared;

@@ -8,7 +8,6 @@ import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Copies of organizations. */
 export function createExportServices(services: SharedServices & AccountServices & DocumentServices) {
   const { config, db, blobs, originals, accounts, accessChanges, limits, jobs, orchestrator, audit } = services;
   const keepDays = config.exportKeepDays;

@@ -47,13 +47,13 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
 import { createOrchestrator } from '../temporal/orchestrator.ts';
 
-/** Short texts only; a service that is silent for longer is away, and rounds are scored by their words. */
+/** Timeout of the alignment embedder, which gets short texts only; without its vectors, rounds are scored by words. */
 const alignmentCallMs = 20_000;
 
-/** What logs and the database's list of sessions call the process. */
+/** Name of the process in logs and in `pg_stat_activity`. */
 export type Role = 'api' | 'worker' | 'admin' | 'test';
 
-/** Everything outside of the process, behind its port. Nothing connects before its first use. */
+/** Constructs the adapters. Nothing connects before its first use. */
 export function createInfrastructure(config: Config, role: Role, telemetry: Telemetry) {
   const { metrics, tracing } = telemetry;
   const isObserved = telemetry !== noTelemetry;
@@ -82,7 +82,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
   const temporal = createTemporalConnection({ ...config.temporal, traceparent: tracing.traceparent });
 
   const sandbox = openSandbox(config.parserSandbox);
-  // An operator's command reads no documents.
+  // Operators' commands parse no documents.
   if (role !== 'admin') {
     if (sandbox.missing === null) logger.info('parsers run in a sandbox');
     else logger.warn({ reason: sandbox.missing }, 'parsers run without a sandbox');
@@ -96,7 +96,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
     tempDir,
     renderer,
     ocrLanguages,
-    // The API reads only pages that a message names, and has memory for one.
+    // The API only converts web pages for tools, and has memory for one at a time.
     ...(role === 'api' && { atOnce: 1 }),
     limits: { ocrPages },
   });
@@ -126,7 +126,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
       programsDir: join(toolsDir, 'embedded_postgres', 'pginstall', 'bin'),
     }),
     idempotency: createIdempotencyStore(db),
-    // More at once would not be faster in one process, and would take the connections of the database from others.
+    // More concurrent reads would not be faster in one process, and would use up the database connections.
     readInTurn: createFairQueue(8, { maxRunningPerOwner: 8, maxRunningInCrowd: 2 }),
     rateLimiters: {
       shared: observedRateLimiter(createPgRateLimiter(db), metrics),
@@ -166,12 +166,11 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
   };
 }
 
-/** @throws ConfigError when a sandbox is required and the system has none */
 function openSandbox(setting: Config['parserSandbox']) {
   const sandbox = createParserSandbox(setting === 'off' ? 'off' : 'auto');
   if (setting === 'required' && sandbox.missing !== null) {
     throw new ConfigError(
-      `wrong setting PARSER_SANDBOX: a sandbox is required, and this system has none: ${sandbox.missing}. ` +
+      `wrong setting PARSER_SANDBOX: this system does not support the required sandbox: ${sandbox.missing}. ` +
         'See docs/deployment.md, or set it to auto.',
     );
   }

@@ -6,7 +6,6 @@ import { createRetrievalService } from '../modules/retrieval/retrieval.service.t
 import { createSearchService } from '../modules/search/search.service.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** How passages and documents are found. */
 export function createSearchServices(shared: SharedServices) {
   const { config, db, vectors, embedders, analyze, chatModel, models, logger, telemetry } = shared;
   const { traceparent } = telemetry.tracing;
@@ -17,7 +16,7 @@ export function createSearchServices(shared: SharedServices) {
     chatModel,
     models,
   });
-  // Of each leg, so that searches leave a fifth of the connections for all else.
+  // For words and for vectors each: a fifth of the database connections stays free for other requests.
   const searchesAtOnce = Math.max(1, Math.floor(config.database.poolSize * 0.4));
   const inTurn = { words: createFairQueue(searchesAtOnce), vectors: createFairQueue(searchesAtOnce) };
   const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger, inTurn });

@@ -8,7 +8,7 @@ import { createModelsService } from '../modules/models/models.service.ts';
 import { createTierLimitsService } from '../modules/organization/tier-limits.service.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
-/** What nearly every other service asks. */
+/** Services that most other services depend on. */
 export function createSharedServices(infrastructure: Infrastructure) {
   const { config, db, orchestrator, telemetry, logger } = infrastructure;
   const embeddingModel = embeddingSpace(config.models.embeddingModel, config.models.embeddingDimensions);
@@ -27,7 +27,7 @@ export function createSharedServices(infrastructure: Infrastructure) {
     limits: createTierLimitsService({
       db,
       tierLimits: config.tierLimits,
-      // Half of the connections stay for all else.
+      // Half of the database connections stay free for other requests.
       inTurn: createFairQueue(Math.ceil(config.database.poolSize / 2), { maxRunningPerOwner: 1 }),
     }),
   };

@@ -7,12 +7,11 @@ import type { Metrics, Telemetry, Tracing } from '../ports/telemetry.ts';
 
 export { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 
-/** Where the API shows its metrics. */
 export type MetricsPlace = 'own_port' | 'main_port' | 'nowhere';
 
 /**
- * On a port of their own where there is one. Beside the API only where nobody but this machine reaches it: they tell
- * strangers how busy a deployment is, and with what.
+ * Where the API serves its metrics. Without `METRICS_PORT` they are on the main port only if no other machine can reach
+ * it, because metrics reveal how much a deployment is used, and for what.
  */
 export function metricsPlaceOf({ metricsPort, server }: Pick<Config, 'metricsPort' | 'server'>): MetricsPlace {
   if (metricsPort !== null) return 'own_port';
@@ -21,8 +20,8 @@ export function metricsPlaceOf({ metricsPort, server }: Pick<Config, 'metricsPor
 }
 
 /**
- * What a process measures and traces. Libraries of what is switched off are not even loaded.
- * @param others more metrics of the process, in the format of Prometheus
+ * Opens metrics and tracing as configured; loads the libraries only if they are enabled.
+ * @param others returns additional metrics of the process in the Prometheus format
  */
 export async function openTelemetry(
   config: Config,

@@ -12,7 +12,7 @@ import type { AccountServices } from './account-services.ts';
 import type { ConnectorServices } from './connector-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** What agents may do beside answering, and whose services they use for it. */
+/** Tools of agents, and the connections to their providers. */
 export function createToolServices(services: SharedServices & AccountServices & ConnectorServices) {
   const { config, db, logger, audit, secrets, oauth, call, consents, accessChanges } = services;
   const { web, converter, tempDir, sandbox } = services;
@@ -36,7 +36,6 @@ export function createToolServices(services: SharedServices & AccountServices & 
   });
   const credentials = createToolCredentials({ db, credentials: credentialsService });
   const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };
-  /** By the ids of the tools. */
   const providerTools: Readonly<Record<string, ToolExecutor>> = {
     'web.search': createWebSearch({ call, credentials, ...braveSearch }),
     'calendar.list_events': createListEvents(calendar),

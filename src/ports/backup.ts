@@ -1,17 +1,16 @@
 /** Dumps of the whole database, one file each. Errors have messages for the operator. */
 export type DatabaseDumps = {
   /**
-   * Writes one consistent snapshot of the database.
-   * @param of.snapshot result of `pg_export_snapshot()` in a transaction that is still open
-   * @param of.serverMajor version of the server; an older `pg_dump` cannot read it
-   * @param of.withoutRowsOf tables that are written empty
-   * @param of.without tables that are not written
+   * `snapshot` is the result of `pg_export_snapshot()` in an open transaction; an older `pg_dump` cannot read the
+   * server.
    */
   write(of: {
     path: string;
     snapshot: string;
     serverMajor: number;
+    /** Tables that are dumped empty. */
     withoutRowsOf: readonly string[];
+    /** Tables that are not dumped at all. */
     without: readonly string[];
   }): Promise<void>;
   /** Restores a dump into an empty database, completely or not at all. */
@@ -19,7 +18,6 @@ export type DatabaseDumps = {
 };
 
 /**
- * Runs `work` while holding the database-wide maintenance lock.
- * @throws Error with a message for the operator, immediately, if another process holds the lock
+ * Runs `work` under the database-wide maintenance lock. Throws at once, for the operator, if another process holds it.
  */
 export type MaintenanceLock = <T>(work: () => Promise<T>) => Promise<T>;

@@ -2,10 +2,8 @@ import type { Readable } from 'node:stream';
 
 export type StoredBlob = { key: string; sizeBytes: number; storedAt: Date };
 
-/** `sha256` is lower-case hex. */
 export type StagedBlob = { stagingKey: string; sizeBytes: number; sha256: string };
 
-/** File name and media type that the download is served with, and how long its URL is valid. */
 export type SignedUrlOptions = { fileName: string; mediaType: string; expiresInSeconds: number };
 
 /**
@@ -20,19 +18,17 @@ export type BlobStore = {
   stage(input: { content: AsyncIterable<Buffer>; limitBytes: number }): Promise<StagedBlob>;
   /** Moves a staged object to `key` and replaces an existing one. Idempotent. */
   promote(stagingKey: string, key: string): Promise<void>;
-  /** Deletes a staged object. Deleting a missing one is no error. */
   unstage(stagingKey: string): Promise<void>;
-  /** Throws `blob_missing` when there is no such object. `range` is in bytes, both ends inclusive. */
+  /** Throws `blob_missing`. Byte ranges are inclusive at both ends. */
   read(key: string, range?: { start: number; end: number }): Promise<Readable>;
-  /** Provides the object as a local file for the duration of `use`. */
   withLocalFile<T>(key: string, use: (path: string) => Promise<T>): Promise<T>;
   exists(key: string): Promise<boolean>;
   /** Deleting a missing object is no error. Stops retrying once `signal` is aborted. */
   delete(key: string, signal?: AbortSignal): Promise<void>;
-  /** Lists all objects, page by page, in an order that never changes; `after` is the last key of the previous page. */
+  /** Lists objects page by page, in an order that never changes; `after` is the last key of the previous page. */
   list(page: { after: string | null; limit: number }): Promise<StoredBlob[]>;
   /** Deletes staged objects of uploads that a crash interrupted, once no upload can still be using them. */
   deleteStrays(): Promise<void>;
-  /** @returns a URL that downloads the object from the store without credentials; null if the store has no such URLs */
+  /** A URL that needs no credentials; null if the store does not support presigned URLs. */
   signedUrl(key: string, options: SignedUrlOptions): Promise<string | null>;
 };

@@ -2,7 +2,6 @@ import type { Readable } from 'node:stream';
 import type { ConnectorProvider, OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
 import type { OAuthProvider } from './identity.ts';
 
-/** OAuth settings of a file provider. */
 export type ConnectorOAuth = { settings: OAuthProvider; scopes: readonly string[] };
 
 /** Decrypted credentials of a connection, held for one call. Never put them into logs, errors or workflow payloads. */
@@ -11,7 +10,7 @@ export type ConnectorAccess = OAuthAccess | KeyAccess;
 export type OAuthAccess = {
   kind: 'oauth';
   accessToken: string;
-  /** The SharePoint site; null for other providers. */
+  /** The site of a SharePoint connection; null for other providers. */
   siteId: string | null;
 };
 
@@ -21,33 +20,29 @@ export type KeyAccess = {
   secretAccessKey: string;
   sessionToken: string | null;
   bucket: string;
-  /** Prefix of all keys of the connection: empty, or ending with a slash. */
+  /** An S3 prefix is empty or ends with a slash. */
   prefix: string;
   region: string;
-  /** Null for the provider's default endpoint in this region. */
   endpoint: string | null;
   forcePathStyle: boolean;
 };
 
-/** The account at the provider. All grants of one account have the same `accountId`. */
+/** All grants of one account at a provider have the same `accountId`. */
 export type RemoteAccount = { accountId: string; accountName: string };
 
 export type RemoteFile = {
-  /** The provider's id. Stays the same when the file is renamed or moved, where the provider supports that. */
+  /** The id of a file survives renames and moves if the provider supports that. */
   fileId: string;
   name: string;
-  /** Path relative to the connection's root, without leading or trailing slash; empty for the root itself. */
+  /** Paths are relative to the connection's root, without leading or trailing slash. */
   path: string;
-  /** `application/x-directory` for folders. */
   mimeType: string;
-  /** Null where the provider does not say, as for its own document formats. */
   sizeBytes: number | null;
   isFolder: boolean;
-  /** Opaque; changes whenever the content changes. */
+  /** A revision is an opaque text that changes whenever the content changes. */
   revision: string;
 };
 
-/** `nextPage` is an opaque token; null on the last page. */
 export type RemotePage = { files: RemoteFile[]; nextPage: string | null };
 
 /**
@@ -60,18 +55,18 @@ export type RemoteChange =
   | { kind: 'gone'; fileId: string }
   | { kind: 'gone-path'; path: string };
 
-/** Identified by `fileId` if present, otherwise by its path relative to the connection's root (`''` is the root). */
+/** A remote folder is identified by `fileId` if present, otherwise by its path (`''` is the root of the connection). */
 export type RemoteFolder = { fileId?: string; path: string };
 
-/** Identifies a file by id, else by path, else by name within `folder` (a path). At least one of the first three is set. */
+/** A file is found by id, else by path, else by name within `folder`. At least one of the first three is set. */
 export type RemoteFileQuery = { fileId?: string; path?: string; name?: string; folder?: string };
 
 export type RemoteContent = {
   content: Readable;
   mediaType: string;
-  /** With the extension of the export format if the provider exported one of its own formats. */
+  /** A file in the provider's own format has the extension of its export format. */
   fileName: string;
-  /** Revision of the bytes that are sent: the file may have changed since it was listed. */
+  /** The downloaded revision may be newer than the listed one. */
   revision: string;
 };
 
@@ -86,9 +81,9 @@ export type RemoteContent = {
  */
 export type Connector = {
   readonly provider: ConnectorProvider;
-  /** Makes a real, cheap call that needs the permissions of all other calls. */
+  /** A connection is checked by a cheap call that needs the permissions of all other calls. */
   check(access: ConnectorAccess): Promise<RemoteAccount>;
-  /** Lists the immediate children. `page` is the `nextPage` of the previous page; null for the first. */
+  /** Lists the immediate children of a folder; `page` is the previous `nextPage`. */
   list(access: ConnectorAccess, folder: RemoteFolder, page: string | null): Promise<RemotePage>;
   find(access: ConnectorAccess, query: RemoteFileQuery): Promise<RemoteFile>;
   /**
@@ -100,24 +95,21 @@ export type Connector = {
     file: RemoteFile,
     options: { limitBytes: number; signal: AbortSignal },
   ): Promise<RemoteContent>;
-  /** Null where the provider has no change feed; then every sync lists all files. */
+  /** Without a change feed of the provider every sync lists all files. */
   changes: null | {
-    /** @returns a cursor that all later changes in the folder and its subfolders come after */
     begin(access: ConnectorAccess, folder: RemoteFolder): Promise<string>;
-    /** Returns changes oldest first. Throws `cursor_expired` if the provider no longer knows the cursor. */
+    /** Changes come oldest first. Throws `cursor_expired` if the provider no longer knows the cursor. */
     since(
       access: ConnectorAccess,
       cursor: string,
     ): Promise<{ changes: RemoteChange[]; cursor: string; hasMore: boolean }>;
   };
-  /** Revokes the grant by the provider's own call; null where OAuth's revocation, or none, applies. */
+  /** Null if grants of the provider are revoked by OAuth's revocation or not at all. */
   revoke: null | ((access: ConnectorAccess) => Promise<void>);
 };
 
-/** The connectors of this deployment and their OAuth settings. */
 export type ConnectorAccesses = {
   connectors: Readonly<Record<ConnectorProvider, Connector>>;
-  /** Null where the deployment has no OAuth client at the provider. */
   consents: Readonly<Record<OAuthConnectorProvider, ConnectorOAuth | null>>;
 };
 
@@ -125,9 +117,9 @@ export type ConnectionUse = { orgId: string; connectionId: string; requestId: st
 
 export type ConnectorCredentials = {
   /**
-   * Calls `call` with valid credentials of the connection. Refreshes a token that expires soon; when the provider rejects
-   * the credentials, refreshes them and calls once more. Throws `connection_not_found`, `needs_reauth` (also recorded in
-   * the connection's `status`), `provider_not_configured`, `credentials_unreadable`, and errors of `call`.
+   * Calls `call` with valid credentials of the connection. Refreshes a token that expires soon; when the provider
+   * rejects the credentials, refreshes them and calls once more. Throws `connection_not_found`, `needs_reauth` (also
+   * recorded in the connection's `status`), `provider_not_configured`, `credentials_unreadable`, and errors of `call`.
    */
   use<Result>(
     of: ConnectionUse,

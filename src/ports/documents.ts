@@ -12,7 +12,7 @@ export type ConvertedDocument = {
   pageCount: number | null;
   sourceFormat: SourceFormat;
   title: string | null;
-  /** Scanned pages that OCR has not read yet. Body and page map are only usable when it is 0. */
+  /** Number of scanned pages that OCR has not read yet; body and page map are only usable when it is 0. */
   pagesLeft: number;
 };
 
@@ -22,89 +22,71 @@ export type ConvertedDocument = {
  */
 export type RecognizedLine = [string, number, number, number, number, boolean, number];
 
-/** A scanned page; `pageIndex` counts from 0. */
 export type RecognizedPage = { pageIndex: number; lines: RecognizedLine[] };
 
 /** OCR takes seconds per page, so it runs in slices. */
 export type Recognition = {
-  /** Pages read in earlier slices. */
   known: readonly RecognizedPage[];
-  /** No page is started after this time. */
   sliceMs: number;
-  /** Stores a page for later slices. */
   keep: (page: RecognizedPage, progress: { done: number; total: number }) => Promise<void>;
 };
 
 /** Converts files to Markdown, in a sandboxed child process except for small text, Markdown and code files. */
 export type Converter = {
-  /** Changes whenever the same file could give another body; part of the key of stored conversions. */
+  /** The converter's version changes whenever the same file could give another body; it keys stored conversions. */
   readonly version: string;
-  /** Detects the format by content; the name only distinguishes text formats. Throws `unsupported_format`, `encrypted_document`. */
+  /** Formats are detected by content; the file name only distinguishes text formats. */
   detect(input: { path: string; fileName: string; declaredMediaType?: string }): Promise<SourceFormat>;
   /** Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`, `conversion_timeout`. */
   convert(input: {
-    /** Organizations take turns when files queue. */
     orgId: string;
     path: string;
     fileName: string;
     format: SourceFormat;
-    /** Declared text encoding, used unless the bytes prove another one. */
+    /** The declared encoding of a text is used unless the bytes prove another one. */
     encoding?: string | undefined;
     signal: AbortSignal;
     onProgress?: (note: string) => void;
-    /** Without it scanned pages are not read. */
     recognition?: Recognition | undefined;
   }): Promise<ConvertedDocument>;
   /**
-   * Reads a PDF that an office program has rendered.
-   * @returns the text of each page, in lines as drawn
-   * @throws AppError converter_refused for a file that is not a readable PDF, too_large, conversion_timeout
+   * Reads the text of each page of a rendered PDF. Throws `converter_refused` if it is not a readable PDF, `too_large`,
+   * `conversion_timeout`.
    */
   readPages(pdf: { orgId: string; path: string; signal: AbortSignal }): Promise<string[]>;
 };
 
-/** Organizations take turns by `orgId`. */
 export type ChunkerOptions = { orgId: string; signal: AbortSignal };
 
 /**
- * Chunks documents, large ones in a worker thread.
- * @throws AppError `too_large` above the memory limit, `conversion_timeout`, and `rate_limited` when a large document
- * gets no turn within seconds
+ * Chunks large documents in a worker thread. Throws `too_large` above the memory limit, `conversion_timeout`, and
+ * `rate_limited` if a large document gets no thread within seconds.
  */
 export type Chunker = {
-  /** @returns the texts whose distances `chunk` needs for semantic chunking; none for other modes */
+  /** The texts whose distances semantic chunking needs; none for other modes. */
   windows(source: Pick<ChunkSource, 'body' | 'chunking'>, options: ChunkerOptions): Promise<string[]>;
-  /** Deterministic. @returns the chunks in order */
+  /** Chunking is deterministic. */
   chunk(source: ChunkSource, distances: readonly number[], options: ChunkerOptions): Promise<IndexedChunk[]>;
 };
 
 export type MalwareScanner = {
-  /**
-   * @returns the name of the malware that was found, or null
-   * @throws AppError too_large above the scanner's limit; service_unavailable while it is unreachable
-   * @throws errors of `content`, and the signal's reason after an abort
-   */
+  /** Returns the name of the malware, or null. Throws `too_large` above the scanner's limit, `service_unavailable`. */
   scan(content: Readable, signal: AbortSignal): Promise<string | null>;
 };
 
-/** Renders office files to PDF with a local office program or a service. */
 export type PdfRenderer = {
-  /** Program and options; part of the cache key of stored previews. */
+  /** The renderer's version (program and options) keys stored previews. */
   readonly version: string;
   /**
-   * Writes the PDF of the file at `path` to `pdfPath`, which must not exist.
-   * @throws AppError corrupt_document for a file that the program cannot open, too_large, conversion_timeout;
-   * service_unavailable while a service is unreachable, converter_refused when it rejects our request
-   * @throws the signal's reason after an abort
+   * Writes the PDF to `pdfPath`, which must not exist. Throws `corrupt_document`, `too_large`, `conversion_timeout`,
+   * `service_unavailable`, and `converter_refused` if the service rejects our request.
    */
   render(input: { path: string; format: OfficeFormat; pdfPath: string; signal: AbortSignal }): Promise<void>;
 };
 
 /**
  * Makes an avatar from an untrusted image: the centre of its first frame, upright, as a square WebP of at most 512
- * pixels per side, never enlarged, without metadata.
- * @throws AppError `unsupported_format` for anything but PNG, JPEG, WebP and GIF, `corrupt_document`, `too_large`,
- * `conversion_timeout`
- * @throws the signal's reason after an abort
+ * pixels per side, never enlarged, without metadata. Throws `unsupported_format` for anything but PNG, JPEG, WebP and
+ * GIF, `corrupt_document`, `too_large`, `conversion_timeout`.
  */
 export type AvatarMaker = (image: Buffer, signal: AbortSignal) => Promise<Buffer>;

@@ -1,4 +1,4 @@
-/** Scope of an Idempotency-Key: the user, and method and path template of the route. */
+/** An idempotency key is scoped to the user and to method and path template of the route. */
 export type IdempotencyKey = { userId: string; route: string; key: string };
 
 export type StoredEvent = { id?: string; event: string; data: unknown };
@@ -27,14 +27,13 @@ export type IdempotencyClaim =
  */
 export type IdempotencyStore = {
   /**
-   * Leases the key for `leaseSeconds`. `in_flight`: another request holds the lease. `other_request`: the key belongs to a
-   * request with another fingerprint. `stored`: there is a response. A released key can be claimed again.
+   * Leases the key for `leaseSeconds`. `in_flight`: another request holds the lease. `other_request`: the key belongs
+   * to a request with another fingerprint. `stored`: there is a response. A released key can be claimed again.
    */
   claim(key: IdempotencyKey, fingerprint: string, leaseSeconds: number): Promise<IdempotencyClaim>;
   renew(key: IdempotencyKey, leaseOwner: string, leaseSeconds: number): Promise<void>;
   complete(key: IdempotencyKey, leaseOwner: string, response: StoredResponse): Promise<void>;
-  /** Ends the lease after a failure that the client should retry. */
   release(key: IdempotencyKey, leaseOwner: string): Promise<void>;
-  /** Deletes expired responses, which contain personal data. */
+  /** Expired responses must be deleted, because they contain personal data. */
   forgetExpired(): Promise<void>;
 };

@@ -5,22 +5,21 @@ import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 export type MoveResult = 'moved' | 'not_parked' | 'gone';
 
 /**
- * State of a run. `parked`: waits for an operator. `stuck`: open, but its workflow task fails. `failed`: with the reason,
- * which is `run_terminated` if the run was terminated. `toStop`: the start id of a run that was asked to cancel and has
- * not ended yet.
+ * State of a run. `parked`: waits for an operator. `stuck`: open, but its workflow task fails. `failed`: with the
+ * reason, which is `run_terminated` if the run was terminated. `toStop`: the start id of a run that was asked to cancel
+ * and has not ended yet.
  */
 export type RunReport = (
   | { state: 'open' | 'completed' | 'cancelled' | 'unknown' }
   | { state: 'parked' | 'stuck' | 'failed'; error: { code: string; message: string } }
 ) & { toStop?: string };
 
-/** Starts and controls workflows. The only part of Temporal that services know. */
 export type Orchestrator = {
   /**
    * Starts the workflow under this id. Does nothing if this `startId` already started it. Stops an open run of another
    * start, which is a leftover of an earlier attempt or of a database that was replaced by an older one. Alignment
-   * workflows are started or nudged by signal-with-start. Throws when Temporal is unreachable: the caller leaves the job
-   * undispatched.
+   * workflows are started or nudged by signal-with-start. Throws when Temporal is unreachable: the caller leaves the
+   * job undispatched.
    * @returns `closing` while another run has not ended yet: try again soon
    */
   start(input: {
@@ -31,7 +30,7 @@ export type Orchestrator = {
     attributes: { orgId: string; documentId?: string; connectionId?: string; agentId?: string; chatId?: string };
     requestId: string | null;
   }): Promise<'started' | 'closing'>;
-  /** Requests cancellation. No error if there is no open run. */
+  /** Cancellation of a run that is not open is no error. */
   cancel(workflowId: string): Promise<void>;
   /** Lets a parked run retry the step that failed. Throws when Temporal or a worker is unreachable. */
   retryParked(workflowId: string): Promise<MoveResult>;
@@ -39,15 +38,13 @@ export type Orchestrator = {
   skipParked(workflowId: string): Promise<MoveResult>;
   /** Pauses a run between two steps, or resumes it. Throws as `retryParked` does. */
   setPaused(workflowId: string, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'>;
-  /** @returns how the run ended, `open`, or `unknown` to Temporal */
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
   /** Like `describe`, with the reason why the run does not go on. */
   inspect(workflowId: string): Promise<RunReport>;
-  /** @returns the run's page in the Temporal UI; null if the deployment has none */
+  /** Null if the deployment has no Temporal UI. */
   uiUrl(workflowId: string): string | null;
-  /** @returns Temporal's estimate of the tasks that wait for a worker */
+  /** Temporal only estimates the number of waiting tasks. */
   backlog(): Promise<{ queue: TaskQueue; type: 'workflow' | 'activity'; count: number }[]>;
-  /** Whether every task queue has a worker that polls it. */
   hasPollers(): Promise<boolean>;
 };
 
@@ -56,8 +53,7 @@ export type SyncTimes = { isOn: boolean } & ({ everyMinutes: number } | { cron: 
 
 /** Temporal Schedules of connector re-syncs. Throws when Temporal is unreachable. */
 export type SyncSchedules = {
-  /** Creates or updates the schedule of a connection. Keeps it paused if an operator has paused it. */
+  /** A schedule that an operator has paused stays paused. */
   set(of: { orgId: string; connectionId: string }, times: SyncTimes): Promise<void>;
-  /** No error if there is none. */
   remove(connectionId: string): Promise<void>;
 };

@@ -2,22 +2,22 @@ import type { CounterName, GaugeName, HistogramName, LabelsOf } from '#src/contr
 
 export type GaugeSample<Name extends GaugeName> = { labels: LabelsOf<Name>; value: number };
 
-/** Prometheus metrics. Recording is cheap, synchronous and never throws. */
+/** Recording a metric is cheap, synchronous and never throws. */
 export type Metrics = {
   count<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
   time<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, seconds: number): void;
-  /** Calls `read` for a scrape, at most once per `everyMs`. A gauge that throws or is slow is missing until
-   * its next read. */
+  /**
+   * Reads the gauge at a scrape, at most once per `everyMs`. A gauge that throws or is slow is missing from the scrape.
+   */
   gauge<Name extends GaugeName>(
     name: Name,
     read: () => readonly GaugeSample<Name>[] | Promise<readonly GaugeSample<Name>[]>,
     everyMs?: number,
   ): void;
-  /** @returns all metrics in the Prometheus text format */
   page(): Promise<{ text: string; mediaType: string }>;
 };
 
-/** OpenTelemetry's attribute names, and `acs.…` for our own. Never a text, prompt, parameter or key. */
+/** Span attributes must not contain texts, prompts, parameters or keys. Our own names begin with `acs.`. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export type SpanFacts = {
@@ -31,9 +31,8 @@ export type SpanFacts = {
 export type OpenSpan = {
   rename(name: string): void;
   set(attributes: SpanAttributes): void;
-  /** Runs `work` with this span as the active one. */
   run<T>(work: () => T): T;
-  /** @param failure an error code, because error messages may contain user text */
+  /** `failure` is an error code, because error messages may contain user text. */
   end(failure?: string): void;
 };
 
@@ -41,15 +40,12 @@ export type OpenSpan = {
 export type Tracing = {
   readonly isOn: boolean;
   start(span: SpanFacts): OpenSpan;
-  /** @returns the active span as W3C `traceparent`, or undefined */
   traceparent(): string | undefined;
   /** Runs `work` within the trace of `traceparent`; if undefined, within the active one. */
   within<T>(traceparent: string | undefined, work: () => T): T;
   /** Records a span that was measured elsewhere and already has an id. */
   record(span: SpanFacts & { spanId: string; startMs: number; endMs: number; failure?: string | undefined }): void;
-  /** @returns the fields that link log lines to the active span */
   ids(): { trace_id: string; span_id: string } | undefined;
-  /** Exports the remaining spans. */
   close(): Promise<void>;
 };
 

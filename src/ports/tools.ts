@@ -1,21 +1,18 @@
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 
-/** The chat round in which a tool is called. */
 export type ToolCallContext = {
-  /** The user who asked. Tools act with this user's rights and never more. */
+  /** Tools act with the rights of the user who asked and never more. */
   actor: RequestActor;
   /** `[0-9a-f]{40}`, the same whenever this call of this round is repeated: an idempotency key. */
   callKey: string;
   /** Texts whose URLs `web.fetch` may fetch: persona, messages of the chat's creator, searches of this round. */
   trustedTexts: readonly string[];
-  /** Aborted when the call times out or the reader disconnects. */
   signal: AbortSignal;
 };
 
 /**
- * Runs a tool with arguments that match its schema. @returns the text for the model. Errors of the catalogue are
- * reported to the model with code and detail; any other error is reported as `tool_failed` without its message.
- * Results and errors must not contain credentials.
+ * Runs a tool; the result is text for the model. Errors of the catalogue are reported to the model with code and
+ * detail, any other error as `tool_failed` without its message. Results and errors must not contain credentials.
  */
 export type ToolExecutor = (args: Readonly<Record<string, unknown>>, context: ToolCallContext) => Promise<string>;
 

@@ -1,4 +1,4 @@
-/** A chunk's vector. `id` is the chunk's id, so writing a point twice stores it once. */
+/** The id of a point is the chunk's id, so writing a point twice stores it once. */
 export type VectorPoint = {
   id: string;
   documentId: string;
@@ -15,7 +15,6 @@ export type ReadableDocuments = {
   acl: readonly string[];
   includeDocumentIds?: readonly string[];
   excludeDocumentIds?: readonly string[];
-  /** Matches documents with any of these values of `documents.retrieval_settings`. */
   retrievalSettings?: readonly string[];
 };
 
@@ -43,7 +42,7 @@ export type VectorStore = {
    * return points that the caller must not see: check every hit against Postgres.
    */
   publish(generation: PublishedGeneration): Promise<void>;
-  /** @returns the nearest chunks by cosine similarity (−1 to 1) that pass the filter, best first, ties by chunk id */
+  /** Best hits first by cosine similarity (−1 to 1); ties are ordered by chunk id. */
   search(input: {
     readable: ReadableDocuments;
     model: string;
@@ -52,22 +51,21 @@ export type VectorStore = {
     minSimilarity: number;
     signal?: AbortSignal;
   }): Promise<VectorHit[]>;
-  /** @returns the vectors of those chunks that have one */
   fetch(input: { orgId: string; model: string; chunkIds: readonly string[] }): Promise<Map<string, Float32Array>>;
-  /** @returns those of the chunks that have a vector of any model */
+  /** Finds vectors of any model. */
   findExisting(input: { orgId: string; chunkIds: readonly string[] }): Promise<Set<string>>;
-  /** @returns the number of points of each generation, in the order of `generations` */
   countGenerations(generations: readonly GenerationKey[]): Promise<number[]>;
   /**
-   * Lists the generations that have points, in the store's own order, possibly with duplicates.
-   * @param page.after `next` of the previous page; null for the first
-   * @returns `next` is null on the last page
+   * Lists the generations that have points, in the store's own order, possibly with duplicates. `next` is null on the
+   * last page.
    */
   listGenerations(page: {
     after: string | null;
     limit: number;
   }): Promise<{ generations: GenerationKey[]; next: string | null }>;
-  /** Deletes the document's generations from `from` (default: the first) up to but not including `before` (null: all). */
+  /**
+   * Deletes the document's generations from `from` (default: the first) up to but not including `before` (null: all).
+   */
   deleteGenerations(input: { orgId: string; documentId: string; from?: number; before: number | null }): Promise<void>;
   /** Adjusts indexes to the amount of data. Runs once a day while the store is in use. */
   maintain(): Promise<void>;

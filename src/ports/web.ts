@@ -1,27 +1,26 @@
 import type { Readable } from 'node:stream';
 
 export type WebContent = {
-  /** URL after all redirects. */
   finalUrl: string;
   /** The `Content-Type` with its parameters; `application/octet-stream` if the server sends none. */
   mediaType: string;
-  /** File name of `Content-Disposition`. */
   fileName: string | null;
-  /** Decompressed. Fails with `url_unreachable` or `payload_too_large`. Read it to its end or destroy it. */
+  /**
+   * The decompressed body must be read to its end or destroyed. Fails with `url_unreachable` or `payload_too_large`.
+   */
   content: Readable;
 };
 
 /** Fetches URLs named by users, from public addresses and those that the deployment allows. */
 export type WebFetcher = {
   /**
-   * Resolves with the headers of a 2xx response; the body follows. Throws `url_not_allowed`, which never reveals what is
-   * at a refused address, `url_unreachable`, and `payload_too_large` above `limitBytes`. Errors contain no URL.
+   * Resolves with the headers of a 2xx response; the body follows. Throws `url_not_allowed`, which never reveals what
+   * is at a refused address, `url_unreachable`, and `payload_too_large` above `limitBytes`. Errors contain no URL.
    */
   fetch(
     url: string,
     options: {
       limitBytes: number;
-      /** Timeout for redirects, headers and body together. */
       timeoutMs?: number;
       accept?: string;
       signal?: AbortSignal;
@@ -38,7 +37,7 @@ export type ProviderRequest = {
   signal?: AbortSignal;
 };
 
-/** A response of any status; `body` is text of at most 1 MB. */
+/** The body of a provider's response is limited to 1 MB. */
 export type ProviderAnswer = { status: number; headers: Headers; body: string };
 
 /**

@@ -15,10 +15,9 @@ const general = new Set([429, 500, 503]);
 /** Lines of the contract that name no endpoint of their own, and words of the tests that hold them. */
 const rules: Record<string, string> = {
   '§2.1 needs_profile_completion is true until both names are there':
-    '200: completes a profile, and a blank name takes that away',
-  '§2.8 membership': '200: his live teams, and which of them he administers',
-  '§2.8 member list with member_limit':
-    '200: everybody of the organization in the order in which they came, to each of them',
+    '200: sets first and last name, and a blank one removes them',
+  '§2.8 membership': '200: returns the enabled teams of the caller and their team admin roles',
+  '§2.8 member list with member_limit': '200: lists all members, longest-standing first, to every member',
   '§5.1 access tokens are RS256 JWTs with org_id, team_ids and admin flags':
     '200 returns the keys that verify access tokens',
   '§5.2 refresh tokens are rotated on every use': '200 returns a new pair of tokens',
@@ -34,9 +33,8 @@ const rules: Record<string, string> = {
   '§7 400 a way back that is not allowed':
     '400: for a redirect_uri at an origin that is not allowed, or with a query or a fragment',
   '§8 sign-ins that come back, by IP':
-    'count sign-ins with an identity provider by address, where they begin and where they come back',
-  '§7, §8 429 for sign-ins, by IP and email':
-    'count each address and each email by itself, and one address over all emails',
+    'count sign-ins with an identity provider per address, at their start and at the callback',
+  '§7, §8 429 for sign-ins, by IP and email': 'count per address and email, and per address over all emails',
   '§2.2 what is immutable after publish': '422: says of what was published that it is immutable',
   '§2.3 connections and grants of tools': '200: follows what its own organization is connected to, for every member',
   '§2.4 connections of providers': '200: shows what was consented to, and not the credentials',
@@ -94,8 +92,8 @@ const rules: Record<string, string> = {
   '§8 GET /logs/recent limit': '422: rejects a limit outside of 1 to 31',
   '§8 rounds of a conversation, 1 to 500': '200: returns pages of up to 500 rounds',
   '§8 search of 1 to 200 characters': '422: rejects a missing query, more than 200 characters',
-  '§7 404 avatars of users who are disabled or outside': '404: while the user is disabled, and when he is gone',
-  '§8 avatars of 5 MB': '413: over 5 MB, and not with just these',
+  '§7 404 avatars of users who are disabled or outside': '404: for a disabled or deleted user',
+  '§8 avatars of 5 MB': '413: above 5 MB, but not for exactly 5 MB',
   '§8 password length': '204 for a new password of 128 characters, which is kept without Unicode normalization',
   '§8 member count by tier': 'exactly over the limit of',
 };

@@ -15,7 +15,6 @@ const asserted: Record<string, string> = {
   'src/modules/credentials/credentials.repository.ts':
     'tables of a parameter: rows are read by a shape, the rest counts',
   'src/modules/erasure/erasure.repository.ts': 'tables of a list, whose rows are deleted and counted',
-  'src/modules/account-deletion/account-deletion.repository.ts': 'tables of a list, whose rows are changed and counted',
 };
 
 const patterns = {

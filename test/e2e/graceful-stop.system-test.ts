@@ -53,7 +53,7 @@ describe('an API process behind a load balancer that is told to end', function (
     await json(idleResponse);
 
     const stopped = api.stop();
-    await until('it says that it leaves', async () => api.log().includes('the API is leaving'));
+    await until('the log says that it shuts down', async () => api.log().includes('the API is shutting down'));
     const probe = await get('/readyz');
     expect([probe.status, probe.isReused, probe.headers.connection]).deep.equal([503, true, 'close']);
     const late = await get('/healthz');

@@ -9,11 +9,10 @@ import { appError } from '#src/errors.ts';
 import type { Authenticate } from '#src/http/request/authentication.ts';
 import { createOpenStreams, type OpenStreams } from '#src/http/response/event-streams.ts';
 import { createErrorHandler } from '#src/http/response/problem.ts';
-import { createDispatcher } from '#src/http/routing/dispatch.ts';
-import { createConcurrencyLimiter } from '#src/http/routing/limits.ts';
+import { createDispatcher, createRouteTable } from '#src/http/routing/dispatch.ts';
+import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
 import type { Route } from '#src/http/routing/route.ts';
-import { createRouteTable } from '#src/http/routing/route-table.ts';
-import { createRequestLog } from '#src/http/server/request-log.ts';
+import { createRequestLog } from '#src/http/server/middleware.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 
 export type ServedRoutes = { baseUrl: string; streams: OpenStreams; close(): Promise<void> };

@@ -34,7 +34,7 @@ const wrongKeys = [
   `1:${encryptionKey},1:${randomBytes(32).toString('base64')}`,
 ];
 
-/** For every setting that not every text is right for: texts that are wrong. */
+/** Invalid values of every setting that can be invalid. */
 const wrong: Record<string, string[]> = {
   SHUTDOWN_DELAY_SECONDS: ['-1', '121', 'soon'],
   KEEP_ALIVE_SECONDS: ['0', '1.5', 'long'],
@@ -166,7 +166,7 @@ const wrong: Record<string, string[]> = {
   ],
 };
 
-/** Any text is a right one for these. */
+/** Settings that accept any text. */
 const free = [
   'HOST',
   'LIBREOFFICE_PATH',
@@ -190,12 +190,12 @@ const free = [
 ];
 
 describe('loadConfig', () => {
-  it('knows a wrong text for every setting that has one', () => {
+  it('has an invalid example for every setting that can be invalid', () => {
     expect([...Object.keys(wrong), ...free, 'JWT_ISSUER']).to.have.members(settingNames);
   });
 
   for (const [name, texts] of Object.entries(wrong)) {
-    it(`names ${name} in one line, and quotes no secret`, () => {
+    it(`names an invalid ${name} in one line without quoting secrets`, () => {
       for (const text of texts) {
         const { JWT_PRIVATE_KEY, ...others } = required;
         const env = name === 'JWT_PRIVATE_KEY_FILE' ? others : { ...others, JWT_PRIVATE_KEY };
@@ -208,20 +208,20 @@ describe('loadConfig', () => {
     });
   }
 
-  it('takes proxies by a word, their number or their addresses', () => {
+  it('accepts proxies as a word, a number or addresses', () => {
     const trusted = (TRUST_PROXY: string) => loadConfig({ ...required, TRUST_PROXY }).server.trustProxy;
     expect(['false', 'true', '2'].map(trusted)).to.deep.equal([false, 1, 2]);
     expect(trusted('10.0.0.0/8, loopback, ::1')).to.deep.equal(['10.0.0.0/8', 'loopback', '::1']);
   });
 
-  it('knows limits, their defaults, and none', () => {
+  it('reads limits, their defaults and `off`', () => {
     const { rateLimits } = loadConfig({ ...required, RATE_LIMIT_LOGIN: '3/60', RATE_LIMIT_CHAT: 'off' });
     expect(rateLimits.login).to.deep.equal({ count: 3, seconds: 60 });
     expect(rateLimits.chat).to.equal(null);
     expect(rateLimits.refresh).to.deep.equal({ count: 60, seconds: 60 });
   });
 
-  it('keeps vectors in Postgres, in Qdrant where its address is given, or where it is told to', () => {
+  it('stores vectors in Postgres, in Qdrant if its URL is set, or as VECTOR_STORE says', () => {
     const QDRANT_URL = 'https://qdrant.example.com:6333';
     const qdrant = { store: 'qdrant', url: QDRANT_URL, apiKey: null, collectionPrefix: 'acs' };
     expect(loadConfig(required).vectors).to.deep.equal({ store: 'pgvector' });
@@ -234,14 +234,14 @@ describe('loadConfig', () => {
   });
 
   for (const name of Object.keys(required)) {
-    it(`names ${name} when it is missing`, () => {
+    it(`names the missing setting ${name}`, () => {
       for (const nothing of [undefined, '']) {
         expect(() => loadConfig({ ...required, [name]: nothing })).to.throw(ConfigError, `wrong setting ${name}: `);
       }
     });
   }
 
-  it('keeps originals in a folder unless a bucket is named, with all that lets us in', () => {
+  it('stores originals in a folder unless the bucket and its credentials are set', () => {
     expect(loadConfig({ ...required, DATA_DIR: 'd' }).blobs).to.deep.equal({
       store: 'filesystem',
       directory: 'd/blobs',
@@ -254,14 +254,14 @@ describe('loadConfig', () => {
     expect(loadConfig({ ...required, ...s3, S3_PREFIX: 'team/a' }).blobs).to.include({ prefix: 'team/a/' });
     const halves = { S3_BUCKET: 'files', S3_SECRET_ACCESS_KEY: 'secret' };
     expect(() => loadConfig({ ...required, ...halves })).to.throw(
-      'wrong setting S3_ACCESS_KEY_ID: required beside S3_BUCKET, S3_SECRET_ACCESS_KEY',
+      'wrong setting S3_ACCESS_KEY_ID: required together with S3_BUCKET, S3_SECRET_ACCESS_KEY',
     );
     expect(() => loadConfig({ ...required, S3_ENDPOINT: 'http://localhost:9000' })).to.throw(
-      'wrong setting S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: required beside S3_ENDPOINT',
+      'wrong setting S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: required together with S3_ENDPOINT',
     );
   });
 
-  it('lets people sign in by a provider with all that this needs, or not at all', () => {
+  it('requires all settings of the identity provider or none', () => {
     const sso = {
       SSO_ISSUER: 'https://login.example/tenant/',
       SSO_CLIENT_ID: 'id',
@@ -278,11 +278,11 @@ describe('loadConfig', () => {
     });
     const halves = { ...sso, SSO_CLIENT_SECRET: '', SSO_REDIRECT_ORIGINS: ',' };
     expect(() => loadConfig({ ...required, ...halves })).to.throw(
-      'wrong setting SSO_CLIENT_SECRET, SSO_REDIRECT_ORIGINS: required beside SSO_ISSUER, SSO_CLIENT_ID, SSO_REDIRECT_URI',
+      'wrong setting SSO_CLIENT_SECRET, SSO_REDIRECT_ORIGINS: required together with SSO_ISSUER, SSO_CLIENT_ID, SSO_REDIRECT_URI',
     );
   });
 
-  it('names a key file that holds no key', () => {
+  it('names a key file without a key', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'));
     const file = join(folder, 'key.pem');
     const env = { ...required, JWT_PRIVATE_KEY: undefined, JWT_PRIVATE_KEY_FILE: file };
@@ -293,7 +293,7 @@ describe('loadConfig', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('takes a key as it is or in a file, and not one of each', () => {
+  it('accepts a key as text or as a file, but not both', () => {
     for (const name of ['JWT_PRIVATE_KEY', 'JWT_VERIFY_KEYS']) {
       const both = { ...required, [name]: key, [`${name}_FILE`]: '/nowhere/at/all' };
       expect(() => loadConfig(both)).to.throw(ConfigError, `wrong setting ${name}: it and ${name}_FILE are both set`);
@@ -301,7 +301,7 @@ describe('loadConfig', () => {
     }
   });
 
-  it('reads the key that signs tokens for the API, and never for a worker', () => {
+  it('reads the signing key for the API but not for a worker', () => {
     const { JWT_PRIVATE_KEY: _, ...without } = required;
     expect(() => loadConfig(without, 'api')).to.throw(ConfigError, /^wrong setting JWT_PRIVATE_KEY: /);
     expect(loadConfig(without, 'admin').auth.privateKeyPem).to.equal(null);
@@ -310,12 +310,12 @@ describe('loadConfig', () => {
     expect(JSON.stringify(loadConfig(required, 'worker'))).not.to.include('PRIVATE KEY');
   });
 
-  it('takes a key whose line breaks are written as \\n', () => {
+  it('accepts a key with line breaks written as \\n', () => {
     const oneLine = key.replaceAll('\n', '\\n');
     expect(loadConfig({ ...required, JWT_PRIVATE_KEY: oneLine }).auth.privateKeyPem).to.equal(key);
   });
 
-  it('accepts tokens of no other key, or of all those that are listed', () => {
+  it('reads additional verification keys, none by default', () => {
     const [first, second] = [rsaKey(2_048), createPublicKey(rsaKey(2_048)).export({ type: 'spki', format: 'pem' })];
     const read = (JWT_VERIFY_KEYS: string) => loadConfig({ ...required, JWT_VERIFY_KEYS }).auth.verifyKeyPems;
     expect(read('')).to.deep.equal([]);
@@ -328,7 +328,7 @@ describe('loadConfig', () => {
 
     const code = 'service_unavailable';
 
-    it('says which step goes wrong, where, how and when', () => {
+    it('parses activity, position, fault and execution', () => {
       expect(parse('embedChunks:after_effect:kill:2, parseDocument:before:delay:500')).to.deep.equal([
         { activity: 'embedChunks', position: 'after_effect', kind: 'kill', code, delayMs: 0, nth: 2 },
         { activity: 'parseDocument', position: 'before', kind: 'delay', code, delayMs: 500, nth: undefined },
@@ -338,14 +338,14 @@ describe('loadConfig', () => {
       ]);
     });
 
-    it('can choose what is thrown', () => {
+    it('can name the error code that is thrown', () => {
       expect(parse('a:before:throw:empty_document:3,a:before:throw:2')).to.containSubset([
         { kind: 'throw', code: 'empty_document', nth: 3 },
         { kind: 'throw', code, nth: 2 },
       ]);
     });
 
-    it('is for tests only', () => {
+    it('is rejected outside of tests', () => {
       expect(parse('')).to.deep.equal([]);
       for (const NODE_ENV of [undefined, 'production', 'development']) {
         expect(() => loadConfig({ ...required, NODE_ENV, FAULTS: 'a:before:throw' })).to.throw(ConfigError, 'FAULTS');
@@ -353,7 +353,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('overrides single prices of the list, and adds others', () => {
+  it('overrides single prices and adds others', () => {
     const MODEL_PRICES =
       '{"gpt-4o":{"input":1,"cached_input":0.5,"output":4},"mine":{"input":0,"cached_input":0,"output":1}}';
     const { prices } = loadConfig({ ...required, MODEL_PRICES }).models;

@@ -11,7 +11,7 @@ describe('temporary folders', () => {
   });
   afterEach(() => rm(tempDir, { recursive: true }));
 
-  it('go after a day when nobody deletes them, and nothing else does', async () => {
+  it('are deleted after a day, and nothing else is', async () => {
     const [old, used] = [await makeTemporaryFolder(tempDir, 'print'), await makeTemporaryFolder(tempDir, 'print')];
     await writeFile(join(old, 'document.odt'), 'a copy');
     const ofOthers = join(tempDir, 'print-abcdef');

@@ -124,13 +124,13 @@ describe('the connection to Temporal', () => {
       return undefined;
     };
     expect(refusal({ TEMPORAL_TLS: 'off' })).match(
-      /^wrong setting TEMPORAL_TLS: TEMPORAL_TLS_SERVER_CA.* not encrypted$/,
+      /^wrong setting TEMPORAL_TLS: TEMPORAL_TLS_SERVER_CA.* require TLS$/,
     );
     expect(refusal({ TEMPORAL_TLS_CLIENT_KEY_PATH: '' })).equal(
-      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: required beside TEMPORAL_TLS_CLIENT_CERT_PATH',
+      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: required together with TEMPORAL_TLS_CLIENT_CERT_PATH',
     );
     expect(refusal({ TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('stranger-key') })).equal(
-      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: is not the key of the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH',
+      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: does not match the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH',
     );
     expect(refusal({ TEMPORAL_TLS_SERVER_CA_CERT_PATH: files.path('key') })).equal(
       'wrong setting TEMPORAL_TLS_SERVER_CA_CERT_PATH: must be the path of a certificate in PEM',

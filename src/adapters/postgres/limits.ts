@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { v7 as uuidv7 } from 'uuid';
 import { AppError, appError } from '#src/errors.ts';
-import type { RateLimiter } from '#src/ports/limits.ts';
+import type { RateLimiter } from '#src/ports/load-control.ts';
 import type { CallLimiter } from '#src/ports/models.ts';
 import { ModelCallModel, ModelPauseModel, RateLimitModel } from './adapter-tables.model.ts';
 import { bigint, double, integer, oneRow, shape } from './shapes.ts';

@@ -4,7 +4,7 @@ import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Connector, ConnectorAccesses } from '#src/ports/connectors.ts';
 import type { Converter } from '#src/ports/documents.ts';
-import type { RateLimiter } from '#src/ports/limits.ts';
+import type { RateLimiter } from '#src/ports/load-control.ts';
 import type { ChatModel, Embedder, Embedders, ModelReply, ModelRequest, Reranker } from '#src/ports/models.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Metrics, OpenSpan, SpanFacts, Telemetry, Tracing } from '#src/ports/telemetry.ts';

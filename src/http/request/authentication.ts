@@ -3,33 +3,28 @@ import passport from 'passport';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Caller, Identity, IdentityProvider, SignInAttempt, SignInRequest } from '#src/ports/identity.ts';
-import { createExpiringCache } from './expiring-cache.ts';
 
-/** Maximum age of cached sessions, roles and teams. */
+/** Access rights are cached for this long, so a revoked role or an ended session counts within seconds. */
 const actorMaxAgeMs = 2_000;
 const maxCachedActors = 10_000;
 
 /**
- * The user who sends a request, and the session of their token. `actorNow` reads the user's current rights, even after
- * the token has expired; it throws `invalid_token` once the session is over.
+ * `actorNow` reads the user's current rights, even after the token has expired; throws `invalid_token` after the
+ * session.
  */
 export type Authenticated = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
 
-/** Authenticates a request by its `Authorization` header; throws `invalid_token`. */
 export type Authenticate = (authorization: string | undefined) => Promise<Authenticated>;
 
 type TokenCheckDeps = {
-  /** Checks signature, type, issuer, audience and expiry; throws `invalid_token`. */
   verifyToken: (token: string) => Caller;
-  /** Returns null if the user is disabled, deleted or in no organization, or if the session was cut off. */
+  /** The caller is null if the session has ended or the user is disabled, deleted or in no organization. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
-  /** Registers a listener for changes to an organization's roles and members by this process. */
   onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
 /**
- * Resolves an access token to its user and session. The token only identifies them: rights are read from Postgres, so
- * that a logout, a disabled user or a revoked role takes effect within seconds, whatever the token still claims.
+ * Rights are read from Postgres and not from the token, so that a logout or a revoked role takes effect within seconds.
  */
 function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
   const actors = createExpiringCache<Actor | null>(maxCachedActors);
@@ -40,7 +35,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
       const expiresAtMs = Date.now() + actorMaxAgeMs;
       return { value: await findCaller(caller), expiresAtMs };
     });
-    if (actor === null) throw appError('invalid_token', { detail: 'The session of this token is over.' });
+    if (actor === null) throw appError('invalid_token', { detail: 'The session of this token has ended.' });
     return actor;
   }
 
@@ -52,14 +47,11 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
 }
 
 export type PassportDeps = TokenCheckDeps & {
-  /** Strategy for sign-ins with OpenID Connect, with the option `request`, a {@link SignInRequest}; null if none is configured. */
+  /** Passport strategy of OpenID Connect; its option `request` is a {@link SignInRequest}. */
   findSignInStrategy: (() => Promise<passport.Strategy>) | null;
 };
 
-/**
- * Authenticates with passport: requests by bearer token, sign-ins at the identity provider. Outcomes are values and
- * errors: passport sees neither the request nor the response, so it cannot redirect, answer or add `req.login` to them.
- */
+/** Passport gets neither request nor response, so it cannot redirect, answer or add `req.login`. */
 export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
   const authenticator = new passport.Passport();
   authenticator.use('bearer', new BearerStrategy(createTokenCheck(deps)));
@@ -85,7 +77,7 @@ export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
   return { authenticate, identityProvider };
 }
 
-/** Accepts an access token in the `Authorization` header alone, not in a body or a query string (RFC 6750 §2). */
+/** Accepts an access token only in the `Authorization` header, not in a body or query string (RFC 6750 §2). */
 class BearerStrategy extends passport.Strategy {
   readonly check: (token: string) => Promise<Authenticated>;
 
@@ -105,4 +97,46 @@ class BearerStrategy extends passport.Strategy {
       (error: unknown) => this.error(error),
     );
   }
+}
+
+type Loaded<Value> = { value: Value; expiresAtMs: number };
+
+/** A bounded cache with a TTL per entry. Concurrent callers share one load; failed loads are not cached. */
+export type ExpiringCache<Value> = {
+  get(key: string, load: () => Promise<Loaded<Value>>): Promise<Value>;
+  /** Forgetting also drops entries that are still loading, because they may have read outdated data. */
+  forget(matches: (value: Value) => boolean): void;
+};
+
+type Entry<Value> = { value: Promise<Value>; loaded?: Loaded<Value> };
+
+export function createExpiringCache<Value>(maxEntries: number, now: () => number = Date.now): ExpiringCache<Value> {
+  const entries = new Map<string, Entry<Value>>();
+
+  return {
+    get(key, load) {
+      const found = entries.get(key);
+      if (found !== undefined && (found.loaded === undefined || now() < found.loaded.expiresAtMs)) return found.value;
+      entries.delete(key);
+
+      const loading = load();
+      const entry: Entry<Value> = { value: loading.then(({ value }) => value) };
+      const forget = () => {
+        if (entries.get(key) === entry) entries.delete(key);
+      };
+      loading.then((loaded) => {
+        entry.loaded = loaded;
+      }, forget);
+      entries.set(key, entry);
+      const oldest = entries.keys().next();
+      if (entries.size > maxEntries && !oldest.done) entries.delete(oldest.value);
+      return entry.value;
+    },
+
+    forget(matches) {
+      for (const [key, { loaded }] of entries) {
+        if (loaded === undefined || matches(loaded.value)) entries.delete(key);
+      }
+    },
+  };
 }

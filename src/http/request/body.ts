@@ -5,20 +5,20 @@ import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { PathParams, Route } from '../routing/route.ts';
 import { isForm, receiveForm } from './upload.ts';
-import { soundInput, validate } from './validation.ts';
+import { requireStorableInput, validate } from './validation.ts';
 
 const MiB = 1024 * 1024;
 const MS_PER_MIB = 30_000;
 /**
- * Maximum number of fields and elements. The largest valid body has half as many; a megabyte could hold half a million, and each
- * takes microseconds to validate.
+ * Maximum number of fields and elements of a body. The largest valid body has half as many; a megabyte could hold half
+ * a million, and each takes microseconds to validate.
  */
 const maxValues = 10_000;
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
 /**
- * Reads a JSON body; a missing body is `{}`. Throws `payload_too_large` above `limitBytes` or ten thousand fields and elements,
- * `request_timeout` after 30 seconds per MiB of the limit, `unsupported_media_type` and `malformed_request`.
+ * Reads a JSON body; a missing body is `{}`. Throws `payload_too_large`, `request_timeout` after 30 seconds per MiB of
+ * the limit, `unsupported_media_type` and `malformed_request`.
  */
 export async function readJsonBody(req: IncomingMessage, limitBytes = MiB): Promise<unknown> {
   const timeoutMs = MS_PER_MIB * Math.max(1, limitBytes / MiB);
@@ -33,10 +33,10 @@ export async function readJsonBody(req: IncomingMessage, limitBytes = MiB): Prom
   if (!jsonType.test(type)) {
     throw appError('unsupported_media_type', { detail: 'The body must have the type application/json.' });
   }
-  return soundInput(parseJson(text));
+  return requireStorableInput(parseJson(text));
 }
 
-/** Counts values by commas and opening brackets outside of strings. */
+/** Counts the values of a JSON text by commas and opening brackets outside of strings, without parsing it. */
 function hasMoreValues(json: Buffer, limit: number): boolean {
   let values = 0;
   let isInString = false;
@@ -44,7 +44,6 @@ function hasMoreValues(json: Buffer, limit: number): boolean {
     const byte = json[at];
     if (byte === 0x22) isInString = !isInString;
     else if (isInString) {
-      // Skips the escaped character.
       if (byte === 0x5c) at += 1;
     } else if (byte === 0x2c || byte === 0x5b || byte === 0x7b) {
       values += 1;
@@ -73,7 +72,7 @@ async function readText(req: IncomingMessage, limitBytes: number): Promise<strin
   const parts: Buffer[] = [];
   let size = 0;
   try {
-    // Leaving the loop early must not destroy the socket, because the client still has to read the response.
+    // The socket must survive an early end of the loop, because the client still has to read the response.
     for await (const part of req.iterator({ destroyOnReturn: false })) {
       size += part.length;
       if (size > limitBytes) throw tooLarge();
@@ -121,7 +120,6 @@ function strip(root: Schema, schema: Schema, sent: unknown): unknown {
   return Object.fromEntries(fields);
 }
 
-/** @returns the schema and all its alternatives and references */
 function alternativesOf(root: Schema, schema: Schema): Schema[] {
   const { anyOf = [], oneOf = [], allOf = [], $ref } = schema;
   const target = $ref === undefined ? undefined : root.$defs?.[$ref.replace('#/$defs/', '')];
@@ -133,18 +131,17 @@ function isSchema(schema: unknown): schema is Schema {
   return typeof schema === 'object' && schema !== null && !Array.isArray(schema);
 }
 
-/** A received body that is not validated yet. */
 export type ReceivedBody = {
-  /** Identity for idempotency: the fields as sent, without secrets, and the hash of a file. */
+  /**
+   * The identity of a request for its `Idempotency-Key`: the fields as sent, without secrets, and the hash of a file.
+   */
   identity: () => unknown;
-  /** Whether the identity omits a secret. */
   hasSecrets: () => boolean;
   parse: () => unknown;
-  /** Deletes the stored file of a rejected request. */
   discard: () => Promise<void>;
 };
 
-/** Limit for bodies of unauthenticated requests: names, passwords, tokens. */
+/** Default limit of a JSON body on public routes, which take names, passwords and tokens. */
 const publicLimitBytes = 16 * 1024;
 const nothingToDiscard = async () => {};
 
@@ -194,7 +191,6 @@ export async function receiveBody(
   };
 }
 
-/** Computed on demand, because only requests with an `Idempotency-Key` need it. */
 function identified(schema: z.ZodType, sent: unknown): Pick<ReceivedBody, 'identity' | 'hasSecrets'> {
   const identity = () => withoutSecrets(schema, sent);
   return { identity, hasSecrets: () => !isDeepStrictEqual(identity(), sent) };

@@ -3,22 +3,20 @@ import { type PasswordFault, passwordFaults } from '#src/domain/access/credentia
 import { tools, unknownTools } from '#src/domain/agents/tools.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 
-// The rules of the code as patterns for JSON Schema, so that clients can validate too.
+// Rules for names are also JSON Schema patterns, so that clients can validate them.
 const unseen = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069';
 const oneLinePattern = `^[^${unseen}]*$`;
-/** One line that is not blank. */
 export const namePattern = `^[^${unseen}]*[^${unseen}\\s][^${unseen}]*$`;
-/** Text that is not blank. */
 export const notBlankPattern = '\\S';
 
-/** An id in lower case, as the database writes it, because ids are also compared as text. */
+/** A UUID in lower case, as Postgres writes it, because ids are also compared as text. */
 export const idField = z.guid().toLowerCase();
 
 export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
 
 export const tierField = z.enum(['free', 'pro', 'max']);
 
-/** Trimmed and in lower case. Lower-cased after validation, because the Kelvin sign becomes a k. */
+/** Emails are lower-cased after validation, because the Kelvin sign would become a valid k. */
 export const emailField = z
   .string()
   .max(320)
@@ -38,7 +36,7 @@ const faultMessages: Record<PasswordFault, string> = {
   special: 'A password needs a special character',
 };
 
-/** A new password. A password for sign-in accepts any text. */
+/** The rule only applies to new passwords; sign-in accepts any text. */
 export const newPasswordField = z
   .string()
   .check((context) => {
@@ -62,36 +60,31 @@ export const oneLineField = (maxLength: number) =>
     .refine(isOneLine, 'must be one line without control characters')
     .meta({ pattern: oneLinePattern });
 
-/** A name of a person, a team or an organization; empty when it is blank. */
+/** Names are trimmed and NFC-normalized; a blank name is empty. */
 const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
 
-/** A blank name counts as not given. */
 export const optionalNameField = nameText.transform((name) => name || undefined).optional();
 
 export const nameField = nameText
   .refine((name) => name !== '', { error: 'must not be blank', params: { code: 'blank' } })
   .meta({ pattern: namePattern });
 
-/** An optional name: a blank one is null. */
 export const erasableNameField = nameText.transform((name) => name || null);
 
 const yes = ['true', 'yes', 'on', 'y', '1', 'enabled'];
 const no = ['false', 'no', 'off', 'n', '0', 'disabled'];
 
-/** A boolean in a query or form, where all values are text. */
 export const textSwitchField = z.stringbool({ truthy: yes, falsy: no }).meta({ enum: [...yes, ...no] });
 
-/** A boolean in a form or a JSON body. */
 export const switchField = z.union([z.boolean(), textSwitchField]);
 
-/** An integer in a query or form, where all values are text. `Number` alone would accept '0x10', ' 5 ' and ''. */
+/** Integers in queries and forms are text; `Number` alone would accept '0x10', ' 5 ' and ''. */
 export function integerField(range: { min: number; max: number }) {
   const parse = (raw: unknown) => (typeof raw === 'string' && /^\d{1,15}$/.test(raw) ? Number(raw) : raw);
   const whole = z.int({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) });
   return z.preprocess(parse, whole.min(range.min).max(range.max));
 }
 
-/** An empty string counts as null. */
 export const unsettableField = <Word extends z.ZodType<string>>(word: Word) =>
   z
     .union([z.literal(''), word])
@@ -109,7 +102,6 @@ const toolsField = z
 
 export const tagField = oneLineField(64).trim().min(1).meta({ pattern: namePattern });
 
-/** Optional fields that draft versions and agents have in common. */
 export const agentFields = {
   agent_name: oneLineField(255).optional(),
   tags: z.array(tagField).max(50).optional(),
@@ -118,7 +110,7 @@ export const agentFields = {
   enabled_tools: toolsField.optional(),
 };
 
-/** Parameters of the OAuth callback. Providers send additional ones. */
+/** The schema of the OAuth callback is loose, because providers send additional parameters. */
 export const callbackQuery = z.looseObject({
   state: z.string().min(1).max(200),
   code: z.string().max(4_096).optional(),
@@ -127,7 +119,7 @@ export const callbackQuery = z.looseObject({
 });
 
 export const consentReturnSchema = z.strictObject({
-  consent_code: z.string().describe('For the request that finishes the consent; works once, for its user'),
+  consent_code: z.string().describe('Send it to the endpoint that finishes the consent; works once, for the same user'),
 });
 
 export const finishConsentBody = z

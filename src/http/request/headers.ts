@@ -6,21 +6,19 @@ const networkBits = 56;
 const blockBits = 48;
 
 /**
- * Client network for rate limits: an IPv4 address, or the /56 of an IPv6 address, which providers assign to one household or
- * server (RIPE-690).
+ * Rate limits count the /56 of an IPv6 address as one client, because providers assign it to one household (RIPE-690).
  */
 export function clientNetwork(address: string | undefined): string {
   const plain = plainAddress(address);
   return isIPv6(plain) ? prefixOf(plain, networkBits) : plain;
 }
 
-/** @returns the /48 of an IPv6 address, which companies and some servers get; null for IPv4 */
+/** The /48 of an IPv6 address, which companies and some servers get; null for IPv4. */
 export function clientBlock(address: string | undefined): string | null {
   const plain = plainAddress(address);
   return isIPv6(plain) ? prefixOf(plain, blockBits) : null;
 }
 
-/** Removes the zone, and unwraps IPv4-mapped IPv6 addresses. */
 function plainAddress(address: string | undefined): string {
   const plain = (address ?? 'unknown').replace(/%.*$/, '').toLowerCase();
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1] ?? plain;
@@ -39,25 +37,20 @@ function prefixOf(address: string, bits: number): string {
   return `${network.join(':')}::/${bits}`;
 }
 
-/**
- * A strong ETag, because the JSON of a resource is always the same bytes. With a version it is `"<version>.<hash>"`: `If-Match`
- * compares the version, `If-None-Match` the whole tag.
- */
+/** An ETag with a version is `"<version>.<hash>"`: `If-Match` compares the version, `If-None-Match` the whole tag. */
 export function entityTag(body: string, version?: number): string {
   const prefix = version === undefined ? '' : `${version}.`;
   return `"${prefix}${hash('sha256', body, 'base64url').slice(0, 22)}"`;
 }
 
-/**
- * Whether `If-None-Match` contains this tag. `W/` is ignored, because compressing proxies weaken tags.
- */
-export function namesTag(header: string, tag: string): boolean {
+/** Whether `If-None-Match` contains the tag. Ignores `W/`, because compressing proxies weaken tags. */
+export function includesTag(header: string, tag: string): boolean {
   if (header.trim() === '*') return true;
   const opaque = (text: string) => text.trim().replace(/^W\//, '');
   return header.split(',').some((candidate) => opaque(candidate) === opaque(tag));
 }
 
-/** Parses the versions in `If-Match`. A tag without a version, such as that of another service, matches none. */
+/** Parses the versions in `If-Match`; null accepts any. A tag without a version matches none. */
 export function readIfMatch(header: string | undefined): ExpectedVersions {
   if (header === undefined || header.trim() === '*') return null;
   return header.split(',').flatMap((tag) => {
@@ -68,13 +61,12 @@ export function readIfMatch(header: string | undefined): ExpectedVersions {
 
 const maxWaitSeconds = 3_600;
 
-/** @returns the seconds of `Prefer: wait=N` (RFC 7240 §4.3), or null */
+/** N of `Prefer: wait=N` (RFC 7240 §4.3), at most an hour; null without it. */
 export function preferredWaitSeconds(prefer: string | undefined): number | null {
   const [, seconds] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec(prefer ?? '') ?? [];
   return seconds === undefined ? null : Math.min(maxWaitSeconds, Number(seconds));
 }
 
-/** Whether the client sent `Cache-Control: no-cache` (RFC 9111 §5.2.1.4). */
 export function wantsFresh(cacheControl: string | undefined): boolean {
   return /(?:^|,)\s*no-cache\s*(?:,|$)/i.test(cacheControl ?? '');
 }
@@ -82,8 +74,8 @@ export function wantsFresh(cacheControl: string | undefined): boolean {
 export type ByteRange = { start: number; end: number };
 
 /**
- * Parses a `Range` header with one range. @returns undefined for the whole file (no range, or an unsupported form such as several
- * ranges, which RFC 9110 allows to ignore); null if the range is outside of the file
+ * Parses a `Range` header with one range. RFC 9110 allows to ignore other forms, such as several ranges.
+ * @returns undefined for the whole file; null if the range is outside of the file
  */
 export function parseByteRange(header: string | undefined, sizeBytes: number): ByteRange | null | undefined {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '');

@@ -5,18 +5,13 @@ import { canonicalJson } from '#src/domain/access/idempotency.ts';
 import { appError } from '#src/errors.ts';
 import { integerField } from './fields.ts';
 
-/** Query fields of a list with keyset pagination: `z.strictObject({ ...keysetQuery, agent_id: … })`. */
 export const keysetQuery = {
   limit: integerField({ min: 1, max: 100 }).default(20),
   cursor: z.string().min(1).max(1_000).optional(),
 };
 
-/**
- * Signed cursors `v1.<position>.<signature>`. A cursor is valid for the list and filters that it was created for (`list`
- * identifies both); otherwise throws 400 `invalid_cursor`.
- */
+/** A signed cursor is only valid for the list and filters that `list` identifies; otherwise throws `invalid_cursor`. */
 export type Cursors = {
-  /** @returns null at the end of the list */
   encode(position: ListPosition | null, list: unknown): string | null;
   decode(cursor: string | undefined, list: unknown): ListPosition | null;
 };

@@ -7,16 +7,16 @@ import { appError, fieldError } from '#src/errors.ts';
 import type { IncomingFile, Route } from '../routing/route.ts';
 
 const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
-/** Maximum size of everything but the file, like that of a JSON body. */
-const maxBytesBesides = 1024 * 1024;
+/** Maximum size of a form without its file, like that of a JSON body. */
+const maxBytesWithoutFile = 1024 * 1024;
 const maxFileNameLength = 255;
 const maxSmallBodyBytes = 1024 * 1024;
 /**
- * Minimum rate, so that a stalled upload does not hold its slot. An average over each window, so that short pauses are allowed.
- * 1 KiB/s is a fifth of a GPRS line.
+ * Minimum upload rate, so that a stalled upload does not hold its slot: an average of 1 KiB/s, a fifth of a GPRS line,
+ * over each window, so that short pauses are allowed.
  */
-const defaultPace = { windowMs: 60_000, windowBytes: 60 * 1024 };
-export type UploadPace = typeof defaultPace;
+const defaultMinimumRate = { windowMs: 60_000, windowBytes: 60 * 1024 };
+export type MinimumUploadRate = typeof defaultMinimumRate;
 
 type FormTarget<Stored> = {
   store: (upload: IncomingFile) => Promise<Stored>;
@@ -27,14 +27,14 @@ type FormTarget<Stored> = {
 export type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stored | undefined };
 
 /**
- * Reads a form and streams its part `file` to `store`. If the form is invalid, `discard` is called with the stored file. Throws
- * `request_timeout` if less than `windowBytes` arrive in `windowMs`.
+ * Reads a form and streams its part `file` to `store`. If the form turns out to be invalid, calls `discard` with the
+ * stored file. Throws `request_timeout` if less than `windowBytes` arrive in `windowMs`.
  * @param target null for a form without a file
  */
 export async function receiveForm<Stored>(
   req: IncomingMessage,
   target: FormTarget<Stored> | null,
-  pace: UploadPace = defaultPace,
+  minimumRate: MinimumUploadRate = defaultMinimumRate,
 ): Promise<ReceivedForm<Stored>> {
   const parser = openParser(req);
   const fields = new Map<string, string[]>();
@@ -42,10 +42,10 @@ export async function receiveForm<Stored>(
   let failure: unknown;
   let storing: Promise<Stored | undefined> = Promise.resolve(undefined);
   let isInFile = false;
-  let bytesBesides = 0;
+  let bytesWithoutFile = 0;
   const fail = (error: unknown) => {
     failure ??= error;
-    // Answers immediately while the client is still sending. If the connection broke off, other errors only follow from that.
+    // Answers while the client is still sending, unless the connection was lost, which is then the cause of all errors.
     if (!req.destroyed) refusal.resolve();
   };
 
@@ -58,7 +58,7 @@ export async function receiveForm<Stored>(
     fields.set(name, [...(fields.get(name) ?? []), value]);
   });
   parser.on('file', (name, part, info) => {
-    // Also for ignored parts: an unhandled `error` event ends the process.
+    // An unhandled `error` event, also of an ignored part, would end the process.
     part.on('error', () => {});
     if (target === null || name !== 'file') {
       const message = target === null ? 'This route accepts no file' : 'Only the part "file" may be a file';
@@ -85,11 +85,11 @@ export async function receiveForm<Stored>(
   }
   req.on('data', (piece: Buffer) => {
     if (isInFile) return;
-    bytesBesides += piece.length;
-    if (bytesBesides > maxBytesBesides) {
+    bytesWithoutFile += piece.length;
+    if (bytesWithoutFile > maxBytesWithoutFile) {
       fail(
         appError('payload_too_large', {
-          detail: `Apart from its file, a form may have at most ${maxBytesBesides} bytes.`,
+          detail: `Apart from its file, a form may have at most ${maxBytesWithoutFile} bytes.`,
         }),
       );
     }
@@ -100,12 +100,12 @@ export async function receiveForm<Stored>(
     (error: Error) => error,
   );
   finished(req, { writable: false }).catch((error: Error) => parser.destroy(error));
-  // Not `pipeline`, which would destroy the connection before the client can read the error.
+  // `pipeline` would destroy the connection before the client can read the error.
   req.pipe(parser);
-  const stopMeasuring = requirePace(req, parser, pace, fail);
-  const damage = await Promise.race([parsed, refusal.promise]).finally(stopMeasuring);
-  if (damage instanceof Error) {
-    failure = appError('malformed_request', { detail: 'The form is malformed or incomplete.', cause: damage });
+  const stopMeasuring = enforceMinimumRate(req, parser, minimumRate, fail);
+  const parseError = await Promise.race([parsed, refusal.promise]).finally(stopMeasuring);
+  if (parseError instanceof Error) {
+    failure = appError('malformed_request', { detail: 'The form is malformed or incomplete.', cause: parseError });
   }
   req.unpipe(parser);
   parser.on('error', () => {}).destroy();
@@ -119,37 +119,35 @@ export async function receiveForm<Stored>(
   return { fields: singleValues(fields), file: stored };
 }
 
-/** Lower bound of the file's size: `Content-Length` minus the maximum of all other parts. */
 function announcedBytesOf(req: IncomingMessage): number {
-  return Math.max(0, Number(req.headers['content-length'] ?? 0) - maxBytesBesides);
+  return Math.max(0, Number(req.headers['content-length'] ?? 0) - maxBytesWithoutFile);
 }
 
-/** @returns the function that stops the measurement */
-function requirePace(
+function enforceMinimumRate(
   req: IncomingMessage,
   parser: Writable,
-  { windowMs, windowBytes }: UploadPace,
+  { windowMs, windowBytes }: MinimumUploadRate,
   fail: (error: unknown) => void,
 ): () => void {
   let receivedBytes = 0;
-  let wasHeldUp = false;
+  let wasStoreSlow = false;
   req.on('data', (piece: Buffer) => {
     receivedBytes += piece.length;
-    wasHeldUp ||= parser.writableNeedDrain;
+    wasStoreSlow ||= parser.writableNeedDrain;
   });
   const timer = setInterval(() => {
-    // A slow store also slows the client down; that is not the client's fault.
-    if (receivedBytes < windowBytes && !wasHeldUp && !req.complete) {
+    // A window in which a slow store held the client up does not count against the minimum upload rate.
+    if (receivedBytes < windowBytes && !wasStoreSlow && !req.complete) {
       const detail = `A body has to arrive with at least ${windowBytes} bytes in ${windowMs / 1_000} seconds.`;
       fail(appError('request_timeout', { detail }));
     }
     receivedBytes = 0;
-    wasHeldUp = parser.writableNeedDrain;
+    wasStoreSlow = parser.writableNeedDrain;
   }, windowMs);
   return () => clearInterval(timer);
 }
 
-/** Whether a request counts as an upload: forms with a file, and large JSON bodies. */
+/** Whether a request counts as an upload for limits: a form with a file, or a large JSON body. */
 export function isUpload({ body, bodyLimitBytes = 0 }: Route, req: IncomingMessage): boolean {
   const takesFile = body !== undefined && 'kind' in body && body.kind !== 'form_or_json';
   return (takesFile && isForm(req)) || bodyLimitBytes > maxSmallBodyBytes;
@@ -171,13 +169,11 @@ function openParser(req: IncomingMessage) {
 }
 
 function describeFile(info: FileInfo, part: Readable): Omit<IncomingFile, 'announcedBytes'> {
-  // A separate stream, because a store that gives up destroys it, which must not stop the parser.
+  // The store gets a separate stream, because it may destroy it, and the form parser must continue.
   const content = new PassThrough();
   part.on('error', (error) => content.destroy(error));
-  // A store may reject before it reads: an unhandled `error` event would end the process.
   content.on('error', () => {});
   part.pipe(content);
-  // A part without a name is still a file.
   const given = (info.filename ?? '')
     .toWellFormed()
     .replaceAll(/\p{Cc}/gu, '')
@@ -186,7 +182,7 @@ function describeFile(info: FileInfo, part: Readable): Omit<IncomingFile, 'annou
   return { fileName: fileName || 'file', mediaType: info.mimeType, content };
 }
 
-/** Forms send empty fields; they count as missing. */
+/** Empty form fields count as missing. */
 function singleValues(fields: Map<string, string[]>): Record<string, unknown> {
   return Object.fromEntries(
     [...fields].flatMap(([name, values]) => {

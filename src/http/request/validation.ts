@@ -3,11 +3,10 @@ import { isStorable } from '#src/domain/text/plain-text.ts';
 import { appError, type ErrorCode, type FieldError, fieldError, isErrorCode } from '#src/errors.ts';
 import type { PathParams } from '../routing/route.ts';
 
-/** A body may have thousands of wrong fields; listing all would make a huge response. */
+/** Limit of `errors` in a response: a body may have thousands of invalid fields. */
 const maxErrors = 100;
 const maxPathLength = 200;
 
-/** Validates a body or a query. Throws `validation_failed` (422) with the wrong fields. */
 export function validate<Schema extends z.ZodType>(schema: Schema, raw: unknown): z.output<Schema> {
   const parsed = schema.safeParse(raw, { error: fieldMessage });
   if (parsed.success) return parsed.data;
@@ -22,7 +21,6 @@ function toFieldErrors(issue: z.core.$ZodIssue): FieldError[] {
       code: 'unknown_field',
     }));
   }
-  // A refinement may set its own code.
   const code = issue.code === 'custom' && typeof issue.params?.code === 'string' ? issue.params.code : issue.code;
   return [{ path: pathOf(issue.path), message: issue.message, code }];
 }
@@ -55,9 +53,7 @@ const kinds: Readonly<Record<string, string>> = {
 
 const units: Readonly<Record<string, string>> = { string: ' characters', array: ' items', record: ' entries' };
 
-/**
- * Message of a field error, which continues its name: "limit: must be at most 100". Fields with their own message keep it.
- */
+/** Messages continue the field's name: "limit: must be at most 100". Undefined keeps the message of the schema. */
 export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
@@ -82,7 +78,7 @@ export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
 
 const have = (origin: string): string => (origin in units ? 'have ' : 'be ');
 
-/** A path id. A text that is not a UUID gives the same 404 as an unknown id. */
+/** An id in the path. A text that is not a UUID is the same 404 as an unknown id. */
 export function idParam(notFound: ErrorCode) {
   return z.guid({ error: notFound }).toLowerCase();
 }
@@ -96,20 +92,17 @@ export function parseParams(schema: z.ZodType | undefined, raw: unknown): PathPa
   throw appError(isErrorCode(code) ? code : 'not_found');
 }
 
-/** Maximum nesting; protects recursive functions from a stack overflow. */
+/** Maximum nesting of a body; protects recursive functions from a stack overflow. */
 const maxLevels = 64;
 
-/**
- * Rejects text that Postgres cannot store, and deep nesting; schemas check neither.
- * @returns the value
- */
-export function soundInput<Value>(value: Value): Value {
-  requireSound(value, []);
+/** Rejects text that Postgres cannot store, and deep nesting, because schemas check neither. */
+export function requireStorableInput<Value>(value: Value): Value {
+  checkNested(value, []);
   return value;
 }
 
-/** @param path shared and mutated, because a body may have many fields */
-function requireSound(value: unknown, path: string[]): void {
+/** The path is one array, mutated by all calls, because a body may have thousands of fields. */
+function checkNested(value: unknown, path: string[]): void {
   if (path.length > maxLevels)
     throw appError('malformed_request', { detail: `The body may be nested at most ${maxLevels} levels deep.` });
   if (typeof value === 'string') requireStorable(value, path);
@@ -117,7 +110,7 @@ function requireSound(value: unknown, path: string[]): void {
   for (const key of Object.keys(value)) {
     requireStorable(key, path);
     path.push(key);
-    requireSound(value[key as keyof typeof value], path);
+    checkNested(value[key as keyof typeof value], path);
     path.pop();
   }
 }

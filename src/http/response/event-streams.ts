@@ -1,10 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { appError } from '#src/errors.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
-import type { EventSink } from './answers.ts';
 
 const heartbeatMs = 15_000;
-/** A reader that accepts nothing for this long, or with this much unsent data, is disconnected; events are stored. */
+/** A client that reads nothing for this long, or has this much unsent data, is disconnected; it can resume. */
 const stallMs = 30_000;
 const maxBufferedBytes = 256 * 1024;
 const reconnectMs = 3_000;
@@ -15,13 +14,14 @@ export const eventStreamHeaders = {
   'X-Accel-Buffering': 'no',
 };
 
-/** An open stream. `end` may be called repeatedly; nothing is written after the first call. */
+/** `send` waits while the client is slow, and does nothing after the client or a shutdown has closed the stream. */
+export type EventSink = { send(event: StoredEvent): Promise<void>; closed: AbortSignal };
+
+/** Ending a stream again has no effect; nothing is written after the first call. */
 export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
 
-/** Stream of a client that disconnected before it opened. */
 const disconnectedStream: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
 
-/** Starts a stream of Server-Sent Events. The response headers must be set before. */
 export function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStream {
   if (res.destroyed) return disconnectedStream;
   const closing = new AbortController();
@@ -35,7 +35,7 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
   res.once('close', close);
 
   const write = (event: StoredEvent): boolean => {
-    // Only earlier unsent data counts, because a single event may have any size.
+    // The limit of unsent data ignores the new event, because a single event may have any size.
     if (res.writableLength > maxBufferedBytes) res.destroy();
     return !res.destroyed && res.write(format(event));
   };
@@ -51,14 +51,13 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
       if (last !== undefined) write(last);
       close();
       res.end();
-      // A slow client gets the same time for the rest as before.
+      // A slow client has this time to read the rest.
       const late = setTimeout(() => res.destroy(), stallMs).unref();
       res.once('close', () => clearTimeout(late));
     },
   };
 }
 
-/** Serializes an event; the bytes are shared by all streams that send it. */
 export type EventFormat = (event: StoredEvent) => Buffer;
 
 export function createEventFormat(): EventFormat {
@@ -88,17 +87,19 @@ function drained(res: ServerResponse): Promise<void> {
   });
 }
 
-/** With the duration of the query, streams of a revoked session end within five seconds. */
+/** Interval of the session check; with the query it ends streams of a revoked session within five seconds. */
 const defaultCheckMs = 2_000;
 
-/** `sessionId` is the reader's session; public streams have none. */
 export type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
 
 /** Registry of the open event streams. Streams of a session that ends are closed with an `error` event. */
 export type OpenStreams = {
   open(res: ServerResponse, facts?: StreamFacts): OpenEventStream;
   count(): number;
-  /** Shutdown: closes watches, waits for the other streams, then closes the rest, each with an `error` event. */
+  /**
+   * For a shutdown: closes watches, waits up to `timeoutMs` for other streams, then closes the rest with an `error`
+   * event.
+   */
   drain(timeoutMs: number): Promise<void>;
 };
 
@@ -130,7 +131,7 @@ export function createOpenStreams(deps: {
   function scheduleCheck(): void {
     if (streams.size === 0 || nextCheck !== undefined) return;
     nextCheck = setTimeout(async () => {
-      // An unreachable database closes no stream; the next check may succeed.
+      // If the database is unreachable, streams stay open until the next check.
       await closeStreamsOfEndedSessions().catch(onWarning);
       nextCheck = undefined;
       scheduleCheck();
@@ -163,6 +164,6 @@ export function createOpenStreams(deps: {
   };
 }
 
-const { code, message: detail } = appError('invalid_token', { detail: 'The session of this token is over.' });
+const { code, message: detail } = appError('invalid_token', { detail: 'The session of this token has ended.' });
 const sessionIsOver = { event: 'error', data: { detail, code } };
 const serverIsRestarting = { event: 'error', data: { detail: 'server restarting' } };

@@ -1,19 +1,18 @@
-import type { NextFunction, Request } from 'express';
+import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { AppError, appError } from '#src/errors.ts';
-import type { AppResponse } from '../server/request-log.ts';
-import { sendProblem } from './send-answer.ts';
+import type { AppResponse } from '../server/middleware.ts';
 
-/** RFC 9457 with a stable `code`, the request id, and the wrong fields of a 422. */
+/** Problem details (RFC 9457) with a stable `code`, the request id, and the invalid fields of a 422. */
 export const problemSchema = z
   .strictObject({
-    type: z.string().describe('A URI reference that names the kind of problem'),
+    type: z.string().describe('URI reference of the problem type'),
     title: z.string(),
     status: z.int(),
     detail: z.string(),
-    instance: z.string().describe('The path that was asked for'),
-    code: z.string().describe('A stable word for programs'),
+    instance: z.string().describe('Path of the request'),
+    code: z.string().describe('Stable error code for programs'),
     request_id: z.string(),
     errors: z.array(z.strictObject({ path: z.string(), message: z.string(), code: z.string() })).optional(),
   })
@@ -34,10 +33,10 @@ export function toProblem(error: AppError, request: { path: string; requestId: s
   };
 }
 
-/** Default `Retry-After` of a 503: about the time of a failover. */
+/** Default `Retry-After` of a 503: about the time of a database failover. */
 const retryAfterOutageSeconds = 2;
 
-/** Headers of an error response. `hadToken` distinguishes a rejected token from a missing one (RFC 6750). */
+/** `hadToken` distinguishes a rejected access token from a missing one in `WWW-Authenticate` (RFC 6750). */
 export function problemHeaders(error: AppError, hadToken: boolean): Record<string, string> {
   const headers: Record<string, string> = { 'Cache-Control': 'no-store' };
   if (error.status === 401) {
@@ -50,23 +49,26 @@ export function problemHeaders(error: AppError, hadToken: boolean): Record<strin
 }
 
 /**
- * Converts any thrown value to an {@link AppError}. `isOutage` recognizes an unreachable database. Unexpected errors become a 500,
- * whose cause is only logged.
+ * Converts any thrown value. `isOutage` recognizes an unreachable database; unexpected errors become `internal_error`.
  */
 export function toAppError(error: unknown, isOutage: (error: unknown) => boolean): AppError {
   if (error instanceof AppError) return error;
   if (isOutage(error)) return appError('service_unavailable', { cause: error });
-  // Thrown by Express for a URL that cannot be decoded.
+  // Express throws a URIError for a URL that cannot be decoded.
   if (error instanceof URIError) return appError('malformed_request', { detail: 'The URL is not properly encoded.' });
   return appError('internal_error', { cause: error });
 }
 
-/** Timeout for reading the rest of a rejected body. */
+export function sendProblem(res: Response, status: number, problem: unknown, headers: Record<string, string>): void {
+  res.status(status).set('Content-Type', 'application/problem+json; charset=utf-8').set(headers);
+  res.end(JSON.stringify(problem));
+}
+
+/** The rest of a rejected body is read for at most this time and up to this size; then the connection is closed. */
 const restTimeoutMs = 60_000;
-/** Longer bodies are not read to their end. */
 const defaultMaxRestBytes = 256 * 1024 * 1024;
 
-/** Sends a problem response for every thrown error. The cause of a 5xx is only logged. */
+/** Express error handler: sends a problem response; the cause of a 5xx is only logged. */
 export function createErrorHandler(
   deps: { logger: Logger; isOutage: (error: unknown) => boolean },
   maxRestBytes = defaultMaxRestBytes,
@@ -75,7 +77,7 @@ export function createErrorHandler(
     const { requestId } = res.locals;
     const error = toAppError(thrown, deps.isOutage);
     res.locals.errorCode = error.code;
-    // A response that has begun cannot become an error response: closes the connection instead.
+    // A response that has begun cannot become an error response, so the connection is closed.
     if (res.headersSent || res.destroyed) {
       if (!res.destroyed) {
         deps.logger.error({ msg: 'response aborted', requestId, route: res.locals.route, err: thrown });
@@ -86,10 +88,9 @@ export function createErrorHandler(
     if (error.status >= 500) {
       deps.logger.error({ msg: 'request failed', requestId, route: res.locals.route, code: error.code, err: thrown });
     }
-    // Reads the rest of the body, because some clients only read the response after sending everything.
+    // The rest of the body is read, because some clients only read the response after sending everything.
     req.resume();
     if (!req.complete && !req.destroyed) {
-      // A process that ends does not wait for it.
       const late = setTimeout(() => req.destroy(), restTimeoutMs).unref();
       req.once('close', () => clearTimeout(late));
       let restBytes = 0;
@@ -98,7 +99,6 @@ export function createErrorHandler(
         if (restBytes > maxRestBytes) req.destroy();
       });
     }
-    // Does not wait for the rest of a slow body.
     if (error.status === 408) res.set('Connection', 'close');
     const problem = toProblem(error, res.locals);
     sendProblem(res, error.status, problem, problemHeaders(error, req.headers.authorization !== undefined));

@@ -1,54 +1,81 @@
-import type { Request } from 'express';
+import { createHmac } from 'node:crypto';
+import express, { type Request, type Router } from 'express';
 import type { Logger } from 'pino';
 import { NIL, v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
-import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
+import { canonicalJson, type ExpectedVersions } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Authenticate } from '../request/authentication.ts';
 import { type ReceivedBody, receiveBody } from '../request/body.ts';
 import { clientNetwork, preferredWaitSeconds, readIfMatch, wantsFresh } from '../request/headers.ts';
 import { isUpload } from '../request/upload.ts';
-import { parseParams, soundInput, validate } from '../request/validation.ts';
-import { type Answer, type EventSink, type EventsAnswer, eventStream, noContent } from '../response/answers.ts';
-import { eventStreamHeaders, type OpenStreams } from '../response/event-streams.ts';
+import { parseParams, requireStorableInput, validate } from '../request/validation.ts';
+import { type Answer, createDelivery, type EventsAnswer, noContent } from '../response/answers.ts';
+import type { OpenStreams } from '../response/event-streams.ts';
 import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
-import { sendDownload, sendEmpty, sendFile, sendJson, sendProblem } from '../response/send-answer.ts';
-import type { AppResponse } from '../server/request-log.ts';
-import { fingerprintOf, readIdempotencyKey, withIdempotency } from './idempotency.ts';
-import type { ConcurrencyLimiter, RateLimited, RateLimiting } from './limits.ts';
+import type { AppResponse } from '../server/middleware.ts';
+import type { ConcurrencyLimiter, RateLimited, RateLimiting } from './request-limits.ts';
 import { isEventStream, limitsOf, type Route } from './route.ts';
+
+export function createRouteTable(routes: readonly Route[], dispatch: (route: Route) => Dispatch): Router {
+  const router = express.Router({ caseSensitive: true });
+  const byPath = [...Map.groupBy(routes, (route) => route.path)].sort(([a], [b]) => comparePaths(a, b));
+  for (const [path, ofPath] of byPath) {
+    const at = router.route(path);
+    for (const route of ofPath) {
+      // Express answers HEAD with the handler of GET unless HEAD has its own.
+      if (route.isSafe === false) at.head((_req, _res, next) => next());
+      at[route.method](dispatch(route));
+    }
+    at.all((req, res) => {
+      const methods = ofPath.flatMap(({ method, isSafe = true }) =>
+        method === 'get' && isSafe ? ['GET', 'HEAD'] : [method.toUpperCase()],
+      );
+      res.set('Allow', methods.join(', '));
+      if (req.method !== 'OPTIONS') throw appError('method_not_allowed', { detail: `Use ${methods.join(' or ')}.` });
+      res.status(204).end();
+    });
+  }
+  return router;
+}
+
+/** Fixed path segments come before parameters, so that `/documents/recent` is not read as a document id. */
+function comparePaths(a: string, b: string): number {
+  const [left, right] = [a.split('/'), b.split('/')];
+  for (const [index, segment] of left.entries()) {
+    const other = right[index];
+    if (other === undefined) return 1;
+    const order = Number(segment.startsWith(':')) - Number(other.startsWith(':'));
+    if (order !== 0) return order;
+  }
+  return left.length - right.length;
+}
 
 export type DispatchDeps = {
   authenticate: Authenticate;
   idempotency: IdempotencyStore;
-  /** HMAC key of request fingerprints. */
   fingerprintKey: Buffer;
   streams: OpenStreams;
   logger: Logger;
   rateLimit: RateLimiting;
   concurrency: ConcurrencyLimiter;
-  /** Reads of organizations take turns. */
   readInTurn: FairQueue;
-  /** Public base URL of the API; null uses the URL of the request. */
   publicUrl: string | null;
-  /** Whether an error means that the database is unreachable. */
   isOutage: (error: unknown) => boolean;
 };
 
-/** For routes without a query: unknown parameters are rejected like everywhere. */
+/** Routes without a query reject any query parameter. */
 const noQuery = z.strictObject({});
 
-/** The caller and session; undefined for public routes. */
 type Admitted =
   | { actor: RequestActor; sessionId: string; actorNow: () => Promise<Actor> }
   | { actor: undefined; sessionId: undefined; actorNow: undefined };
 type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
-/** Processes a request: authentication, limits, validation, idempotency, handler, response. */
 export function createDispatcher(deps: DispatchDeps) {
   const { authenticate, idempotency, rateLimit, concurrency, readInTurn, logger, isOutage } = deps;
   const delivery = createDelivery(deps);
@@ -58,19 +85,19 @@ export function createDispatcher(deps: DispatchDeps) {
     const kind = isEventStream(route) ? 'streams' : 'requests';
     const isRead = kind === 'requests' && perCaller.some(({ limit }) => limit === 'read');
     return async (req, res) => {
-      let free = () => {};
+      let releaseSlot = () => {};
       try {
         await serve(req, res, (release) => {
-          free = release;
+          releaseSlot = release;
         });
       } finally {
-        // Released when both the work and the connection have ended: a disconnect does not stop the work.
-        if (res.closed) free();
-        else res.once('close', free);
+        // The request's slot is released when both handler and connection have ended: a disconnect does not stop work.
+        if (res.closed) releaseSlot();
+        else res.once('close', releaseSlot);
       }
     };
 
-    async function serve(req: Request, res: AppResponse, hold: (release: () => void) => void): Promise<void> {
+    async function serve(req: Request, res: AppResponse, onSlotTaken: (release: () => void) => void): Promise<void> {
       res.locals.route = route.path;
       const { requestId } = res.locals;
       const disconnected = new AbortController();
@@ -82,7 +109,7 @@ export function createDispatcher(deps: DispatchDeps) {
       if (actor !== undefined) {
         Object.assign(res.locals, { orgId: actor.orgId, userId: actor.userId, sessionId });
         if (res.destroyed) return;
-        hold(concurrency.take(kind, actor));
+        onSlotTaken(concurrency.take(kind, actor));
       }
       const subject = { ip: req.ip, userId: actor?.userId, email: undefined };
       await rateLimit(perCaller, subject, res);
@@ -92,7 +119,7 @@ export function createDispatcher(deps: DispatchDeps) {
         sessionId,
         actorNow,
         params: parseParams(route.params, req.params),
-        query: validate(route.query ?? noQuery, soundInput(req.query)),
+        query: validate(route.query ?? noQuery, requireStorableInput(req.query)),
         requestId,
         client: { network: clientNetwork(req.ip), userAgent: req.get('user-agent') ?? null },
         publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
@@ -105,21 +132,21 @@ export function createDispatcher(deps: DispatchDeps) {
       };
 
       // The upload slot is held only until the body has arrived, because the response may take an hour.
-      const endUpload = actor && isUpload(route, req) ? concurrency.take('uploads', actor) : undefined;
-      const body = await receiveBody(route, req, actor, request.params).finally(endUpload);
+      const releaseUploadSlot = actor && isUpload(route, req) ? concurrency.take('uploads', actor) : undefined;
+      const body = await receiveBody(route, req, actor, request.params).finally(releaseUploadSlot);
       let isBodyUsed = false;
       const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<Answer> => {
         const parsed = body.parse();
         await rateLimit(perEmail, { ...subject, email: emailOf(parsed) }, res);
-        // Reads the rights again, because they may change while a slow body arrives. An expired token is accepted here.
+        // Rights are read again, because they may have changed while a slow body arrived; the token may have expired.
         const sender =
           route.body === undefined || !actorNow ? {} : { actor: permitted(route, await actorNow(), requestId) };
-        // The handler continues when the client disconnects.
-        const endFetch = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
+        const releaseFetchSlot = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
         const handled = async () => route.handle({ ...request, ...sender, newId, body: parsed });
-        // The client may have disconnected before its turn.
         const readInItsTurn = async () => (disconnected.signal.aborted ? noContent() : handled());
-        const answer = await (isRead && actor ? readInTurn(actor.orgId, readInItsTurn) : handled()).finally(endFetch);
+        const answer = await (isRead && actor ? readInTurn(actor.orgId, readInItsTurn) : handled()).finally(
+          releaseFetchSlot,
+        );
         isBodyUsed = true;
         return answer;
       };
@@ -129,9 +156,9 @@ export function createDispatcher(deps: DispatchDeps) {
           const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
           const asked = { params: req.params, query: req.query, body: body.identity() };
           const fingerprint = fingerprintOf(deps.fingerprintKey, asked);
-          // The fingerprint ignores secrets. With another secret the request may succeed, so errors are not stored.
-          const keepsRefusals = !body.hasSecrets();
-          send = await answerOnce(req, res, { key: name, fingerprint, keepsRefusals }, call);
+          // The fingerprint ignores secrets, so errors are not stored: another secret may succeed.
+          const storesErrors = !body.hasSecrets();
+          send = await answerOnce(req, res, { key: name, fingerprint, storesErrors }, call);
         } else {
           const answer = await call();
           send = () => delivery.send(req, res, answer);
@@ -149,7 +176,7 @@ export function createDispatcher(deps: DispatchDeps) {
     return { actor: permitted(route, actor, requestId), sessionId, actorNow };
   }
 
-  /** Checks permissions that need no resource. */
+  /** The only permission that needs no resource is checked here; services check all others. */
   function permitted(route: Route, actor: Actor, requestId: string): RequestActor {
     if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
@@ -159,15 +186,15 @@ export function createDispatcher(deps: DispatchDeps) {
 
   async function discard(body: ReceivedBody, requestId: string): Promise<void> {
     await body.discard().catch((error: unknown) => {
-      logger.warn({ msg: 'an unused upload could not be deleted', requestId, err: error });
+      logger.warn({ msg: 'unused upload not deleted', requestId, err: error });
     });
   }
 
-  /** Handles a request with a key, or finds the stored response. @returns the function that sends it (streams are sent already) */
+  /** Returns a function that sends the response, or ends an event stream that was already sent. */
   async function answerOnce(
     req: Request,
     res: AppResponse,
-    { key, fingerprint, keepsRefusals }: { key: IdempotencyKey; fingerprint: string; keepsRefusals: boolean },
+    { key, fingerprint, storesErrors }: { key: IdempotencyKey; fingerprint: string; storesErrors: boolean },
     call: (newId: string) => Promise<Answer>,
   ): Promise<() => Promise<void>> {
     let endStream: (() => void) | undefined;
@@ -176,8 +203,8 @@ export function createDispatcher(deps: DispatchDeps) {
       try {
         answer = await call(reservedId);
       } catch (thrown) {
-        if (!keepsRefusals) throw thrown;
-        return keepRefusal(thrown, res);
+        if (!storesErrors) throw thrown;
+        return toStoredProblem(thrown, res);
       }
       if (answer.kind !== 'events') return toStored(answer);
       const events: StoredEvent[] = [];
@@ -191,13 +218,13 @@ export function createDispatcher(deps: DispatchDeps) {
     const { response, isReplay } = await withIdempotency(idempotency, key, fingerprint, work, onLost);
     if (isReplay) res.set('Idempotency-Replayed', 'true');
     return async () => {
-      // Sent after the response was stored, so that an immediate repetition finds it.
+      // Responses are stored before they are sent, so that an immediate repetition finds them.
       if (endStream === undefined) await delivery.sendAgain(req, res, response);
       else endStream();
     };
   }
 
-  function keepRefusal(thrown: unknown, res: AppResponse): StoredResponse {
+  function toStoredProblem(thrown: unknown, res: AppResponse): StoredResponse {
     const error = toAppError(thrown, isOutage);
     if (error.status >= 500) throw thrown;
     const body = { kind: 'problem' as const, data: toProblem(error, res.locals) };
@@ -216,7 +243,7 @@ function expectedVersionsOf({ method, takesIfMatch }: Route, req: Request): Expe
   return expected;
 }
 
-/** Limits per email can only be checked after the body was validated. */
+/** Limits per email are checked later, because they need the validated body. */
 function splitLimits(limits: readonly RateLimited[]) {
   const { perEmail = [], perCaller = [] } = Object.groupBy(limits, ({ by }) =>
     by === 'ip_and_email' ? 'perEmail' : 'perCaller',
@@ -238,78 +265,77 @@ function toStored(answer: Exclude<Answer, EventsAnswer>): StoredResponse {
       return { status, headers, body: { kind: 'empty' } };
     case 'file':
     case 'download':
-      throw new Error('a download cannot be stored for an idempotency key');
+      throw new Error('a route with downloads cannot be idempotent');
   }
 }
 
-/** A stream whose events were sent. It stays open until `end`, so that its response can be stored first. */
-type SentStream = { end: () => void };
+/** Lease of an idempotency key, renewed while the request runs; after a crash the key is free when it expires. */
+const leaseSeconds = 20;
+const renewEveryMs = 5_000;
 
-type Delivery = {
-  send(req: Request, res: AppResponse, answer: Answer): Promise<void>;
-  sendAgain(req: Request, res: AppResponse, stored: StoredResponse): Promise<void>;
-  /** @param onEvent is called with each event that is sent */
-  stream(res: AppResponse, answer: EventsAnswer, onEvent?: (event: StoredEvent) => void): Promise<SentStream>;
-};
+/** Responses with these statuses are not stored, because a later attempt may succeed. */
+const neverStored = new Set([401, 409, 429]);
 
-/** Sends responses of every kind, new and stored ones. */
-function createDelivery(deps: {
-  streams: OpenStreams;
-  logger: Logger;
-  isOutage: (error: unknown) => boolean;
-}): Delivery {
-  const { streams, logger, isOutage } = deps;
+/**
+ * Maximum size of a stored response in characters. Larger ones would bypass all storage quotas; without a stored
+ * response, a repeated request runs again with the same `newId`.
+ */
+const maxStoredLength = 64 * 1024;
 
-  const delivery: Delivery = {
-    async send(req, res, answer) {
-      switch (answer.kind) {
-        case 'json':
-          return sendJson(req, res, answer);
-        case 'empty':
-          return sendEmpty(res, answer.status, answer.headers);
-        case 'file':
-          res.set(answer.headers);
-          return sendFile(req, res, answer.content);
-        case 'download':
-          return sendDownload(req, res, answer);
-        case 'events':
-          (await delivery.stream(res, answer)).end();
-      }
-    },
+export const idempotencyKeyPattern = /^[\x21-\x7e]{1,255}$/;
 
-    async sendAgain(req, res, { status, headers, body }) {
-      switch (body.kind) {
-        case 'json':
-          return sendJson(req, res, { status, data: body.data, headers });
-        case 'empty':
-          return sendEmpty(res, status, headers);
-        case 'problem':
-          return sendProblem(res, status, body.data, headers);
-        case 'events': {
-          const replay = async (events: EventSink) => {
-            for (const event of body.events) await events.send(event);
-          };
-          (await delivery.stream(res, eventStream(replay, { headers }))).end();
-        }
-      }
-    },
+function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
+  if (header === undefined) return undefined;
+  if (typeof header === 'string' && idempotencyKeyPattern.test(header)) return header;
+  throw appError('malformed_request', { detail: 'Idempotency-Key must have 1 to 255 visible ASCII characters.' });
+}
 
-    async stream(res, { run, headers, isWatch }, onEvent) {
-      res.status(200).set({ ...eventStreamHeaders, ...headers });
-      const open = streams.open(res, { isWatch, sessionId: res.locals.sessionId });
-      const send = (event: StoredEvent) => {
-        onEvent?.(event);
-        return open.send(event);
-      };
-      try {
-        await run({ send, closed: open.closed });
-      } catch (thrown) {
-        const { code, message } = toAppError(thrown, isOutage);
-        logger.error({ msg: 'stream failed', requestId: res.locals.requestId, code, err: thrown });
-        await send({ event: 'error', data: { detail: message, code } });
-      }
-      return { end: () => open.end() };
-    },
-  };
-  return delivery;
+/** Fingerprints are keyed, because a stored plain hash could be used to verify guesses of a request's content. */
+export function fingerprintOf(key: Buffer, request: unknown): string {
+  return createHmac('sha256', key).update(canonicalJson(request)).digest('hex');
+}
+
+function isStorable({ status, body }: StoredResponse): boolean {
+  if (status >= 500 || neverStored.has(status)) return false;
+  if (body.kind === 'events' && body.events.at(-1)?.event === 'error') return false;
+  return JSON.stringify(body).length <= maxStoredLength;
+}
+
+/**
+ * Runs `work` for one request per key at a time and stores its response for repeated requests. After an interrupted
+ * request, a repeated one gets the same `reservedId`. `work` only rejects if nothing may be stored.
+ */
+async function withIdempotency(
+  store: IdempotencyStore,
+  key: IdempotencyKey,
+  fingerprint: string,
+  work: (reservedId: string) => Promise<StoredResponse>,
+  onLost: (error: unknown) => void,
+): Promise<{ response: StoredResponse; isReplay: boolean }> {
+  const claim = await store.claim(key, fingerprint, leaseSeconds);
+  switch (claim.outcome) {
+    case 'stored':
+      return { response: claim.response, isReplay: true };
+    case 'in_flight':
+      throw appError('idempotency_in_flight', { retryAfterSeconds: 1 });
+    case 'other_request':
+      throw appError('idempotency_key_reused');
+    case 'claimed':
+  }
+
+  const { leaseOwner, reservedId } = claim;
+  const lease = setInterval(() => void store.renew(key, leaseOwner, leaseSeconds).catch(onLost), renewEveryMs);
+  let response: StoredResponse | undefined;
+  try {
+    response = await work(reservedId);
+    return { response, isReplay: false };
+  } finally {
+    clearInterval(lease);
+    // If storing fails, the request has still taken effect; only the stored response is lost.
+    const settled =
+      response !== undefined && isStorable(response)
+        ? store.complete(key, leaseOwner, response)
+        : store.release(key, leaseOwner);
+    await settled.catch(onLost);
+  }
 }

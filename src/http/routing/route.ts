@@ -5,16 +5,15 @@ import type { Action } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { ErrorCode } from '#src/errors.ts';
 import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from '../response/answers.ts';
-import type { RateLimited } from './limits.ts';
+import type { RateLimited } from './request-limits.ts';
 
 /**
- * Access to a route. `public`: no authentication. `user`: any signed-in user, for own resources and filtered lists. An action:
- * users with this permission for the resource in the path. There is no default.
+ * Access to a route. `public`: no authentication. `user`: any signed-in user, for own resources and filtered lists. An
+ * action: users with this permission for the resource in the path. There is no default.
  */
 export type Access = 'public' | 'user' | Action;
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
-/** A success response: JSON (`schema`), another type (`contentType`, any of several), or no body. */
 export type ResponseSpec =
   | { description: string; schema: z.ZodType }
   | { description: string; contentType: string | readonly string[] }
@@ -22,10 +21,9 @@ export type ResponseSpec =
 
 type Responses = Readonly<Record<number, ResponseSpec>>;
 
-/** `announcedBytes`: minimum size of the file according to `Content-Length`; 0 without that header. */
+/** `announcedBytes` is a lower bound of the size, from `Content-Length`; 0 without that header. */
 export type IncomingFile = { fileName: string; mediaType: string; content: Readable; announcedBytes: number };
 
-/** Validated path parameters. */
 export type PathParams = Readonly<Record<string, string | undefined>>;
 
 /** A stored upload. Files with equal name and `sha256` are the same for an `Idempotency-Key`. */
@@ -37,7 +35,6 @@ type FileForm<Fields extends z.ZodType, Stored extends ReceivedFile> = {
   discard(stored: Stored): Promise<void>;
 };
 
-/** A form with one file part named `file`. See {@link multipart} and {@link multipartOrJson}. */
 export type MultipartBody<
   Fields extends z.ZodType = z.ZodType,
   Kind extends 'multipart' | 'multipart_or_json' = 'multipart' | 'multipart_or_json',
@@ -45,8 +42,8 @@ export type MultipartBody<
 > = FileForm<Fields, Stored> & { kind: Kind };
 
 /**
- * A streamed form: the part `file` is passed to `store` while it arrives; other parts, before or after it, are validated by
- * `fields`. If the request fails, `discard` receives the stored file; it must keep a file that a row already uses.
+ * A form whose part `file` is streamed to `store`; `fields` validates the other parts. If the request fails, `discard`
+ * receives the stored file; it must keep a file that a row already refers to.
  */
 export function multipart<Fields extends z.ZodType, Stored extends ReceivedFile>(
   spec: FileForm<Fields, Stored>,
@@ -54,17 +51,15 @@ export function multipart<Fields extends z.ZodType, Stored extends ReceivedFile>
   return { kind: 'multipart', ...spec };
 }
 
-/** Like `multipart` with an optional file. Without a file the fields may also be sent as JSON. */
+/** A form whose file is optional. Without a file the fields may also be sent as JSON. */
 export function multipartOrJson<Fields extends z.ZodType, Stored extends ReceivedFile>(
   spec: FileForm<Fields, Stored>,
 ): MultipartBody<Fields, 'multipart_or_json', Stored> {
   return { kind: 'multipart_or_json', ...spec };
 }
 
-/** A form without a file, or the same fields as JSON. See {@link formOrJson}. */
 export type FormBody<Fields extends z.ZodType = z.ZodType> = { kind: 'form_or_json'; fields: Fields };
 
-/** Fields sent as `multipart/form-data` or as JSON, validated by one schema. */
 export function formOrJson<Fields extends z.ZodType>(fields: Fields): FormBody<Fields> {
   return { kind: 'form_or_json', fields };
 }
@@ -92,56 +87,46 @@ type AnswerOf<Spec extends Responses> = {
 
 export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   actor: WhoMayCall extends 'public' ? undefined : RequestActor;
-  /** The session of the caller's token. */
   sessionId: WhoMayCall extends 'public' ? undefined : string;
-  /** Reads the caller's current rights, for long responses. Throws `invalid_token` once the session has ended. */
+  /** For long responses: reads the caller's current rights. Throws `invalid_token` if the session has ended. */
   actorNow: WhoMayCall extends 'public' ? undefined : () => Promise<Actor>;
   params: Params;
   query: Query;
   body: Body;
   requestId: string;
-  /** Client network (see `clientNetwork`) and `User-Agent`. */
   client: { network: string; userAgent: string | null };
-  /** Base URL of the API for this client, without a trailing slash. */
   publicUrl: string;
-  /** `Idempotency-Key`, for idempotent routes. */
   idempotencyKey: string | null;
-  /** Id for the resource that an idempotent route creates. A request that is repeated with its key gets the same id. */
+  /** Id of the resource that an idempotent route creates; the same for a repeated request. */
   newId: string;
-  /** `Last-Event-ID` of a reader of Server-Sent Events that reconnects. */
   lastEventId: string | null;
-  /** Seconds that the client wants to wait for asynchronous work (`Prefer: wait=N`), or null. */
+  /** N of `Prefer: wait=N`: how long the client wants to wait for asynchronous work. */
   waitSeconds: number | null;
-  /** The client does not accept cached results (`Cache-Control: no-cache`). */
   wantsFresh: boolean;
-  /** Aborted when the client disconnects before the response is complete. */
   signal: AbortSignal;
-  /** Versions of `If-Match`. The service compares them with the row that it has locked for the write. */
+  /** Versions in `If-Match`, which the service compares with the row that it has locked for the write. */
   expectedVersions: ExpectedVersions;
 };
 
 type RouteFacts = {
   method: Method;
-  /** Parameters as `:name`, named as in the contract. */
   path: string;
   operationId: string;
   tag: string;
   summary: string;
-  /** False for a GET with side effects. Such a route accepts no HEAD, which link scanners send. */
+  /** False for a GET with side effects: it rejects HEAD, which link scanners send. */
   isSafe?: false;
-  /** For a PATCH or PUT whose resource has a version; its GET answers with {@link versioned}. */
+  /** `If-Match` is for a PATCH or PUT whose resource has a version; its GET must answer `versioned`. */
   takesIfMatch?: true;
-  /** Supports `Idempotency-Key`. Set for every route that creates a resource; it creates one per `newId`. */
+  /** An idempotent route supports `Idempotency-Key`: it creates one resource, under `newId`. */
   idempotent?: true;
-  /** Resumes after the event in `Last-Event-ID`. */
   resumable?: true;
-  /** Rate limits of the route; see {@link limitsOf} for the default. */
   limits?: readonly RateLimited[];
-  /** Maximum size of a JSON body; default 1 MiB, 16 KiB for public routes. */
+  /** Limit of a JSON body; by default 1 MiB, and 16 KiB for public routes. */
   bodyLimitBytes?: number;
-  /** The handler fetches and stores a file; it counts as an upload while it runs. */
+  /** A handler that fetches and stores a file counts as an upload while it runs. */
   fetchesFile?: true;
-  /** Errors in addition to those that {@link problemsOf} derives from the route. */
+  /** Error codes in addition to those that {@link problemsOf} derives. */
   errors?: readonly ErrorCode[];
 };
 
@@ -162,7 +147,6 @@ export type RouteDefinition<
   ): Promise<AnswerOf<Spec>> | AnswerOf<Spec>;
 };
 
-/** A route as the server and the OpenAPI document see it. */
 export type Route = RouteFacts & {
   access: Access;
   params?: z.ZodType | undefined;
@@ -173,8 +157,8 @@ export type Route = RouteFacts & {
 };
 
 /**
- * Declares an endpoint as data: validation, types and OpenAPI come from the same object. The types of `handle` follow from the
- * schemas: a response that is not declared does not compile.
+ * Declares an endpoint. Validation, types and OpenAPI come from the same object: a response of `handle` that
+ * `responses` does not declare does not compile.
  */
 export function route<
   WhoMayCall extends Access,
@@ -186,21 +170,20 @@ export function route<
   return definition;
 }
 
-/** @returns the rate limits of a route; by default `read` for GET and `write` for other methods, per user */
+/** Rate limits of a route; by default `read` for GET and `write` for other methods, per user. */
 export function limitsOf({ access, method, limits }: Route): readonly RateLimited[] {
   if (limits !== undefined || access === 'public') return limits ?? [];
   return [{ limit: method === 'get' ? 'read' : 'write', by: 'user' }];
 }
 
-/** Whether the route answers with Server-Sent Events, whose connection stays open. */
 export function isEventStream({ method, responses }: Route): boolean {
   const ok = responses[200];
   return method === 'get' && ok !== undefined && 'contentType' in ok && ok.contentType === 'text/event-stream';
 }
 
 /**
- * @returns all errors of a route: its `errors` and those that follow from its access, body and method. OpenAPI lists them, and
- * the test client accepts no others.
+ * All error codes of a route: its `errors` and those that follow from its access, body and method. OpenAPI lists them,
+ * and the test client accepts no others.
  */
 export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
   return new Set<ErrorCode>([
@@ -213,7 +196,7 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
       ? []
       : (['malformed_request', 'payload_too_large', 'request_timeout', 'unsupported_media_type'] as const)),
     'validation_failed',
-    // `malformed_request`: not every text is a valid key.
+    // An invalid `Idempotency-Key` is `malformed_request`.
     ...(route.idempotent ? (['malformed_request', 'idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
     ...(route.method === 'patch' || route.method === 'put' ? (['precondition_failed'] as const) : []),
     'internal_error',

@@ -6,31 +6,30 @@ import { appError } from '#src/errors.ts';
 import { readJsonBody } from '../request/body.ts';
 import { validate } from '../request/validation.ts';
 import { createErrorHandler } from '../response/problem.ts';
-import { type AppResponse, createRequestLog } from './request-log.ts';
-import { isSentToLocalHost } from './servers.ts';
+import { isSentToLocalHost } from './http-server.ts';
+import { type AppResponse, createRequestLog } from './middleware.ts';
 
-/** A Temporal payload. */
 type StoredPayload = { metadata?: Record<string, Uint8Array> | null; data?: Uint8Array | null };
 
 export type CodecAppDeps = {
   codec: Record<'encode' | 'decode', (payloads: StoredPayload[]) => Promise<StoredPayload[]>>;
   uiOrigins: readonly string[];
-  /** Null requires no token and only accepts requests that are addressed to this machine. */
+  /** A null token accepts all requests that are addressed to this machine. */
   token: string | null;
   logger: Logger;
 };
 
-/** Limit for a page of a history: Temporal's messages have at most 4 MB, and base64 adds a third. */
+/** Limit of a request to the codec server: a page of a history, which Temporal limits to 4 MB, in base64. */
 const bodyLimitBytes = 16 * 1024 * 1024;
 
-/** `payloads` is missing for queries without arguments. */
+/** Temporal sends no `payloads` for queries without arguments. */
 const bodySchema = z.object({
   payloads: z
     .array(z.object({ metadata: z.record(z.string(), z.base64()).default({}), data: z.base64().default('') }))
     .default([]),
 });
 
-/** Remote codec server: the Temporal UI and CLI send payloads to it for decryption. */
+/** Temporal codec server: the Temporal UI and CLI send payloads to it for decryption. */
 export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps): Express {
   const app = express().disable('x-powered-by').disable('etag');
   const isAuthorized = token === null ? () => true : bearerOf(token);
@@ -52,7 +51,7 @@ export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps
       if (!uiOrigins.includes(origin)) {
         throw appError('forbidden', { detail: 'The origin is not among CODEC_UI_ORIGINS.' });
       }
-      // With credentials, because a proxy in front may authenticate users by cookies.
+      // CORS allows credentials, because a proxy in front may authenticate users by cookies.
       res.set({ 'Access-Control-Allow-Origin': origin, 'Access-Control-Allow-Credentials': 'true' });
     }
     if (req.method !== 'OPTIONS') return next();
@@ -81,7 +80,6 @@ export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps
   return app;
 }
 
-/** Compares in constant time. */
 function bearerOf(token: string): (header: string | undefined) => boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   const expected = hash(`Bearer ${token}`);

@@ -1,15 +1,19 @@
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import express, { type Router } from 'express';
+import helmet from 'helmet';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
+import { ok } from '../response/answers.ts';
 import { problemSchema } from '../response/problem.ts';
-import { idempotencyKeyPattern } from '../routing/idempotency.ts';
-import { problemsOf, type ResponseSpec, type Route } from '../routing/route.ts';
+import { idempotencyKeyPattern } from '../routing/dispatch.ts';
+import { problemsOf, type ResponseSpec, type Route, route } from '../routing/route.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** Converts zod schemas to JSON Schema with shared parts under `components.schemas`. */
 type JsonSchemas = {
   components: Record<string, unknown>;
-  /** `input` describes requests, `output` responses. `owner` is the prefix of unnamed shared parts. */
+  /** `io`: `input` for requests, `output` for responses. `owner` is the prefix of unnamed shared parts. */
   convert(schema: z.ZodType, io: 'input' | 'output', owner: string): JsonSchema;
 };
 
@@ -19,7 +23,7 @@ function createJsonSchemas(): JsonSchemas {
   function addComponent(name: string, schema: unknown): void {
     const existing = components[name];
     if (existing !== undefined && JSON.stringify(existing) !== JSON.stringify(schema)) {
-      throw new Error(`two different schemas have the id ${name}`);
+      throw new Error(`two different schemas have the same id: ${name}`);
     }
     components[name] = schema;
   }
@@ -39,7 +43,6 @@ function createJsonSchemas(): JsonSchemas {
           }),
         );
       };
-      // A schema with an id becomes a component.
       const id = typeof root.id === 'string' ? root.id : undefined;
       for (const [name, part] of Object.entries($defs)) addComponent(nameOf(name), relink(withoutId(part)));
       if (id === undefined) return Object(relink(root));
@@ -49,7 +52,6 @@ function createJsonSchemas(): JsonSchemas {
   };
 }
 
-/** Removes `id`, zod's name of a schema, which has no meaning in JSON Schema. */
 function withoutId(schema: JsonSchema): JsonSchema {
   const { id: _, ...rest } = schema;
   return rest;
@@ -63,7 +65,6 @@ export type OpenApiDocument = {
   components: Record<string, unknown>;
 };
 
-/** Generates the OpenAPI document from the route definitions. */
 export function createOpenApi(
   routes: readonly Route[],
   options: { basePath: string; title: string; version: string; description: string },
@@ -137,19 +138,25 @@ function describeHeaders(route: Route) {
   return [
     ...(route.idempotent
       ? [
-          header('Idempotency-Key', 'The same key and request gives the first answer again', {
-            pattern: idempotencyKeyPattern.source,
-          }),
+          header(
+            'Idempotency-Key',
+            'Makes the request safe to repeat: the same key with the same request returns the first response',
+            {
+              pattern: idempotencyKeyPattern.source,
+            },
+          ),
         ]
       : []),
-    ...(route.resumable ? [header('Last-Event-ID', 'The id of the last event that came: those after it follow')] : []),
+    ...(route.resumable
+      ? [header('Last-Event-ID', 'Id of the last received event; the stream continues after it')]
+      : []),
     ...(route.method === 'patch' || route.method === 'put'
       ? [
           header(
             'If-Match',
             route.takesIfMatch
-              ? 'The ETag of the resource as it was read; 412 when a client has changed it since'
-              : 'Only `*`: the resource has no ETag, and any other value is 412',
+              ? 'ETag of the resource as it was read; 412 if the resource has changed since'
+              : 'Only `*` is accepted, because the resource has no ETag; any other value is 412',
           ),
         ]
       : []),
@@ -162,7 +169,7 @@ function describeBody(route: Route, schemas: JsonSchemas) {
   const owner = `${route.operationId}Body`;
   if (!('kind' in spec)) {
     const schema = schemas.convert(spec, 'input', owner);
-    // A body without required fields is optional.
+    // In OpenAPI a body is optional if it has no required fields.
     const required = !spec.safeParse({}).success;
     return { required, content: { 'application/json': { schema } } };
   }
@@ -198,16 +205,19 @@ function describeResponse(spec: ResponseSpec, route: Route, schemas: JsonSchemas
   return { description };
 }
 
-const retryAfter = { description: 'Seconds until it is worth trying again', schema: { type: 'integer' } } as const;
-const whenToComeBack: Record<number, object> = {
+const retryAfter = {
+  description: 'Seconds after which the request can be repeated',
+  schema: { type: 'integer' },
+} as const;
+const retryHeaders: Record<number, object> = {
   429: {
     'Retry-After': retryAfter,
     RateLimit: {
-      description: 'What is left of each rate limit and the seconds until it begins anew: `"write";r=0;t=7`',
+      description: 'Remaining requests of each rate limit and seconds until its reset: `"write";r=0;t=7`',
       schema: { type: 'string' },
     },
     'RateLimit-Policy': {
-      description: 'Each rate limit and its window in seconds: `"write";q=200;w=10`',
+      description: 'Quota of each rate limit and its window in seconds: `"write";q=200;w=10`',
       schema: { type: 'string' },
     },
   },
@@ -218,15 +228,86 @@ function describeProblems(route: Route) {
   const byStatus = Map.groupBy(problemsOf(route), (code) => appError(code).status);
   return Object.fromEntries(
     [...byStatus]
-      // Statuses that the route declares are not problems: readiness answers 503 with its checks.
+      // A status that the route declares itself, such as the 503 of `/readyz`, is not a problem response.
       .filter(([status]) => !(status in route.responses))
       .map(([status, ofStatus]) => [
         status,
         {
           description: ofStatus.map((code) => `\`${code}\`: ${appError(code).title}`).join('\n\n'),
-          ...(status in whenToComeBack && { headers: whenToComeBack[status] }),
+          ...(status in retryHeaders && { headers: retryHeaders[status] }),
           content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
         },
       ]),
   );
+}
+
+/** The document is created at the first request, because that takes 0.1 s, which would delay the start of a process. */
+export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
+  let document: OpenApiDocument | undefined;
+  return [
+    route({
+      method: 'get',
+      path: '/openapi.json',
+      operationId: 'getOpenApi',
+      tag: 'health',
+      summary: 'Get this OpenAPI document',
+      access: 'public',
+      responses: { 200: { description: 'An OpenAPI 3.1 document', schema: z.looseObject({ openapi: z.string() }) } },
+      handle: () => {
+        document ??= createDocument();
+        return ok(document);
+      },
+    }),
+  ];
+}
+
+const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
+
+/** Swagger UI for `/openapi.json`, served from this process without external files. */
+export function createDocsPage(options: { basePath: string; title: string }): Router {
+  const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+  const here = `${options.basePath}/docs`;
+  const router = express.Router();
+
+  // Swagger UI needs style attributes and data: images; scripts only come from files.
+  router.use(
+    helmet.contentSecurityPolicy({
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'", "'unsafe-inline'"],
+        imgSrc: ["'self'", 'data:'],
+        connectSrc: ["'self'"],
+        baseUri: ["'none'"],
+        formAction: ["'none'"],
+        frameAncestors: ["'none'"],
+      },
+    }),
+  );
+  router.get('/', (_req, res) => {
+    res.type('html').send(`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${options.title}</title>
+<link rel="icon" href="${here}/favicon-32x32.png">
+<link rel="stylesheet" href="${here}/swagger-ui.css">
+</head>
+<body>
+<div id="reference"></div>
+<script src="${here}/swagger-ui-bundle.js"></script>
+<script src="${here}/start.js"></script>
+</body>
+</html>
+`);
+  });
+  router.get('/start.js', (_req, res) => {
+    const settings = { url: `${options.basePath}/openapi.json`, dom_id: '#reference', deepLinking: true };
+    res.type('js').send(`SwaggerUIBundle(${JSON.stringify(settings)});\n`);
+  });
+  for (const asset of assets) {
+    router.get(`/${asset}`, (_req, res) => res.sendFile(join(folder, asset), { maxAge: '1d' }));
+  }
+  return router;
 }

@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { appError, isErrorCode, listErrors } from '#src/errors.ts';
-import { createExpiringCache } from '../request/expiring-cache.ts';
 import { answer, ok } from '../response/answers.ts';
 import { type Route, route } from '../routing/route.ts';
-import type { OpenApiDocument } from './openapi.ts';
 
 const checkTimeoutMs = 3_000;
-/** Results are cached, because the route is public and its checks cost a query and a Temporal call per task queue. */
+/** Check results are cached, because `/readyz` is public and costs a query and a Temporal call per task queue. */
 const checkMaxAgeMs = 1_000;
 
 export const healthSchema = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });
@@ -14,29 +12,27 @@ export const healthSchema = z.strictObject({ status: z.literal('ok') }).meta({ i
 export const readinessSchema = z
   .strictObject({
     status: z.enum(['ready', 'not_ready']),
-    checks: z.record(z.string(), z.boolean()).describe('Each thing that the service needs, and whether it is there'),
+    checks: z.record(z.string(), z.boolean()).describe('Dependencies of the service, and whether each is available'),
   })
   .meta({ id: 'Readiness' });
 
-/** Liveness and readiness. Each check resolves with whether its dependency is available. */
 export function healthRoutes(deps: {
   checks: Record<string, () => Promise<boolean>>;
-  isLeaving: () => boolean;
+  isShuttingDown: () => boolean;
 }): Route[] {
-  const names = Object.keys(deps.checks);
+  const checks = Object.entries(deps.checks).map(([name, check]) => ({ name, isAvailable: cachedCheck(check) }));
   const readinessQuery = z.strictObject({
     exclude: z
-      .enum(names)
+      .enum(Object.keys(deps.checks))
       .optional()
-      .describe('A check that is left out, such as `workers` for a load balancer: much is served without them'),
+      .describe('Name of a check to skip, such as `workers` for a load balancer: most requests need no worker'),
   });
-  const recent = createExpiringCache<boolean>(names.length);
-  const check = ([name, ask]: [string, () => Promise<boolean>]) =>
-    recent.get(name, async () => ({ value: await holds(ask), expiresAtMs: Date.now() + checkMaxAgeMs }));
 
-  async function checked(exclude: string | undefined): Promise<Record<string, boolean>> {
-    const asked = Object.entries(deps.checks).filter(([name]) => name !== exclude);
-    return Object.fromEntries(await Promise.all(asked.map(async (one) => [one[0], await check(one)] as const)));
+  async function runChecks(excluded: string | undefined): Promise<Record<string, boolean>> {
+    const included = checks.filter(({ name }) => name !== excluded);
+    return Object.fromEntries(
+      await Promise.all(included.map(async ({ name, isAvailable }) => [name, await isAvailable()] as const)),
+    );
   }
 
   return [
@@ -45,9 +41,9 @@ export function healthRoutes(deps: {
       path: '/healthz',
       operationId: 'getHealth',
       tag: 'health',
-      summary: 'Whether the process is alive',
+      summary: 'Liveness probe: whether the process answers',
       access: 'public',
-      responses: { 200: { description: 'It is', schema: healthSchema } },
+      responses: { 200: { description: 'The process is alive', schema: healthSchema } },
       handle: () => ok({ status: 'ok' as const }, { 'Cache-Control': 'no-store' }),
     }),
     route({
@@ -55,30 +51,48 @@ export function healthRoutes(deps: {
       path: '/readyz',
       operationId: 'getReadiness',
       tag: 'health',
-      summary: 'Whether the service can do its work: database, workers, not shutting down',
+      summary: 'Readiness probe: database and workers are available and the process is not shutting down',
       access: 'public',
       query: readinessQuery,
       responses: {
-        200: { description: 'It can', schema: readinessSchema },
-        503: { description: 'It cannot', schema: readinessSchema },
+        200: { description: 'The service is ready', schema: readinessSchema },
+        503: { description: 'The service is not ready; `checks` says why', schema: readinessSchema },
       },
       handle: async ({ query: { exclude } }) => {
-        // Answers immediately during shutdown, so that load balancers notice it in time.
-        const found = deps.isLeaving() ? {} : await checked(exclude);
-        const checks = { ...found, serving: !deps.isLeaving() };
-        return Object.values(checks).every(Boolean)
-          ? ok({ status: 'ready' as const, checks }, { 'Cache-Control': 'no-store' })
-          : answer(503, { status: 'not_ready' as const, checks });
+        // During a shutdown readiness fails without checks, so that load balancers notice it in time.
+        const results = deps.isShuttingDown() ? {} : await runChecks(exclude);
+        const checked = { ...results, serving: !deps.isShuttingDown() };
+        return Object.values(checked).every(Boolean)
+          ? ok({ status: 'ready' as const, checks: checked }, { 'Cache-Control': 'no-store' })
+          : answer(503, { status: 'not_ready' as const, checks: checked });
       },
     }),
   ];
 }
 
-async function holds(check: () => Promise<boolean>): Promise<boolean> {
-  const { promise: tooLate, resolve } = Promise.withResolvers<boolean>();
+/** Concurrent requests share one run of a readiness check; its result is reused for `checkMaxAgeMs`. */
+function cachedCheck(check: () => Promise<boolean>): () => Promise<boolean> {
+  let cached = { result: false, expiresAtMs: 0 };
+  let running: Promise<boolean> | undefined;
+
+  async function run(): Promise<boolean> {
+    const result = await succeedsInTime(check);
+    cached = { result, expiresAtMs: Date.now() + checkMaxAgeMs };
+    running = undefined;
+    return result;
+  }
+  return async () => {
+    if (Date.now() < cached.expiresAtMs) return cached.result;
+    running ??= run();
+    return running;
+  };
+}
+
+async function succeedsInTime(check: () => Promise<boolean>): Promise<boolean> {
+  const { promise: timeout, resolve } = Promise.withResolvers<boolean>();
   const timer = setTimeout(resolve, checkTimeoutMs, false);
   try {
-    return await Promise.race([check(), tooLate]);
+    return await Promise.race([check(), timeout]);
   } catch {
     return false;
   } finally {
@@ -91,13 +105,14 @@ const problemTypeSchema = z
     code: z.string(),
     status: z.int(),
     title: z.string(),
-    class: z.enum(['permanent', 'transient', 'operator']).describe('What a workflow does with it: fail, repeat, park.'),
+    class: z
+      .enum(['permanent', 'transient', 'operator'])
+      .describe('How a workflow handles the error: it fails, retries, or parks until an operator acts'),
   })
   .meta({ id: 'ProblemType' });
 
 const serviceSchema = z.strictObject({ title: z.string(), docs: z.string(), openapi: z.string(), health: z.string() });
 
-/** Entry page of the service, and descriptions of problem types. */
 export function referenceRoutes({ title, basePath }: { title: string; basePath: string }): Route[] {
   return [
     route({
@@ -105,9 +120,9 @@ export function referenceRoutes({ title, basePath }: { title: string; basePath: 
       path: '/',
       operationId: 'getService',
       tag: 'health',
-      summary: 'What this is, and where it is described',
+      summary: 'Name of the service, and paths of its documentation and health check',
       access: 'public',
-      responses: { 200: { description: 'Addresses', schema: serviceSchema } },
+      responses: { 200: { description: 'The name and the paths', schema: serviceSchema } },
       handle: () =>
         ok({
           title,
@@ -121,35 +136,15 @@ export function referenceRoutes({ title, basePath }: { title: string; basePath: 
       path: '/errors/:code',
       operationId: 'getProblemType',
       tag: 'health',
-      summary: 'What a problem means: the address is its `type`',
+      summary: 'Describe a problem type; problem responses link here in `type`',
       access: 'public',
       params: z.strictObject({ code: z.string().refine(isErrorCode, { error: 'not_found' }) }),
-      responses: { 200: { description: 'The entry of the catalogue', schema: problemTypeSchema } },
+      responses: { 200: { description: 'The problem type', schema: problemTypeSchema } },
       errors: ['not_found'],
       handle: ({ params }) => {
         const entry = listErrors().find(({ code }) => code === params.code);
         if (entry === undefined) throw appError('not_found');
         return ok(entry);
-      },
-    }),
-  ];
-}
-
-/** @param createDocument called at the first request (0.1 s), to keep the start of processes fast */
-export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
-  let document: OpenApiDocument | undefined;
-  return [
-    route({
-      method: 'get',
-      path: '/openapi.json',
-      operationId: 'getOpenApi',
-      tag: 'health',
-      summary: 'This description of the API',
-      access: 'public',
-      responses: { 200: { description: 'An OpenAPI 3.1 document', schema: z.looseObject({ openapi: z.string() }) } },
-      handle: () => {
-        document ??= createDocument();
-        return ok(document);
       },
     }),
   ];

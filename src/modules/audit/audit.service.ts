@@ -1,21 +1,19 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import type { AuditEntry, AuditRow } from './audit.model.ts';
-import { type AuditFilter, createAuditRepository } from './audit.repository.ts';
+import { type AuditEntry, type AuditFilter, type AuditRow, insertAuditEntry, listAuditEntries } from './audit.model.ts';
 
 export type AuditService = ReturnType<typeof createAuditService>;
 
-/** The append-only record of security-relevant acts: a row of the transaction that does the act, and a line in the log. */
+/** Append-only audit log: one row, written in the transaction of the action, and one log line per action. */
 export function createAuditService(deps: { db: Knex; logger: Logger }) {
   return {
     async record(trx: Knex, entry: AuditEntry): Promise<void> {
-      await createAuditRepository(trx).insert(entry);
+      await insertAuditEntry(trx, entry);
       deps.logger.info({ msg: 'audit', ...entry });
     },
 
-    /** The newest that fit, newest first. */
     list(filter: AuditFilter, limit: number): Promise<AuditRow[]> {
-      return createAuditRepository(deps.db).list(filter, limit);
+      return listAuditEntries(deps.db, filter, limit);
     },
   };
 }

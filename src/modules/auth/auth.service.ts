@@ -5,7 +5,7 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccessTokens, Caller, PasswordHasher } from '#src/ports/identity.ts';
-import type { RateLimiter } from '#src/ports/limits.ts';
+import type { RateLimiter } from '#src/ports/load-control.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
 import type { Account, Client, NewUser, SignIn, SignInOrigin } from './auth.model.ts';

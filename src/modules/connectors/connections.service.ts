@@ -10,7 +10,7 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ConsentCallback, ConsentReturn, ConsentsService } from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type { SyncsService } from '#src/modules/imports/syncs.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { ConnectorAccesses, RemoteAccount, RemotePage } from '#src/ports/connectors.ts';
 import type {
   Connection,

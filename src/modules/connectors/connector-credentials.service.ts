@@ -16,7 +16,7 @@ import type {
   RemotePage,
 } from '#src/ports/connectors.ts';
 import type { OAuthClient } from '#src/ports/identity.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 

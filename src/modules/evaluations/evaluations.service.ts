@@ -20,7 +20,7 @@ import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.se
 import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { Places, TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { TierLimitsService, TierQuota } from '#src/modules/organization/tier-limits.service.ts';
 import { type EvaluationRun, isComplete } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
@@ -225,7 +225,7 @@ export async function openRun(
   { jobs, logger }: { jobs: Pick<JobsService, 'enqueue' | 'isOpen'>; logger: Pick<Logger, 'info'> },
   trx: Knex,
   actor: RequestActor,
-  places: Places,
+  places: TierQuota,
   specification: EvaluationSpecification,
 ): Promise<{ run: EvaluationRun; state: 'complete' | 'open' }> {
   const runs = createEvaluationsRepository(trx);

@@ -8,7 +8,7 @@ import { type Actor, adminsKey, type RequestActor } from '#src/domain/access/vis
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';

@@ -1,8 +1,42 @@
 import type { Knex } from 'knex';
 import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
-import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
-import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
-import { type Member, member } from './members.model.ts';
+import {
+  boolean,
+  firstRow,
+  json,
+  pick,
+  type Row,
+  rows,
+  shape,
+  text,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
+import { MembershipModel, UserIdentityModel, UserModel } from '#src/modules/auth/auth.model.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
+import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
+
+export type MemberTeam = { teamId: string; isTeamAdmin: boolean; isEntrusted: boolean };
+
+const member = shape({
+  userId: uuid(),
+  orgId: uuid(),
+  email: text(),
+  firstName: text().nullable(),
+  lastName: text().nullable(),
+  displayName: text(),
+  isOrgAdmin: boolean(),
+  isDisabled: boolean(),
+  /** Null for the founder of the organization. */
+  addedBy: uuid().nullable(),
+  addedAt: timestamp(),
+  createdAt: timestamp(),
+  teams: json<MemberTeam[]>(),
+});
+
+/** A user of an organization with their teams; disabled teams are left out. */
+export type Member = Row<typeof member>;
 
 const memberColumns = `
   u.id as user_id, u.email, u.first_name, u.last_name, u.display_name, u.disabled_at is not null as is_disabled,
@@ -14,7 +48,7 @@ const memberColumns = `
     from team_memberships tm join teams t on t.id = tm.team_id
     where tm.user_id = u.id and t.disabled_at is null), '[]') as teams`;
 
-/** The users of an organization that are not deleted; disabled ones are. */
+/** Members include disabled users, but not deleted ones. */
 export function createMembersRepository(db: Knex) {
   const members = (orgId: string) =>
     MembershipModel.query(db)
@@ -31,18 +65,21 @@ export function createMembersRepository(db: Knex) {
       return rows(db, member, members(orgId).orderBy(['m.addedAt', 'u.id']).select(db.raw(memberColumns)));
     },
 
+    async listIds(orgId: string): Promise<string[]> {
+      return (await rows(db, pick(UserModel, 'id'), members(orgId).select('u.id'))).map(({ id }) => id);
+    },
+
     async find(orgId: string, userId: string): Promise<Member | undefined> {
       return firstRow(db, member, members(orgId).where('u.id', userId).select(db.raw(memberColumns)));
     },
 
-    /** Also a user that was deleted since. */
-    async isMade(userId: string): Promise<boolean> {
+    /** Whether a user was ever created with this id, even if the user was deleted later. */
+    async wasCreated(userId: string): Promise<boolean> {
       return (await UserModel.query(db).findById(userId).select('id')) !== undefined;
     },
 
     count: (orgId: string): Promise<number> => members(orgId).resultSize(),
 
-    /** Org admins who can act as such, beside one. */
     countOtherAdmins: (orgId: string, userId: string): Promise<number> =>
       members(orgId).where('m.isOrgAdmin', true).whereNull('u.disabledAt').whereNot('u.id', userId).resultSize(),
 
@@ -50,7 +87,7 @@ export function createMembersRepository(db: Knex) {
       await MembershipModel.query(db).where({ orgId, userId }).patch({ isOrgAdmin });
     },
 
-    /** False when another user has the email; then the transaction can only be rolled back. */
+    /** @returns false when another user has the email; the transaction can then only be rolled back */
     async update(userId: string, change: { email: string; displayName: string }): Promise<boolean> {
       try {
         await user(userId).patch({ ...change, updatedAt });
@@ -67,6 +104,66 @@ export function createMembersRepository(db: Knex) {
 
     async setPassword(userId: string, passwordHash: string): Promise<void> {
       await user(userId).patch({ passwordHash, updatedAt });
+    },
+  };
+}
+
+const due = shape({ eraseDueAt: timestamp() });
+
+/** The name of a deleted organization is empty after the erasure. */
+export type DeletedOrganization = Pick<Row<typeof OrganizationModel>, 'name' | 'deletedAt' | 'eraseDueAt'>;
+
+export function createAccountDeletionRepository(db: Knex) {
+  const deletion = (eraseAfterDays: number) => ({
+    deletedAt: db.fn.now(),
+    eraseDueAt: db.raw('now() + make_interval(days => ?)', [eraseAfterDays]),
+    updatedAt: db.fn.now(),
+  });
+
+  return {
+    /** Frees the email addresses for new accounts. Memberships stay, because the erasure needs them. */
+    async deleteAccounts(userIds: readonly string[], eraseAfterDays: number): Promise<Date> {
+      const ids = [...userIds];
+      await TeamMembershipModel.query(db).whereIn('userId', ids).delete();
+      await MembershipModel.query(db).whereIn('userId', ids).patch({ isOrgAdmin: false });
+      const marked = UserModel.table(db)
+        .whereIn('id', ids)
+        .whereNull('deletedAt')
+        .update(deletion(eraseAfterDays))
+        .returning('eraseDueAt');
+      const row = await firstRow(db, due, marked);
+      if (row === undefined) throw new Error('none of the users could be marked as deleted');
+      // After the update of users, because linking an identity locks the row of the user.
+      await UserIdentityModel.query(db).whereIn('userId', ids).delete();
+      return row.eraseDueAt;
+    },
+
+    async deleteOrganization(orgId: string, eraseAfterDays: number): Promise<void> {
+      const count = await OrganizationModel.table(db)
+        .where({ id: orgId })
+        .whereNull('deletedAt')
+        .update(deletion(eraseAfterDays));
+      if (count === 0) throw new Error(`organization ${orgId} could not be marked as deleted`);
+    },
+
+    async findOrganization(orgId: string): Promise<DeletedOrganization | undefined> {
+      return OrganizationModel.table(db).where({ id: orgId }).first('name', 'deletedAt', 'eraseDueAt');
+    },
+
+    /** Returns undefined if the erasure of the organization was already due or is done. */
+    async makeErasureDue(orgId: string): Promise<{ dueAt: Date; createdBy: string } | undefined> {
+      const job = await JobModel.table(db)
+        .where({ id: `erase-${orgId}` })
+        .first('createdBy');
+      if (job === undefined) return undefined;
+      const updated = OrganizationModel.table(db)
+        .where({ id: orgId })
+        .whereNotNull('deletedAt')
+        .where('eraseDueAt', '>', db.fn.now())
+        .update({ eraseDueAt: db.fn.now() })
+        .returning('eraseDueAt');
+      const row = await firstRow(db, due, updated);
+      return row && { dueAt: row.eraseDueAt, createdBy: job.createdBy };
     },
   };
 }

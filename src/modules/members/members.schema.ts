@@ -7,11 +7,11 @@ import {
   optionalNameField,
   tierField,
 } from '#src/http/request/fields.ts';
-import type { Member, MemberList, MemberTeam } from './members.model.ts';
+import type { Member, MemberTeam } from './members.repository.ts';
+import type { MemberList } from './members.service.ts';
 
 const isTeamAdminField = z.boolean().default(false);
 
-/** `is_team_admin` says nothing without a team. */
 export const createMemberBody = z
   .strictObject({
     email: emailField,
@@ -23,7 +23,7 @@ export const createMemberBody = z
   })
   .refine((body) => body.team_id !== undefined || !body.is_team_admin, {
     path: ['is_team_admin'],
-    error: 'needs a team_id',
+    error: 'requires team_id',
     params: { code: 'team_required' },
   })
   .meta({ anyOf: [{ required: ['team_id'] }, { properties: { is_team_admin: { const: false } } }] })
@@ -60,6 +60,15 @@ export const updateUserBody = z
 export const resetPasswordBody = z
   .strictObject({ new_password: newPasswordField })
   .transform((body) => ({ newPassword: body.new_password }));
+
+export const deleteAccountBody = z.strictObject({
+  password: z
+    .string()
+    .min(1)
+    .max(1_024)
+    .optional()
+    .meta({ description: 'Required if the account has a password.', writeOnly: true }),
+});
 
 const memberTeamsSchema = z.array(z.strictObject({ team_id: idField, is_team_admin: z.boolean() }));
 

@@ -21,9 +21,9 @@ export function createOrganizationRepository(db: Knex) {
       await organization(orgId).update({ tier, updatedAt: db.fn.now() });
     },
 
-    /** Undefined once it is deleted. */
+    /** Returns undefined for a deleted organization. */
     async lockTier(orgId: string): Promise<Tier | undefined> {
-      // "No key" keeps out other holders of this lock, but not inserts that merely refer to the organization.
+      // FOR NO KEY UPDATE does not block inserts of rows that reference the organization.
       const row = await organization(orgId).whereNull('deletedAt').forNoKeyUpdate().first('tier');
       return row?.tier;
     },
@@ -31,6 +31,6 @@ export function createOrganizationRepository(db: Knex) {
 }
 
 function found<Row>(row: Row, orgId: string): NonNullable<Row> {
-  if (row === undefined || row === null) throw new Error(`no organization ${orgId}`);
+  if (row === undefined || row === null) throw new Error(`organization ${orgId} does not exist`);
   return row;
 }

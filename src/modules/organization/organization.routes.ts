@@ -32,7 +32,7 @@ export function organizationRoutes(organizations: OrganizationService): Route[] 
       summary: 'Rename the organization and its root folder',
       access: 'organization:administer',
       body: renameOrganizationBody,
-      responses: { 200: { description: 'The organization as it is now', schema: organizationSchema } },
+      responses: { 200: { description: 'The renamed organization', schema: organizationSchema } },
       handle: async ({ actor, body }) => ok(toOrganizationDto(actor, await organizations.rename(actor, body.name))),
     }),
   ];

@@ -1,12 +1,14 @@
 import type { Knex } from 'knex';
 import type { Tier } from '#src/domain/access/limits.ts';
+import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { AccessChangesService } from './access-changes.service.ts';
 import type { Organization } from './organization.model.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
+import type { TierLimitsService, TierQuota } from './tier-limits.service.ts';
 
 export function createOrganizationService(deps: {
   db: Knex;
@@ -21,7 +23,7 @@ export function createOrganizationService(deps: {
       return createOrganizationRepository(db).get(orgId);
     },
 
-    /** Throws `not_found`. @returns the tier that it had */
+    /** Returns the previous tier of the organization. */
     async setTier(trx: Knex, orgId: string, tier: Tier): Promise<Tier> {
       const organizations = createOrganizationRepository(trx);
       const before = await organizations.lockTier(orgId);
@@ -43,3 +45,63 @@ export function createOrganizationService(deps: {
 }
 
 export type OrganizationService = ReturnType<typeof createOrganizationService>;
+
+/** `caller` has the user's rights at the time of the change, which may have waited for other changes. */
+type Change<Result> = (trx: Knex, caller: RequestActor, quota: TierQuota) => Promise<Result>;
+
+/** Runs changes of members, roles and teams, one at a time per organization. */
+export function createAccessChangesService(deps: {
+  accounts: Pick<AccountsService, 'findActor'>;
+  limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
+}) {
+  const listeners: ((orgId: string) => void)[] = [];
+
+  /**
+   * Runs a change in a transaction that locks the organization, then invalidates this process's cache of access rights;
+   * other processes reload theirs within seconds. Throws `invalid_token` if the caller's account was deleted meanwhile.
+   */
+  async function change<Result>(
+    { orgId, userId, requestId }: Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>,
+    work: Change<Result>,
+  ): Promise<Result> {
+    return operate(orgId, async (trx, quota) => {
+      const caller = await deps.accounts.findActor(trx, userId);
+      if (caller === undefined) throw appError('invalid_token', { detail: 'The account was deleted.' });
+      return work(trx, { ...caller, requestId }, quota);
+    });
+  }
+
+  /** For an operator's change, which has no caller who is a member of the organization. */
+  async function operate<Result>(
+    orgId: string,
+    work: (trx: Knex, quota: TierQuota) => Promise<Result>,
+  ): Promise<Result> {
+    const result = await deps.limits.transaction(orgId, async (trx) => work(trx, await deps.limits.lock(trx, orgId)));
+    for (const listener of listeners) listener(orgId);
+    return result;
+  }
+
+  return {
+    change,
+
+    operate,
+
+    /** For changes that only org admins may make. Throws `forbidden`. */
+    administer<Result>(
+      actor: Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>,
+      work: Change<Result>,
+    ): Promise<Result> {
+      return change(actor, (trx, caller, quota) => {
+        if (can(caller, 'organization:administer', caller)) return work(trx, caller, quota);
+        throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
+      });
+    },
+
+    /** Listeners are only called for changes of access that this process made. */
+    listen(listener: (orgId: string) => void): void {
+      listeners.push(listener);
+    },
+  };
+}
+
+export type AccessChangesService = ReturnType<typeof createAccessChangesService>;

@@ -1,10 +1,9 @@
 import type { Knex } from 'knex';
 import type { Tier, TierLimits } from '#src/domain/access/limits.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
 
-/** What is counted, or summed up in bytes, against a tier; and how it is said that there is no more room. */
 const errorOfLimit = {
   members: 'member_limit_reached',
   agents: 'agent_limit_reached',
@@ -16,13 +15,12 @@ const errorOfLimit = {
   evaluationCasesPerDay: 'evaluation_case_limit_reached',
 } as const satisfies Partial<Record<keyof TierLimits, ErrorCode>>;
 
-/** The room that an organization has. Nobody else takes of it until the transaction ends. */
-export type Places = {
-  /** Throws the limit's own code when `coming` more do not fit beside those that are `used`. */
-  take(limit: keyof typeof errorOfLimit, used: number, coming?: number): void;
+/** Remaining quota of a locked organization; no other transaction can use it until this one ends. */
+export type TierQuota = {
+  /** Throws the error of the limit if `added` more (1 by default) exceed it in addition to the `used` ones. */
+  take(limit: keyof typeof errorOfLimit, used: number, added?: number): void;
 };
 
-/** The upper bounds of an organization, from its tier and the deployment's table. */
 export function createTierLimitsService(deps: {
   db: Knex;
   tierLimits: Readonly<Record<Tier, TierLimits>>;
@@ -35,25 +33,25 @@ export function createTierLimitsService(deps: {
     },
 
     /**
-     * A transaction that will {@link lock} the organization. Those of one organization run one after the other in any
-     * case; without turns each that waits for the lock would hold a connection, until other organizations find none.
+     * Runs a transaction that will {@link lock} the organization. Queues transactions of the same organization before
+     * they get a connection: the lock serializes them anyway, and waiting for it would exhaust the connection pool.
      */
     transaction<Result>(orgId: string, work: (trx: Knex) => Promise<Result>): Promise<Result> {
       return deps.inTurn(orgId, () => deps.db.transaction(work));
     },
 
     /**
-     * Locks the organization's row until the end of `trx`. Whoever counts rows before an insert calls this before every
-     * other lock, so that two inserts cannot both take the last place, nor wait for each other for ever. Throws
-     * `invalid_token` when the organization was deleted meanwhile: nothing may come to it any more.
+     * Locks the organization's row until the end of `trx`. Call it before any other lock (to avoid deadlocks) and
+     * before counting rows for a limit, so that two concurrent inserts cannot both take the last place. Throws
+     * `invalid_token` if the organization was deleted meanwhile.
      */
-    async lock(trx: Knex, orgId: string): Promise<Places> {
+    async lock(trx: Knex, orgId: string): Promise<TierQuota> {
       const tier = await createOrganizationRepository(trx).lockTier(orgId);
-      if (tier === undefined) throw appError('invalid_token', { detail: 'The organization is gone.' });
+      if (tier === undefined) throw appError('invalid_token', { detail: 'The organization was deleted.' });
       const limits = deps.tierLimits[tier];
       return {
-        take(limit, used, coming = 1) {
-          if (coming <= 0 || used + coming <= limits[limit]) return;
+        take(limit, used, added = 1) {
+          if (added <= 0 || used + added <= limits[limit]) return;
           throw appError(errorOfLimit[limit], { detail: `The organization's tier allows ${limits[limit]}.` });
         },
       };

@@ -1,4 +1,5 @@
-import { boolean, integer, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { boolean, bytea, integer, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/access/limits.ts';
 
 export const profile = shape({
@@ -8,16 +9,15 @@ export const profile = shape({
   lastName: text().nullable(),
   displayName: text(),
   hasPassword: boolean(),
-  /** The user has uploaded one. */
   hasAvatar: boolean(),
-  /** Where the identity provider shows a picture of the user. */
+  /** URL of the user's picture at the identity provider. */
   avatarUrl: text().nullable(),
   version: integer(),
 });
 
 export type Profile = Row<typeof profile>;
 
-/** What is undefined stays; null takes a name away. */
+/** In a change of names, undefined keeps a name and null removes it. */
 export type ProfileChange = {
   firstName?: string | null | undefined;
   lastName?: string | null | undefined;
@@ -35,3 +35,24 @@ export const membership = shape({
 export const teamOfUser = shape({ teamId: uuid(), name: text(), isTeamAdmin: boolean(), addedAt: timestamp() });
 
 export type Membership = Row<typeof membership> & { teams: Row<typeof teamOfUser>[] };
+
+export class AvatarModel extends model(
+  'avatars',
+  {
+    orgId: uuid(),
+    userId: uuid(),
+    content: bytea(),
+    sha256: text(),
+    updatedAt: timestamp(),
+  },
+  'userId',
+) {}
+
+/** An avatar is a square WebP of at most 512 pixels per side. */
+export type Avatar = Pick<Row<typeof AvatarModel>, 'content' | 'sha256'>;
+
+/** The avatar that others see: the uploaded one, else the picture at the identity provider. */
+export type ShownAvatar = ({ kind: 'stored' } & Avatar) | { kind: 'external'; url: string };
+
+/** An uploaded image in memory. Must be passed to `put` or `discard`, which release its slot. */
+export type AvatarUpload = { fileName: string; content: Buffer; sha256: string };

@@ -3,8 +3,16 @@ import { withoutUndefined } from '#src/adapters/postgres/base-model.ts';
 import { bytea, firstRow, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
-import { type Avatar, AvatarModel } from './avatars.model.ts';
-import { type Membership, membership, type Profile, type ProfileChange, profile, teamOfUser } from './profile.model.ts';
+import {
+  type Avatar,
+  AvatarModel,
+  type Membership,
+  membership,
+  type Profile,
+  type ProfileChange,
+  profile,
+  teamOfUser,
+} from './profile.model.ts';
 
 export function createProfileRepository(db: Knex) {
   const user = (userId: string) => UserModel.query(db).where({ id: userId });
@@ -30,7 +38,7 @@ export function createProfileRepository(db: Knex) {
       await user(userId).patch({ ...withoutUndefined({ firstName, lastName, displayName }), updatedAt: db.fn.now() });
     },
 
-    /** With the live teams in the order in which the user came to them. */
+    /** Teams without disabled ones, in the order in which the user joined them. */
     async findMembership(userId: string): Promise<Membership | undefined> {
       const memberships = MembershipModel.query(db)
         .alias('m')
@@ -57,8 +65,8 @@ type Owner = { orgId: string; userId: string };
 export function createAvatarsRepository(db: Knex) {
   return {
     /**
-     * The avatar is a part of the profile. Until the end of the transaction the user is not deleted.
-     * @returns false when the user is deleted already
+     * Gives the profile a new version, because the avatar is part of it, and locks the user against deletion.
+     * @returns false for a deleted user
      */
     async touchUser(userId: string): Promise<boolean> {
       const user = UserModel.query(db).where({ id: userId }).whereNull('deletedAt');
@@ -76,7 +84,7 @@ export function createAvatarsRepository(db: Knex) {
       await AvatarModel.query(db).where({ userId }).delete();
     },
 
-    /** Of a member who is neither disabled nor gone. */
+    /** Returns no avatar for disabled and deleted members. */
     async find({ orgId, userId }: Owner): Promise<Row<typeof stored> | undefined> {
       const member = UserModel.query(db)
         .alias('u')

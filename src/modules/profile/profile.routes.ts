@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { idParam } from '#src/http/request/validation.ts';
 import { file, found, ok, versioned } from '#src/http/response/answers.ts';
 import { multipart, type Route, route } from '#src/http/routing/route.ts';
-import type { Avatar } from './avatars.model.ts';
+import type { Avatar } from './profile.model.ts';
 import { membershipSchema, profileSchema, toMembershipDto, toProfileDto, updateProfileBody } from './profile.schema.ts';
 import type { AvatarsService, ProfileService } from './profile.service.ts';
 
@@ -14,7 +14,7 @@ export function profileRoutes(profiles: ProfileService): Route[] {
       path: '/entity/me/profile',
       operationId: 'getProfile',
       tag: 'profile',
-      summary: 'Your names and your email',
+      summary: 'Get your names and email',
       access: 'user',
       responses: { 200: { description: 'The profile', schema: profileSchema } },
       handle: async ({ actor }) => {
@@ -31,7 +31,7 @@ export function profileRoutes(profiles: ProfileService): Route[] {
       access: 'user',
       takesIfMatch: true,
       body: updateProfileBody,
-      responses: { 200: { description: 'The profile as it is now', schema: profileSchema } },
+      responses: { 200: { description: 'The updated profile', schema: profileSchema } },
       handle: async ({ actor, body, expectedVersions }) =>
         ok(toProfileDto(await profiles.update(actor, body, expectedVersions))),
     }),
@@ -40,7 +40,7 @@ export function profileRoutes(profiles: ProfileService): Route[] {
       path: '/entity/me/membership',
       operationId: 'getMembership',
       tag: 'profile',
-      summary: 'Your organization, your role in it and your teams',
+      summary: 'Get your organization, your role in it and your teams',
       access: 'user',
       responses: { 200: { description: 'The membership', schema: membershipSchema } },
       handle: async ({ actor }) => ok(toMembershipDto(await profiles.membership(actor))),
@@ -49,13 +49,13 @@ export function profileRoutes(profiles: ProfileService): Route[] {
 }
 
 const path = '/entity/me/avatar';
-const profileAnswer = { 200: { description: 'The profile as it is now', schema: profileSchema } } as const;
+const profileResponse = { 200: { description: 'The updated profile', schema: profileSchema } } as const;
 const mediaType = 'image/webp';
-const pictureAnswers = {
-  200: { description: 'A square of at most 512 pixels a side', contentType: mediaType },
-  206: { description: 'The part of it that was asked for', contentType: mediaType },
+const avatarResponses = {
+  200: { description: 'A square image of at most 512 pixels per side', contentType: mediaType },
+  206: { description: 'The requested byte range of the image', contentType: mediaType },
 } as const;
-const pictureErrors = ['avatar_not_found', 'range_not_satisfiable'] as const;
+const avatarErrors = ['avatar_not_found', 'range_not_satisfiable'] as const;
 
 export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService): Route[] {
   return [
@@ -64,7 +64,7 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       path,
       operationId: 'uploadAvatar',
       tag: 'profile',
-      summary: 'Show yourself by the middle of an image (PNG, JPEG, WebP or GIF of at most 5 MB)',
+      summary: 'Upload an avatar: the centre of an image (PNG, JPEG, WebP or GIF of at most 5 MB)',
       access: 'user',
       limits: [{ limit: 'upload', by: 'user' }],
       body: multipart({
@@ -72,7 +72,7 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
         store: (actor, upload) => avatars.receive(actor, upload),
         discard: (upload) => avatars.discard(upload),
       }),
-      responses: profileAnswer,
+      responses: profileResponse,
       errors: ['unsupported_format', 'corrupt_document', 'too_large', 'conversion_timeout'],
       handle: async ({ actor, body, signal }) => {
         await avatars.put(actor, body.file, signal);
@@ -84,20 +84,20 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       path,
       operationId: 'getAvatar',
       tag: 'profile',
-      summary: 'The picture that you have uploaded',
+      summary: 'Get the avatar that you uploaded',
       access: 'user',
-      responses: pictureAnswers,
-      errors: pictureErrors,
-      handle: async ({ actor }) => picture(await avatars.getOwn(actor)),
+      responses: avatarResponses,
+      errors: avatarErrors,
+      handle: async ({ actor }) => avatarFile(await avatars.getOwn(actor)),
     }),
     route({
       method: 'delete',
       path,
       operationId: 'deleteAvatar',
       tag: 'profile',
-      summary: 'Take the picture back that you have uploaded, if there is one',
+      summary: 'Delete the avatar that you uploaded, if there is one',
       access: 'user',
-      responses: profileAnswer,
+      responses: profileResponse,
       handle: async ({ actor }) => {
         await avatars.remove(actor);
         return ok(toProfileDto(await profiles.get(actor)));
@@ -108,23 +108,23 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       path: '/entity/users/:user_id/avatar',
       operationId: 'getUserAvatar',
       tag: 'users',
-      summary: 'The picture of a member of your organization',
+      summary: 'Get the avatar of a member of your organization',
       access: 'organization:read',
       params: z.strictObject({ user_id: idParam('avatar_not_found') }),
       responses: {
-        ...pictureAnswers,
-        302: { description: 'He has uploaded none, and his identity provider shows him there' },
+        ...avatarResponses,
+        302: { description: 'The member has uploaded no avatar; redirects to their picture at the identity provider' },
       },
-      errors: pictureErrors,
+      errors: avatarErrors,
       handle: async ({ actor, params: { user_id } }) => {
         const avatar = await avatars.get(actor, user_id);
-        return avatar.kind === 'stored' ? picture(avatar) : found(avatar.url);
+        return avatar.kind === 'stored' ? avatarFile(avatar) : found(avatar.url);
       },
     }),
   ];
 }
 
-function picture({ content, sha256 }: Avatar) {
+function avatarFile({ content, sha256 }: Avatar) {
   return file({
     fileName: 'avatar.webp',
     mediaType,

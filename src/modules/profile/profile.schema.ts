@@ -26,9 +26,9 @@ export const profileSchema = z
     first_name: z.string().nullable(),
     last_name: z.string().nullable(),
     display_name: z.string(),
-    has_avatar: z.boolean().describe('One was uploaded.'),
+    has_avatar: z.boolean().describe('Whether an avatar was uploaded'),
     has_password: z.boolean(),
-    avatar_fallback_url: z.string().nullable().describe('Where the identity provider shows a picture.'),
+    avatar_fallback_url: z.string().nullable().describe('URL of the picture at the identity provider'),
   })
   .meta({ id: 'Profile' });
 

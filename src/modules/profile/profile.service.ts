@@ -6,11 +6,9 @@ import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
-import type { Avatar, AvatarUpload, ShownAvatar } from './avatars.model.ts';
-import type { Membership, Profile, ProfileChange } from './profile.model.ts';
+import type { Avatar, AvatarUpload, Membership, Profile, ProfileChange, ShownAvatar } from './profile.model.ts';
 import { createAvatarsRepository, createProfileRepository } from './profile.repository.ts';
 
-/** What users see and change of themselves. */
 export function createProfileService({ db }: { db: Knex }) {
   const profiles = createProfileRepository(db);
 
@@ -23,7 +21,6 @@ export function createProfileService({ db }: { db: Knex }) {
   return {
     get,
 
-    /** Throws `precondition_failed`. */
     async update(actor: Actor, change: ProfileChange, expected: ExpectedVersions): Promise<Profile> {
       await db.transaction(async (trx) => {
         const repository = createProfileRepository(trx);
@@ -45,27 +42,25 @@ export function createProfileService({ db }: { db: Knex }) {
 
 export type ProfileService = ReturnType<typeof createProfileService>;
 
-/** Of the contract. */
+/** Maximum size of an avatar file, as the API contract states. */
 const LIMIT_BYTES = 5 * 1024 ** 2;
 
-/** A sender may be slow, and each of them takes as much memory as an image may have. */
-const MAX_IN_MEMORY = 22;
-const MAX_OF_ORGANIZATION = 4;
-/** The rest is reserved for organizations that have none on its way. */
-const UNRESERVED_IN_MEMORY = 16;
+/** Maximum number of concurrent avatar uploads per process; each holds `LIMIT_BYTES` of memory, even if it is slow. */
+const MAX_UPLOADS = 22;
+const MAX_UPLOADS_PER_ORGANIZATION = 4;
+/** The remaining slots are reserved for organizations without an avatar upload in progress. */
+const UNRESERVED_UPLOADS = 16;
 
-/** The pictures of users. */
 export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar: AvatarMaker }) {
   const avatars = createAvatarsRepository(db);
   const places = createSlotCounter();
-  /** Of each upload that is in memory, from before its first byte until it is an avatar, what gives its place back. */
+  /** Functions that release the slot of an upload, by its buffer. */
   const inMemory = new Map<ArrayBufferLike, () => void>();
   const free = (memory: ArrayBufferLike) => {
     inMemory.get(memory)?.();
     inMemory.delete(memory);
   };
 
-  /** What others see of a member; undefined for nothing. */
   async function find(actor: Actor, userId: string): Promise<ShownAvatar | undefined> {
     const found = await avatars.find({ orgId: actor.orgId, userId });
     if (found === undefined) return undefined;
@@ -76,22 +71,28 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
 
   return {
     /**
-     * Throws `payload_too_large` as soon as there is more, `rate_limited` beyond one upload of the user or four of the
-     * organization at once, and `service_unavailable` when too many come altogether.
+     * Reads an image into memory. Throws `payload_too_large` above 5 MB, `rate_limited` beyond one concurrent upload of
+     * the user or four of the organization, and `service_unavailable` when the process has no free slot.
      */
     async receive(actor: Actor, { fileName, content }: { fileName: string; content: Readable }): Promise<AvatarUpload> {
       if (places.of(actor.userId) > 0) {
-        throw appError('rate_limited', { detail: 'Your last avatar is still being uploaded.', retryAfterSeconds: 5 });
+        throw appError('rate_limited', {
+          detail: 'Your previous avatar is still being uploaded.',
+          retryAfterSeconds: 5,
+        });
       }
       const countOfOrganization = places.of(actor.orgId);
-      if (countOfOrganization >= MAX_OF_ORGANIZATION) {
-        const detail = `${MAX_OF_ORGANIZATION} avatars of your organization are being uploaded.`;
+      if (countOfOrganization >= MAX_UPLOADS_PER_ORGANIZATION) {
+        const detail = `${MAX_UPLOADS_PER_ORGANIZATION} avatars of your organization are being uploaded.`;
         throw appError('rate_limited', { detail, retryAfterSeconds: 5 });
       }
-      if (inMemory.size >= (countOfOrganization > 0 ? UNRESERVED_IN_MEMORY : MAX_IN_MEMORY)) {
-        throw appError('service_unavailable', { detail: 'Too many avatars are being made.', retryAfterSeconds: 5 });
+      if (inMemory.size >= (countOfOrganization > 0 ? UNRESERVED_UPLOADS : MAX_UPLOADS)) {
+        throw appError('service_unavailable', {
+          detail: 'The server is processing too many avatars.',
+          retryAfterSeconds: 5,
+        });
       }
-      // No more than this, in however small pieces it comes.
+      // Allocated at once, so that an upload of many small chunks cannot take more memory.
       const memory = Buffer.allocUnsafeSlow(LIMIT_BYTES);
       inMemory.set(memory.buffer, places.take(actor.userId, actor.orgId));
       try {
@@ -107,12 +108,11 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
       free(upload.content.buffer);
     },
 
-    /** Makes the caller's avatar of an image. Throws as {@link AvatarMaker} does. */
     async put(actor: Actor, upload: AvatarUpload, signal: AbortSignal): Promise<void> {
       const content = await makeAvatar(upload.content, signal).finally(() => free(upload.content.buffer));
       await db.transaction(async (trx) => {
         const repository = createAvatarsRepository(trx);
-        // What comes after he has left would outlast his erasure.
+        // An avatar stored after the deletion of the account would survive the erasure.
         if (!(await repository.touchUser(actor.userId))) throw appError('invalid_token');
         await repository.put(actor, { content, sha256: sha256Of(content) });
       });
@@ -126,14 +126,12 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
       });
     },
 
-    /** What the caller has uploaded. Throws `avatar_not_found`. */
     async getOwn(actor: Actor): Promise<Avatar> {
       const avatar = await find(actor, actor.userId);
       if (avatar?.kind !== 'stored') throw appError('avatar_not_found');
       return avatar;
     },
 
-    /** Of a member of the caller's organization. Throws `avatar_not_found`, for those who are disabled too. */
     async get(actor: Actor, userId: string): Promise<ShownAvatar> {
       const avatar = await find(actor, userId);
       if (avatar === undefined) throw appError('avatar_not_found');
@@ -144,7 +142,6 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
 
 export type AvatarsService = ReturnType<typeof createAvatarsService>;
 
-/** @returns how much there was */
 async function fill(memory: Buffer, content: AsyncIterable<Buffer>): Promise<number> {
   let sizeBytes = 0;
   for await (const piece of content) {

@@ -14,7 +14,7 @@ import type {
   DocumentChunkerService,
 } from '#src/modules/ingestion/chunking.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Embedders } from '#src/ports/models.ts';
 
 /** Seconds of an embedder on two cores: somebody waits for the answer. */

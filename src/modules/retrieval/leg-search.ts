@@ -5,7 +5,7 @@ import type { LegHit } from '#src/domain/retrieval/fusion.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Embedders } from '#src/ports/models.ts';
 import type { ReadableDocuments, VectorStore } from '#src/ports/vector-store.ts';
 import type { DocumentGroup, RetrievalDegradation } from './retrieval.model.ts';

@@ -11,7 +11,7 @@ import {
 } from '#src/domain/retrieval/search-ranking.ts';
 import { type AnalyzeText, contentStems, hasPhrase, quotedPhrases, type Term } from '#src/domain/text/words.ts';
 import type { PassageHit, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
-import type { FairQueue } from '#src/ports/limits.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import type { PassagePosition, SearchHit } from './search.model.ts';
 import { createSearchRepository } from './search.repository.ts';
 

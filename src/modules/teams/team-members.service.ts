@@ -4,13 +4,11 @@ import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
+import type { AccessChangesService, OrganizationService } from '#src/modules/organization/organization.service.ts';
 import type { TeamMember, TeamMemberList } from './teams.model.ts';
 import { createTeamMembersRepository } from './teams.repository.ts';
 import type { TeamsService } from './teams.service.ts';
 
-/** Who is in a team, and who administers it. */
 export function createTeamMembersService(deps: {
   db: Knex;
   organizations: Pick<OrganizationService, 'get'>;
@@ -27,7 +25,6 @@ export function createTeamMembersService(deps: {
     return member;
   }
 
-  /** Lets an admin of a live team, or of the organization, change who is in the team. */
   async function changeTeam<Result>(
     actor: RequestActor,
     teamId: string,
@@ -52,7 +49,6 @@ export function createTeamMembersService(deps: {
   }
 
   return {
-    /** For who is in the team, and for org admins. Throws `team_not_found`, `forbidden`. */
     async list(actor: Actor, teamId: string): Promise<TeamMemberList> {
       const { orgId } = actor;
       await teams.get(db, orgId, teamId);
@@ -67,9 +63,8 @@ export function createTeamMembersService(deps: {
     },
 
     /**
-     * Takes a member of the organization into a team, or makes one of the team its admin: nobody falls by this. The
-     * team's admins come to manage his account when the caller managed it before.
-     * Throws `team_not_found`, `forbidden`, `member_not_found`.
+     * Adds a member of the organization to a team, or promotes a team member; never demotes. The team's admins may
+     * manage the account of the member only if the caller could manage it before.
      */
     async add(actor: RequestActor, teamId: string, userId: string, isTeamAdmin: boolean): Promise<TeamMember> {
       const { orgId, userId: addedBy } = actor;
@@ -84,7 +79,6 @@ export function createTeamMembersService(deps: {
       });
     },
 
-    /** Throws `team_not_found`, `forbidden`, `member_not_found`. */
     async setTeamAdmin(actor: RequestActor, teamId: string, userId: string, isTeamAdmin: boolean): Promise<TeamMember> {
       return changeTeam(actor, teamId, async (trx, record) => {
         const member = await get(trx, teamId, userId);
@@ -95,7 +89,6 @@ export function createTeamMembersService(deps: {
       });
     },
 
-    /** Throws `team_not_found`, `forbidden`, `member_not_found`. */
     async remove(actor: RequestActor, teamId: string, userId: string): Promise<void> {
       await changeTeam(actor, teamId, async (trx, record) => {
         await get(trx, teamId, userId);

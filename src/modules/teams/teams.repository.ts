@@ -11,7 +11,6 @@ import {
 
 const columns = ['id', 'orgId', 'name', 'createdAt'] as const;
 
-/** Teams that are not disabled. */
 export function createTeamsRepository(db: Knex) {
   const live = (orgId: string) => TeamModel.table(db).where({ orgId, disabledAt: null });
 
@@ -28,18 +27,17 @@ export function createTeamsRepository(db: Knex) {
         .first(...columns);
     },
 
-    /** Also one that is disabled. */
-    async isMade(orgId: string, id: string): Promise<boolean> {
+    /** Whether the team was ever created, even if it was disabled later. */
+    async wasCreated(orgId: string, id: string): Promise<boolean> {
       return (await TeamModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },
 
-    /** Those of the ids that are live teams of the organization. */
     async liveIds(orgId: string, ids: readonly string[]): Promise<string[]> {
       const rows = await live(orgId).whereIn('id', ids).select('id');
       return rows.map((row) => row.id);
     },
 
-    /** Undefined when a live team of the organization has the name, in whatever case. */
+    /** Returns undefined if another team of the organization has the name; upper and lower case are the same. */
     async insert(team: Omit<Team, 'createdAt'>): Promise<Team | undefined> {
       const [row] = await TeamModel.table(db)
         .insert(team)
@@ -55,7 +53,7 @@ export function createTeamsRepository(db: Knex) {
   };
 }
 
-/** The users in a team that are not deleted; disabled ones are. */
+/** Team members include disabled users, but not deleted ones. */
 export function createTeamMembersRepository(db: Knex) {
   const members = (teamId: string) =>
     TeamMembershipModel.query(db)
@@ -82,7 +80,7 @@ export function createTeamMembersRepository(db: Knex) {
       return firstRow(db, teamMember, members(teamId).where('u.id', userId));
     },
 
-    /** A member who is there already may rise by it, and never falls. */
+    /** Adds a member. An existing member may gain the admin role or the entrusted state, but never loses either. */
     async add(member: NewTeamMember): Promise<void> {
       await TeamMembershipModel.query(db)
         .insert(member)

@@ -21,7 +21,7 @@ import type { TeamsService } from './teams.service.ts';
 const teamParams = z.strictObject({ team_id: idParam('team_not_found') });
 const memberParams = z.strictObject({ ...teamParams.shape, user_id: idParam('member_not_found') });
 
-/** The endpoint that makes a user in a team is one of the members. */
+/** Teams and their members. `POST /entity/teams/:team_id/members` is in `members.routes`, because it creates a user. */
 export function teamsRoutes(teams: TeamsService, members: TeamMembersService): Route[] {
   return [
     route({
@@ -29,9 +29,9 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       path: '/entity/teams',
       operationId: 'listTeams',
       tag: 'teams',
-      summary: 'The teams of your organization',
+      summary: 'List the teams of your organization',
       access: 'organization:read',
-      responses: { 200: { description: 'By name', schema: teamListSchema } },
+      responses: { 200: { description: 'The teams, sorted by name', schema: teamListSchema } },
       handle: async ({ actor }) => ok(toTeamListDto(await teams.list(actor))),
     }),
     route({
@@ -39,7 +39,7 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       path: '/entity/teams',
       operationId: 'createTeam',
       tag: 'teams',
-      summary: 'Make a team and its root folder',
+      summary: 'Create a team and its root folder',
       access: 'organization:administer',
       idempotent: true,
       body: createTeamBody,
@@ -52,10 +52,10 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       path: '/entity/teams/:team_id',
       operationId: 'disableTeam',
       tag: 'teams',
-      summary: 'Disable a team: what is shared with it is for org admins only',
+      summary: 'Disable a team; content shared with it stays readable for org admins only',
       access: 'organization:administer',
       params: teamParams,
-      responses: { 204: { description: 'It is disabled' } },
+      responses: { 204: { description: 'The team is disabled' } },
       errors: ['team_not_found'],
       handle: async ({ actor, params: { team_id } }) => {
         await teams.disable(actor, team_id);
@@ -67,10 +67,10 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       path: '/entity/teams/:team_id/members',
       operationId: 'listTeamMembers',
       tag: 'teams',
-      summary: 'Who is in a team',
+      summary: 'List the members of a team',
       access: 'team:list_members',
       params: teamParams,
-      responses: { 200: { description: 'In the order in which they came', schema: teamMemberListSchema } },
+      responses: { 200: { description: 'The members, longest-standing first', schema: teamMemberListSchema } },
       errors: ['team_not_found'],
       handle: async ({ actor, params: { team_id } }) => ok(toTeamMemberListDto(await members.list(actor, team_id))),
     }),
@@ -79,7 +79,7 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       path: '/entity/teams/:team_id/members/:user_id',
       operationId: 'addTeamMember',
       tag: 'teams',
-      summary: 'Take a member of the organization into a team, or make one of the team its admin',
+      summary: 'Add a member of the organization to a team, or promote a team member to team admin',
       access: 'team:manage_members',
       params: memberParams,
       body: addTeamMemberBody,
@@ -93,7 +93,7 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       path: '/entity/teams/:team_id/members/:user_id/team-admin',
       operationId: 'setTeamAdmin',
       tag: 'teams',
-      summary: 'Make a member of a team its admin, or no longer',
+      summary: 'Grant or revoke the role of team admin',
       access: 'team:manage_members',
       params: memberParams,
       body: teamAdminBody,
@@ -107,10 +107,10 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       path: '/entity/teams/:team_id/members/:user_id',
       operationId: 'removeTeamMember',
       tag: 'teams',
-      summary: 'Take a member out of a team',
+      summary: 'Remove a member from a team',
       access: 'team:manage_members',
       params: memberParams,
-      responses: { 204: { description: 'He is not in the team any more' } },
+      responses: { 204: { description: 'The user is no longer in the team' } },
       errors: ['team_not_found', 'member_not_found'],
       handle: async ({ actor, params: { team_id, user_id } }) => {
         await members.remove(actor, team_id, user_id);

@@ -4,15 +4,14 @@ import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/doma
 import { appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
+import type { AccessChangesService, OrganizationService } from '#src/modules/organization/organization.service.ts';
 import type { NewTeamMember, Team, TeamList } from './teams.model.ts';
 import { createTeamMembersRepository, createTeamsRepository } from './teams.repository.ts';
 
-/** Who shall see a new row of the caller's, as it is stored beside the row. */
+/** Access columns of a new row: its visibility, its teams and the access keys that follow from them. */
 export type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };
 
-/** The teams of an organization. A disabled one is there for its content only. */
+/** Teams of an organization. Disabled teams are hidden; their rows stay, because shared content refers to them. */
 export function createTeamsService(deps: {
   db: Knex;
   organizations: Pick<OrganizationService, 'get'>;
@@ -34,16 +33,13 @@ export function createTeamsService(deps: {
       return { orgId, tier, items };
     },
 
-    /** A live team of an organization. Throws `team_not_found`. */
+    /** Throws `team_not_found`, also for disabled teams. */
     get,
 
-    /**
-     * A team without members, with its root folder. For org admins. Throws `forbidden`, `name_taken`, and `team_not_found`
-     * when the one that an interrupted request has made was disabled since.
-     */
+    /** Throws `team_not_found` if an earlier attempt of the same request created the team, which was disabled since. */
     async create(actor: RequestActor, id: string, name: string): Promise<Team> {
       const { orgId, userId, requestId } = actor;
-      const make = () =>
+      const create = () =>
         accessChanges.administer(actor, async (trx) => {
           const team = await createTeamsRepository(trx).insert({ id, orgId, name });
           if (team === undefined) throw appError('name_taken', { detail: 'Another team has this name.' });
@@ -51,15 +47,12 @@ export function createTeamsService(deps: {
           await audit.record(trx, { orgId, actorId: userId, action: 'team.created', target: id, requestId });
           return team;
         });
-      const findMade = async () =>
-        (await createTeamsRepository(db).isMade(orgId, id)) ? get(db, orgId, id) : undefined;
-      return makeOnce(make, findMade);
+      const findCreated = async () =>
+        (await createTeamsRepository(db).wasCreated(orgId, id)) ? get(db, orgId, id) : undefined;
+      return makeOnce(create, findCreated);
     },
 
-    /**
-     * Takes the key to what is shared with a team from its members at once. For org admins. Throws `forbidden`,
-     * `team_not_found`.
-     */
+    /** Members of a disabled team immediately lose access to content that is shared with it. */
     async disable(actor: RequestActor, teamId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
       await accessChanges.administer(actor, async (trx) => {
@@ -69,23 +62,23 @@ export function createTeamsService(deps: {
       });
     },
 
-    /** Within a change of access. Throws `team_not_found`. */
+    /** Call it within `accessChanges`. Throws `team_not_found`. */
     async addMember(trx: Knex, member: NewTeamMember): Promise<void> {
       await get(trx, member.orgId, member.teamId);
       await createTeamMembersRepository(trx).add(member);
     },
 
     /**
-     * Turns a wished visibility into a stored one: `team_level` names teams of the organization, and the caller's own
-     * unless he is an org admin. Throws `validation_failed`, `team_not_found`.
+     * Checks a requested visibility and computes its access keys. `team_level` requires teams of the organization,
+     * which must be the caller's own unless the caller is an org admin. Throws `validation_failed`, `team_not_found`.
      */
     async grantScope(
       trx: Knex,
       actor: Actor,
-      wish: { visibility: Visibility; teamIds: readonly string[] },
+      requested: { visibility: Visibility; teamIds: readonly string[] },
     ): Promise<GrantedScope> {
-      const teamIds = [...new Set(wish.teamIds)];
-      const isForTeams = wish.visibility === 'team_level';
+      const teamIds = [...new Set(requested.teamIds)];
+      const isForTeams = requested.visibility === 'team_level';
       if (isForTeams && teamIds.length === 0) throw fieldError('team_ids', 'is required for team_level', 'required');
       if (!isForTeams && teamIds.length > 0) throw fieldError('team_ids', 'is only for team_level');
 
@@ -93,7 +86,7 @@ export function createTeamsService(deps: {
       const isAllowed = (id: string) => live.has(id) && (actor.isOrgAdmin || actor.teamIds.includes(id));
       if (!teamIds.every(isAllowed)) throw appError('team_not_found');
 
-      const { visibility } = wish;
+      const { visibility } = requested;
       return {
         visibility,
         teamIds,

@@ -12,7 +12,7 @@ import type {
   ConsentsService,
 } from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { ProviderAccesses } from './provider-access.ts';
 import { providerOf } from './tool-catalog.service.ts';

@@ -50,18 +50,18 @@ describe('erasure on the due day', () => {
     return id;
   }
 
-  /** A document in the root of the organization, found by all of it. */
+  /** Stores a document in the organization's root folder, which all members can search. */
   async function share(member: Member, documentId: string): Promise<void> {
     const target_folder_id = await systemFolder(ada, 'org_root');
     await db('memberships').where({ userId: member.userId }).update({ isOrgAdmin: true });
-    await until('he may write there', async () => {
+    await until('the user may write there', async () => {
       const body = JSON.stringify({ target_folder_id });
       const headers = { 'content-type': 'application/json' };
       return (await member.raw(`/documents/${documentId}`, { method: 'PATCH', headers, body })).ok;
     });
   }
 
-  /** With another consent under way. */
+  /** The connection has another consent in progress. */
   async function connectProvider({ orgId, userId }: Member): Promise<void> {
     const of = { orgId, provider: 'google_calendar', scopes: [] };
     const soon = new Date(Date.now() + 3_600_000);
@@ -96,7 +96,7 @@ describe('erasure on the due day', () => {
     expect(await countOf('chats', { id: ownChat })).equal(0);
     expect(await countOf('rounds', { chatId: ownChat })).equal(0);
     expect(await countOf('agents', { id: ownAgent })).equal(0);
-    // The chat that others read goes on to name it.
+    // A chat that other users read still names the agent.
     const [emptied] = await db('agents').where({ id: emptiedAgent });
     expect(emptied).include({ agentPrompt: '' });
     expect(emptied.deletedAt).instanceOf(Date);
@@ -155,9 +155,9 @@ describe('erasure on the due day', () => {
 
   it('of a user deletes only the exports of that user, at once', async () => {
     await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
-    const [his, others] = [await exportOf(grace), await exportOf(ada)];
+    const [ofUser, others] = [await exportOf(grace), await exportOf(ada)];
     await remove(grace);
-    await ada.get(`/entity/org/exports/${his.export_id}`, 404);
+    await ada.get(`/entity/org/exports/${ofUser.export_id}`, 404);
     const left = await ada.get(`/entity/org/exports/${others.export_id}`, 200);
     expect(Object(left.body).volumes).length(1);
   });

@@ -46,7 +46,7 @@ describe('If-Match', () => {
     return ask(ada, { agent_id: id, message: 'How is a loan repaid?' }, 201);
   };
 
-  /** A new resource: where its ETag comes from, where it is changed, and what is sent, from what was read. */
+  /** Creates a resource; returns the path of its ETag, the path of its change, and the body made from what was read. */
   type Subject = { read: string; write?: string; body?: (index: number, now: Record<string, unknown>) => object };
 
   const subjects: Record<string, () => Promise<Subject>> = {
@@ -124,7 +124,7 @@ describe('If-Match', () => {
       const [method = ''] = name.split(' ');
       const subject = await make();
       expect(await statusesOf(subject, method, 50)).deep.equal(oneOf(50));
-      // Nor do two writes pass that leave the resource as it is.
+      // Two writes that change nothing do not both succeed either.
       const { body } = subject;
       const same = body && ((_: number, now: Record<string, unknown>) => body(0, now));
       await statusesOf(subject, method, 1, same);
@@ -132,7 +132,7 @@ describe('If-Match', () => {
     });
   }
 
-  it('is in this table for every PATCH and PUT of a resource that has an ETag', () => {
+  it('is tested for every PATCH and PUT of a resource with an ETag', () => {
     const readable = new Set(api.routes.filter(({ method }) => method === 'get').map(({ path }) => path));
     const conditional = api.routes
       .filter(
@@ -161,7 +161,7 @@ describe('If-Match', () => {
     await change('nonsense', 412);
   });
 
-  it('is compared on the connection of the write, while all others wait for the same document', async () => {
+  it('is compared on the connection of the write while other writes wait for the same document', async () => {
     const path = `/documents/${await pasteDocument()}`;
     const etag = await etagOf(ada, path);
     const headers = { 'content-type': 'application/json' };
@@ -186,7 +186,7 @@ describe('If-Match', () => {
   });
 
   describe('412 after another client', () => {
-    /** What is read and changed by the first client, and what the other one does meanwhile. */
+    /** The first client reads and changes a resource; another client changes it meanwhile. */
     const writes: Record<string, () => Promise<{ subject: string; meanwhile: () => Promise<unknown> }>> = {
       'put the document into another folder of the same tree': async () => {
         const id = await pasteDocument();
@@ -299,7 +299,7 @@ describe('If-Match after work in the background', () => {
     ada = await api.signUp();
   });
 
-  it('200 though the document was ingested since it was read', async () => {
+  it('200 even if the document was ingested after it was read', async () => {
     const read = Promise.withResolvers<void>();
     api.model.behaveEmbedding(async (response, body) => {
       await read.promise;
@@ -315,7 +315,7 @@ describe('If-Match after work in the background', () => {
     await ada.patch(path, { name: 'wolf' }, 200, { 'If-Match': etag });
   });
 
-  it('200 though the agent got its candidates since it was read', async () => {
+  it('200 even if the agent got its anchor word candidates after it was read', async () => {
     const { id } = await publishDraft(ada, await newDraft(ada));
     const etag = await etagOf(ada, `/agents/${id}`);
     await untilJob(ada, anchoringWorkflowId(id), 'succeeded');

@@ -21,7 +21,7 @@ describe('ids in capitals', () => {
 
   const capitals = (id: string) => id.toUpperCase();
 
-  it('name the same draft, version and team, which are stored in one spelling', async () => {
+  it('refer to the same draft, version and team and are stored in lower case', async () => {
     const shownTo = { visibility: 'team_level', team_ids: [capitals(teamId), teamId] };
     const { body } = await ada.post('/agent-drafts', { agent_name: 'Clerk', agent_prompt: 'Help.', ...shownTo }, 201);
     const draft = draftDetailSchema.parse(body);
@@ -37,7 +37,7 @@ describe('ids in capitals', () => {
     expect(row.acl).to.include(`team:${teamId}`);
   });
 
-  it('name the same folder, document and job', async () => {
+  it('refer to the same folder, document and job', async () => {
     const { body } = await ada.get('/folders', 200);
     const folders = folderTreeNodeSchema.array().parse(body);
     const folderId = folders.find((folder) => folder.system_role === 'org_root')?.id ?? '';
@@ -52,7 +52,7 @@ describe('ids in capitals', () => {
     expect(jobListSchema.parse(jobs.body).items).to.have.length(1);
   });
 
-  it('name the same agent, chat and document of a chat', async () => {
+  it('refer to the same agent, chat and document of a chat', async () => {
     const agentId = await publishAgent(ada);
     const text = { name: 'Rates', content: 'The rate is 4 percent.', source_format: 'text' };
     const { id } = fullDocumentSchema.parse((await ada.post('/documents/paste', text, 201)).body);

@@ -22,7 +22,7 @@ describe('Idempotency-Key', () => {
   let refusal: ErrorCode | undefined;
   let isLong = false;
   let discarded = 0;
-  /** What a request waits for before it answers. */
+  /** The handler waits for this promise. */
   let gate = Promise.resolve();
 
   const facts = {
@@ -140,7 +140,7 @@ describe('Idempotency-Key', () => {
     });
   const code = async (response: Response) => z.object({ code: z.string() }).parse(await response.json()).code;
 
-  it('keeps no answer of more than 64 KiB: the request runs again, for the same id', async () => {
+  it('does not store a response above 64 KiB: the request runs again with the same id', async () => {
     const key = randomUUID();
     for (const answer of [await post('/large-works', key), await post('/large-works', key)]) {
       expect(answer.status).equal(201);
@@ -156,7 +156,7 @@ describe('Idempotency-Key', () => {
     return claim.leaseOwner;
   }
 
-  it('gives the first answer again, with its headers, and has one effect', async () => {
+  it('returns the first response with its headers, and runs the request once', async () => {
     const key = randomUUID();
     const first = await post('/works', key, { name: 'a', size: 1 });
     const again = await post('/works', key, { size: 1, name: 'a' });
@@ -166,14 +166,14 @@ describe('Idempotency-Key', () => {
     expect(again.headers.get('idempotency-replayed')).to.equal('true');
   });
 
-  it('has one effect for many at once', async () => {
+  it('runs concurrent requests once', async () => {
     const key = randomUUID();
     const responses = await Promise.all(Array.from({ length: 50 }, () => post('/works', key, { name: 'a' })));
     expect(effects).to.equal(1);
     for (const response of responses) expect(response.status).to.be.oneOf([201, 409]);
   });
 
-  it('answers 409 while the first is at work', async () => {
+  it('answers 409 while the first request is running', async () => {
     const key = randomUUID();
     const { promise, resolve } = Promise.withResolvers<void>();
     gate = promise;
@@ -192,11 +192,11 @@ describe('Idempotency-Key', () => {
     expect([other.status, await code(other)]).to.deep.equal([422, 'idempotency_key_reused']);
   });
 
-  it('answers 400 for a key that is none', async () => {
+  it('answers 400 for an invalid key', async () => {
     expect((await post('/works', 'x'.repeat(256), { name: 'a' })).status).to.equal(400);
   });
 
-  it('tells callers and routes apart', async () => {
+  it('is scoped to user and route', async () => {
     const key = randomUUID();
     await post('/works', key, { name: 'a' });
     await post('/works', key, { name: 'a' }, { authorization: 'other' });
@@ -216,7 +216,7 @@ describe('Idempotency-Key', () => {
     });
   }
 
-  it('keeps no refusal of a request with a secret, which may be what was wrong', async () => {
+  it('does not store errors of a request with a secret, because the secret may be the cause', async () => {
     const key = randomUUID();
     refusal = 'validation_failed';
     expect((await post('/works', key, { name: 'a', password: 'short' })).status).to.equal(422);
@@ -231,7 +231,7 @@ describe('Idempotency-Key', () => {
     expect([again.status, effects]).to.deep.equal([201, 1]);
   });
 
-  it('gives a repeated request the id that the failed one had, and other requests other ids', async () => {
+  it('gives a repeated request the id of the failed one, and other requests other ids', async () => {
     const [key, otherKey] = [randomUUID(), randomUUID()];
     for (refusal of ['internal_error', 'rate_limited', 'round_in_progress', undefined] as const) {
       await post('/works', key, { name: 'a' });
@@ -251,7 +251,7 @@ describe('Idempotency-Key', () => {
     });
   }
 
-  it('lets the same request take over from a process that died, and no other', async () => {
+  it('lets only the same request take over from a crashed process', async () => {
     const key = { userId, route: 'POST /works', key: randomUUID() };
     const store = createIdempotencyStore(db);
     const first = await claimed(key);
@@ -261,7 +261,7 @@ describe('Idempotency-Key', () => {
     await claimed(key);
   });
 
-  it('is free once it was released, also when a renewal of the lease comes after that', async () => {
+  it('is free after its release, even if the lease is renewed later', async () => {
     const key = { userId, route: 'POST /works', key: randomUUID() };
     const store = createIdempotencyStore(db);
     const released = await claimed(key);
@@ -270,7 +270,7 @@ describe('Idempotency-Key', () => {
     await claimed(key);
   });
 
-  it('keeps the fields of an answer in their order', async () => {
+  it('keeps the order of fields in a stored response', async () => {
     const key = { userId, route: 'POST /works', key: randomUUID() };
     const store = createIdempotencyStore(db);
     const data = { zebra: 1, id: 2, a: { longer: 3, b: 4 } };
@@ -279,7 +279,7 @@ describe('Idempotency-Key', () => {
     expect(JSON.stringify(kept)).to.contain(JSON.stringify(data));
   });
 
-  it('is out of reach for one who comes back after another took over', async () => {
+  it('cannot be changed by a process whose lease was taken over', async () => {
     const key = { userId, route: 'POST /works', key: randomUUID() };
     const store = createIdempotencyStore(db);
     const stalled = await claimed(key);
@@ -295,7 +295,7 @@ describe('Idempotency-Key', () => {
     expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'stored', response });
   });
 
-  it('forgets after a day', async () => {
+  it('forgets responses after a day', async () => {
     const key = randomUUID();
     await post('/works', key, { name: 'a' });
     await db('idempotency_keys')
@@ -304,7 +304,7 @@ describe('Idempotency-Key', () => {
     expect(await (await post('/works', key, { name: 'b' })).json()).to.deep.equal({ effect: 2 });
   });
 
-  it('keeps no answer for longer, asked for or not', async () => {
+  it('deletes expired responses even if they are never requested', async () => {
     const key = randomUUID();
     await post('/works', key, { name: 'a' });
     await db('idempotency_keys').update({ createdAt: db.raw("now() - interval '25 hours'") });
@@ -312,7 +312,7 @@ describe('Idempotency-Key', () => {
     expect(await db('idempotency_keys').select()).to.deep.equal([]);
   });
 
-  it('plays a stream again that ended well, and not one that ended in error or has more than 64 KiB', async () => {
+  it('replays a successful stream, but not a failed one or one above 64 KiB', async () => {
     const key = randomUUID();
     const first = await (await post('/streams', key)).text();
     expect(await (await post('/streams', key)).text()).to.equal(first);
@@ -332,7 +332,7 @@ describe('Idempotency-Key', () => {
     expect(effects).to.equal(5);
   });
 
-  it('knows a file by its content, and keeps one of two that are the same', async () => {
+  it('compares files by content and stores equal files once', async () => {
     const upload = (key: string, content: string) => {
       const form = new FormData();
       form.append('name', 'a');

@@ -16,18 +16,18 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeConnection } from '#test/support/stored-connection.ts';
 import { answerWith, startWebSite, type WebSite } from '#test/support/web-site.ts';
 
-/** Where a process dies that works under a key. */
+/** Points at which the process crashes while it handles a request with a key. */
 type Crash = 'before the effect' | 'before the answer is stored' | 'before the answer is sent';
 
 type Request = { ids?: Ids; body?: object | undefined };
 type Case = {
   request: () => Promise<Request> | Request;
-  /** Refuses a second request while the first one goes on. */
+  /** These routes reject a second request while the first one runs. */
   isExclusive?: true;
 };
 
 const emptyBucket = `<?xml version="1.0"?><ListBucketResult><Name>reports</Name><KeyCount>0</KeyCount></ListBucketResult>`;
-/** Their rows are totals, pieces of a stream, or swept later. */
+/** Rows of these tables are not compared: they are totals, pieces of a stream, or swept later. */
 const uncountedTables = [
   ...['idempotency_keys', 'blob_claims', 'rate_limits', 'evaluation_days', 'log_totals', 'round_events'],
 ];
@@ -47,7 +47,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
   before(async () => {
     [model, site] = await Promise.all([startScriptedModel(), startWebSite()]);
     model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
-    // Without workers, so that the requests alone change the database.
+    // No workers run, so that only the requests change the database.
     const settings = { OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl, ECHO_WAIT_MS: '0' };
     stack = await startStack({ ...settings, EGRESS_ALLOW: site.place }, { workers: false });
     server = createServer(
@@ -57,7 +57,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     await once(server, 'listening');
     baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     ada = await stack.signUp();
-    // Room for all that is made here.
+    // Limits are raised for all that the tests create.
     await stack.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
     bodies = bodiesOfRoutes('A loan.', {});
     const { id: documentId } = Object((await ada.post('/documents/paste', bodies.pasteDocument?.({}), 201)).body);
@@ -77,7 +77,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     await Promise.all([model?.close(), site?.close()]);
   });
 
-  /** Forgets what a dead process would not have done, and lets the request end otherwise. */
+  /** Undoes what a crashed process would not have done, and lets the request end otherwise. */
   function crashing(store: IdempotencyStore): IdempotencyStore {
     return {
       ...store,
@@ -111,7 +111,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     createTeamMember: plain('createTeamMember'),
     createFolder: plain('createFolder'),
     createDraft: plain('createDraft'),
-    // The version itself descends from the parent: by force, a second request would replace it.
+    // With force, a second request would replace the new version, which descends from the parent.
     commitVersion: ofNewDraft('commitVersion'),
     publishVersion: {
       request: async () => {
@@ -128,7 +128,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     pasteDocument: plain('pasteDocument'),
     importDocumentFromUrl: {
       request: () => ({ body: { url: site.page(answerOnce('<p>A loan.</p>')) } }),
-      // The page is gone for the second one.
+      // The page only exists for the first request.
       isExclusive: true,
     },
     importDocumentsFromConnector: plain('importDocumentsFromConnector'),
@@ -159,7 +159,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     streamMessage: { ...plain('streamMessage'), isExclusive: true },
   };
 
-  /** A page that is there for the first who asks. */
+  /** A web page that only exists for the first request. */
   function answerOnce(content: string): Parameters<WebSite['page']>[0] {
     let isGone = false;
     return (response, request) => {
@@ -187,7 +187,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     const response = await askRoute(ada.at(baseUrl), route, { ...ids, ...request.ids }, options);
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
     const { status, headers } = response;
-    // A stream that is written a second time may be cut into other pieces.
+    // A stream that is written again may be split into other pieces.
     if (isStream) return { status, headers, body: (await collect(readEvents(response))).at(-1) };
     const text = await response.text();
     return { status, headers, text, body: text === '' ? null : JSON.parse(text) };
@@ -199,12 +199,12 @@ describe('a request with an Idempotency-Key whose process dies', () => {
       .where({ key })
       .update({ leaseExpiresAt: new Date(0) });
 
-  it('is tried on every route that honours the key', () => {
+  it('is tested for every idempotent route', () => {
     const idempotent = stack.routes.filter(({ idempotent }) => idempotent).map(({ operationId }) => operationId);
     expect(Object.keys(cases)).to.have.members(idempotent);
   });
 
-  /** Makes something, deletes it, and sends the request again whose answer was lost. */
+  /** Creates a resource, deletes it, and repeats the request whose response was lost. */
   async function repeatAfterDeletion(operationId: string, remove: (made: Ids) => Promise<unknown>) {
     const route = stack.routes.find((one) => one.operationId === operationId);
     const asked = await cases[operationId]?.request();
@@ -219,7 +219,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     return send(route, asked, key);
   }
 
-  it('404 for an agent, a member or a team that was deleted or disabled since', async () => {
+  it('404 for an agent, a member or a team that was deleted or disabled meanwhile', async () => {
     const agent = await repeatAfterDeletion('publishVersion', ({ id }) => ada.delete(`/agents/${id}`, 204));
     expect(agent.body).include({ code: 'agent_not_found' });
     const member = await repeatAfterDeletion('createMember', ({ user_id }) =>
@@ -230,7 +230,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     expect(team.body).include({ code: 'team_not_found' });
   });
 
-  it('201 for a draft that is made again after its deletion', async () => {
+  it('201 for a draft that is created again after its deletion', async () => {
     const draft = await repeatAfterDeletion('createDraft', ({ id }) => ada.delete(`/agent-drafts/${id}`, 204));
     expect(draft.status).equal(201);
   });

@@ -5,7 +5,7 @@ import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 describe('the log line of an error of Postgres', () => {
-  it('names code, constraint and table, and holds no value of the row or the request', async () => {
+  it('has code, constraint and table, but no values of the row or the request', async () => {
     const api = await startStack({}, { workers: false });
     const child = await startApiProcess(api);
     try {

@@ -33,7 +33,7 @@ describe('a noisy neighbour', () => {
     return `ingest-${(body as { id: string }).id}-1`;
   }
 
-  /** Opens a stream of a job that no worker takes. */
+  /** Opens the event stream of a job that no worker runs. */
   async function watch(member: Member, jobId: string) {
     const leaving = new AbortController();
     const response = await member.raw(`/jobs/${jobId}/events`, { signal: leaving.signal });
@@ -42,7 +42,7 @@ describe('a noisy neighbour', () => {
     return { status: response.status, headers: response.headers, problem, leave: () => leaving.abort() };
   }
 
-  it('has a limited number of streams, and leaves others theirs', async () => {
+  it('has a limited number of streams, and other organizations keep theirs', async () => {
     const ada = await own.signUp();
     const colleague = await signUpColleague(own, ada);
     const other = await own.signUp('Bob');
@@ -84,7 +84,7 @@ describe('a noisy neighbour', () => {
     for (const ids of jobsAsked.slice(0, 3)) expect(ids).property('length').at.least(3);
   });
 
-  it('has a limited number of requests open, and leaves others theirs', async () => {
+  it('has a limited number of open requests, and other organizations keep theirs', async () => {
     const ada = await own.signUp();
     const colleague = await signUpColleague(own, ada);
     const other = await own.signUp('Bob');
@@ -101,7 +101,7 @@ describe('a noisy neighbour', () => {
     await until('the places are free again', async () => (await ada.raw('/entity/me/profile')).status === 200);
   });
 
-  it('reads, writes and searches so often in a minute, as every answer says', async () => {
+  it('has rate limits for reads, writes and searches, shown in every response', async () => {
     await withStack(rateLimits, async (limited) => {
       const [ada, bob] = [await limited.signUp(), await limited.signUp()];
       for (const remaining of [1, 0]) {
@@ -120,7 +120,7 @@ describe('a noisy neighbour', () => {
     });
   });
 
-  it('has a limited number of previews waiting, and others do not wait for them', async () => {
+  it('has a limited number of waiting previews, and other organizations do not wait for them', async () => {
     const held = Promise.withResolvers<void>();
     const model = createServer(async (request, response) => {
       const body = await json(request).catch(() => null);
@@ -144,7 +144,7 @@ describe('a noisy neighbour', () => {
     }).finally(() => model.close());
   });
 
-  it('waits for itself with one connection to the database, however much it makes', async () => {
+  it('uses one database connection for concurrent creations', async () => {
     await withStack({ DATABASE_POOL_SIZE: '5' }, async ({ container: { db }, signUp }) => {
       const [ada, bob] = [await signUp(), await signUp()];
       const text = { name: 'n', content: 'A fox.', source_format: 'text' };
@@ -166,10 +166,12 @@ describe('a noisy neighbour', () => {
     });
   });
 
-  it('has one avatar on its way', async () => {
+  it('has one avatar upload at a time', async () => {
     const [ada, bob] = [await own.signUp(), await own.signUp()];
     const slow = [sendSlowly(ada, slowAvatar), sendSlowly(ada, slowAvatar)];
-    expect(await Promise.race(slow.map(({ problem }) => problem))).equal('Your last avatar is still being uploaded.');
+    expect(await Promise.race(slow.map(({ problem }) => problem))).equal(
+      'Your previous avatar is still being uploaded.',
+    );
     const body = new FormData();
     body.append('file', new Blob(['no image']), 'a.png');
     expect((await bob.raw('/entity/me/avatar', { method: 'POST', body })).status).equal(422);
@@ -182,7 +184,7 @@ async function withStack(settings: Record<string, string>, use: (stack: Stack) =
   await use(own).finally(own.close);
 }
 
-/** A request whose body does not come to its end, with what it is refused for, if it is. `leave` breaks it off. */
+/** Sends a request whose body never ends; `problem` is why it was rejected, `leave` aborts it. */
 function sendSlowly(
   member: Member,
   { path, type, beginning }: typeof slowJson = slowJson,

@@ -17,7 +17,7 @@ const limits = {
 
 describe('rate limits', () => {
   let first: Stack;
-  /** Another replica on the same database. */
+  /** The second replica uses the same database. */
   let second: Stack;
   before(async () => {
     first = await startStack(limits, { workers: false });
@@ -28,7 +28,7 @@ describe('rate limits', () => {
     await first.close();
   });
 
-  /** A client at an address, as the proxy in front of the service tells it. */
+  /** A client whose address the proxy in front of the service reports. */
   const from = (address: string, api: ApiClient = first.anonymous) => ({
     login: (username: string) =>
       api.raw('/auth/login', {
@@ -38,7 +38,7 @@ describe('rate limits', () => {
       }),
   });
 
-  it('let exactly as many attempts at an account pass as allowed, however many come at once and at whichever replica', async () => {
+  it('allow exactly the configured number of concurrent sign-ins, across replicas', async () => {
     const email = freshEmail();
     const clients = [from('203.0.113.1'), from('203.0.113.1', second.anonymous)];
     const answers = await Promise.all(
@@ -51,7 +51,7 @@ describe('rate limits', () => {
     expect(statuses.filter((status) => status === 429)).length(27);
   });
 
-  it('429 says which limit was reached and when to come back, and the fields of every answer how the limits stand', async () => {
+  it('429 names the limit and Retry-After, and every response has the RateLimit headers', async () => {
     const email = freshEmail();
     const { login } = from('203.0.113.2');
     const allowed = await login(email);
@@ -67,7 +67,7 @@ describe('rate limits', () => {
     expect(refused.headers.get('ratelimit')).contain('"login";r=0;');
   });
 
-  it('count each address and each email by itself, and one address over all emails', async () => {
+  it('count per address and email, and per address over all emails', async () => {
     const email = freshEmail();
     for (let attempt = 1; attempt <= 5; attempt += 1) await from('203.0.113.3').login(email);
     expect((await from('203.0.113.3').login(email)).status).equal(429);
@@ -77,7 +77,7 @@ describe('rate limits', () => {
     expect((await from('203.0.113.3').login(freshEmail())).status).equal(429);
   });
 
-  it('count the addresses of an IPv6 network as one', async () => {
+  it('count the addresses of an IPv6 network together', async () => {
     const email = freshEmail();
     for (let host = 1; host <= 5; host += 1) await from(`2001:db8:1:2::${host}`).login(email);
     expect((await from('2001:db8:1:2:ffff::9').login(email)).status).equal(429);
@@ -99,13 +99,13 @@ describe('rate limits', () => {
     expect((await refresh('2001:db8:3:ff00::1')).status).equal(401);
   });
 
-  it('believe the proxy in front and nobody before it', async () => {
+  it('trust the nearest proxy only', async () => {
     const email = freshEmail();
     for (let lie = 1; lie <= 5; lie += 1) await from(`198.51.100.${lie}, 203.0.113.5`).login(email);
     expect((await from('198.51.100.9, 203.0.113.5').login(email)).status).equal(429);
   });
 
-  it('begin anew when the window is over', async () => {
+  it('reset at the end of the window', async () => {
     const refresh = () =>
       first.anonymous.raw('/auth/refresh_tokens', {
         method: 'POST',
@@ -117,7 +117,7 @@ describe('rate limits', () => {
     for (const status of [401, 401, 429]) expect((await refresh()).status).equal(status);
   });
 
-  it('count sign-ins with an identity provider by address, where they begin and where they come back', async () => {
+  it('count sign-ins with an identity provider per address, at their start and at the callback', async () => {
     const statusOf = async (path: string, address: string, method = 'GET') => {
       const headers = { 'content-type': 'application/json', 'x-forwarded-for': address };
       const body = method === 'GET' ? {} : { body: JSON.stringify({ provider: 'acme' }) };
@@ -129,7 +129,7 @@ describe('rate limits', () => {
     expect(await statusOf(callback, '203.0.113.8')).equal(501);
   });
 
-  it('count messages and uploads by user', async () => {
+  it('count messages and uploads per user', async () => {
     const [ada, bob] = [await first.signUp(), await first.signUp()];
     const paste = { name: 'n', content: 'c', source_format: 'text' };
     await ada.post('/documents/paste', paste, 201);
@@ -140,7 +140,7 @@ describe('rate limits', () => {
     await ada.post('/chat/stream', message, 429);
   });
 
-  it('count consents by user where they begin, and by address where they come back', async () => {
+  it('count consents per user at their start, and per address at the callback', async () => {
     const [ada, bob] = [await first.signUp(), await first.signUp()];
     const calendar = '/agents/tools/google_calendar';
     await ada.get(`${calendar}/authorize`, 501);
@@ -163,7 +163,7 @@ describe('rate limits', () => {
     expect(Number(headers.get('retry-after'))).above(0);
   });
 
-  it('keep nobody by name', async () => {
+  it('store no addresses and no emails', async () => {
     const rows = await first.container.db('rate_limits').select('subject');
     expect(rows.length).above(0);
     for (const { subject } of rows) expect(subject).length(32);

@@ -10,7 +10,7 @@ const openApiDocument = z.object({
   paths: z.record(z.string(), z.record(z.string(), z.object({ operationId: z.string() }))),
 });
 
-/** The fields of a JSON schema at any depth. */
+/** Lists the fields of a JSON schema at any depth. */
 function fieldsOf(schema: unknown): { name: string; isWriteOnly: boolean }[] {
   if (schema === null || typeof schema !== 'object') return [];
   return Object.entries(schema).flatMap(([key, part]) => {
@@ -44,7 +44,7 @@ describe('the HTTP surface', () => {
     }
   });
 
-  it('says at / where it is described, and at the type of a problem what that means', async () => {
+  it('links its documentation at / and describes problem types at /errors', async () => {
     expect((await api.anonymous.get('/', 200)).body).property('docs', '/docs');
     const { body } = await api.anonymous.get('/nowhere', 404);
     const { type, code } = body as { type: string; code: string };
@@ -52,7 +52,7 @@ describe('the HTTP surface', () => {
     await api.anonymous.get('/errors/nonsense', 404);
   });
 
-  it('refuses query fields that it does not know, also where it takes none', async () => {
+  it('rejects unknown query fields, also on routes without a query', async () => {
     const ada = await api.signUp();
     for (const path of ['/documents', '/folders', '/agents', '/entity/me/profile']) {
       const { body } = await ada.get(`${path}?colour=red`, 422);
@@ -82,7 +82,7 @@ describe('the HTTP surface', () => {
     expect(secrets.filter(({ isWriteOnly }) => !isWriteOnly)).deep.equal([]);
   });
 
-  it('describes texts by patterns that clients can read', async () => {
+  it('has patterns for texts that clients can compile', async () => {
     const { body } = await api.anonymous.get('/openapi.json', 200);
     const patterns = [...JSON.stringify(body).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, text = '']) =>
       JSON.parse(text),
@@ -91,7 +91,7 @@ describe('the HTTP surface', () => {
     for (const pattern of new Set(patterns)) expect(() => new RegExp(pattern, 'u'), pattern).not.to.throw();
   });
 
-  it('shows the reference at /docs without anything from elsewhere', async () => {
+  it('serves /docs without external resources', async () => {
     const page = await api.anonymous.raw('/docs');
     const html = await page.text();
     expect(page.headers.get('content-security-policy')).to.contain("script-src 'self'");
@@ -100,7 +100,7 @@ describe('the HTTP surface', () => {
     for (const link of links) expect((await api.anonymous.raw(link)).status, link).to.equal(200);
   });
 
-  it('answers 404 where there is nothing, with the headers that keep browsers safe', async () => {
+  it('answers 404 for unknown paths, with security headers', async () => {
     const { headers, body } = await api.anonymous.get('/nothing/here', 404);
     expect(body).to.include({ code: 'not_found', instance: '/nothing/here' });
     expect(headers.get('x-content-type-options')).to.equal('nosniff');
@@ -108,7 +108,7 @@ describe('the HTTP surface', () => {
     expect(headers.get('x-powered-by')).to.equal(null);
   });
 
-  it('lets no origin in by default', async () => {
+  it('allows no CORS origin by default', async () => {
     const response = await api.anonymous.raw('/healthz', { headers: { origin: 'https://app.example.com' } });
     expect(response.headers.get('access-control-allow-origin')).to.equal(null);
   });
@@ -121,7 +121,7 @@ describe('the HTTP surface', () => {
     });
     after(() => other.close());
 
-    it('stands under its base path', async () => {
+    it('is served under its base path', async () => {
       const document = openApiDocument.parse(await (await other.anonymous.raw('/api/v1/openapi.json')).json());
       expect(document.servers).to.deep.equal([{ url: '/api/v1' }]);
       expect(await (await other.anonymous.raw('/api/v1/docs/start.js')).text()).to.contain('/api/v1/openapi.json');
@@ -134,7 +134,7 @@ describe('the HTTP surface', () => {
       expect(readinessSchema.parse(await response.json()).checks).to.include({ database: true, workers: false });
     });
 
-    it('lets the listed origin in, and answers its preflight', async () => {
+    it('allows the listed CORS origin and answers its preflight', async () => {
       const preflight = await other.anonymous.raw('/api/v1/folders', {
         method: 'OPTIONS',
         headers: { origin, 'access-control-request-method': 'GET' },

@@ -27,7 +27,7 @@ describe('POST /entity/members', () => {
     return shared.anonymous.withToken((body as { access_token: string }).access_token);
   };
 
-  it('201: makes a user of the organization who signs in and has a folder of his own', async () => {
+  it('201: creates a user who can sign in and has a personal folder', async () => {
     const email = freshEmail('grace');
     const user = await create({ email: ` ${email.toUpperCase()} `, display_name: ' Grace ' });
     expect(user).to.deep.include({
@@ -53,19 +53,19 @@ describe('POST /entity/members', () => {
     });
   });
 
-  it('201: is called after his address when no name is given, or a blank one', async () => {
+  it('201: derives the display name from the email if the name is missing or blank', async () => {
     expect((await create({ email: `x${freshEmail('grace')}`, display_name: '\u200b ' })).display_name).match(
       /^xgrace-/,
     );
   });
 
-  it('201: makes another admin', async () => {
+  it('201: creates another org admin', async () => {
     const admin = await create({ is_admin: true });
     expect(admin.is_org_admin).to.equal(true);
     await (await signIn(admin)).patch('/entity/org', { name: 'Ours' }, 200);
   });
 
-  it('201: in a team, as its admin or not', async () => {
+  it('201: adds the user to a team, as member or as team admin', async () => {
     const team = await createTeam(ada);
     expect((await create({ team_id: team })).teams).to.deep.equal([{ team_id: team, is_team_admin: false }]);
     const admin = await create({ team_id: team.toUpperCase(), is_team_admin: true });
@@ -73,7 +73,7 @@ describe('POST /entity/members', () => {
     await (await signIn(admin)).get(`/entity/teams/${team}/members`, 200);
   });
 
-  it('201: once under an Idempotency-Key', async () => {
+  it('201: creates one user per Idempotency-Key', async () => {
     const sent = { email: freshEmail(), password };
     const again = () => ada.post(path, sent, 201, { 'Idempotency-Key': sent.email });
     expect((await again()).body).to.deep.equal((await again()).body);
@@ -83,7 +83,7 @@ describe('POST /entity/members', () => {
     await shared.anonymous.post(path, {}, 401);
   });
 
-  it('403: for who is no admin of the organization, and for admins of teams', async () => {
+  it('403: for members and team admins', async () => {
     const grace = await signUpColleague(shared, ada);
     const team = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
@@ -92,7 +92,7 @@ describe('POST /entity/members', () => {
       expect((await member.post(path, sent, 403)).body).include({ code: 'forbidden' });
   });
 
-  it('404: into a team that is unknown, disabled or of others', async () => {
+  it('404: for a team that is unknown, disabled or of another organization', async () => {
     const disabled = await createTeam(ada);
     await ada.delete(`/entity/teams/${disabled}`, 204);
     const foreign = await createTeam(await shared.signUp('Eve'));
@@ -102,14 +102,14 @@ describe('POST /entity/members', () => {
     }
   });
 
-  it('409: an email that has an account, of whatever organization', async () => {
+  it('409: for an email with an account in any organization', async () => {
     const eve = await shared.signUp('Eve');
     for (const email of [ada.email, ` ${eve.email.toUpperCase()}`]) {
       expect((await ada.post(path, { email, password }, 409)).body).to.include({ code: 'email_taken' });
     }
   });
 
-  it('409: to all but one of those who take an email at once, in several organizations', async () => {
+  it('409: for all but one of several concurrent requests with one email, in several organizations', async () => {
     const admins = [ada, await shared.signUp(), await shared.signUp(), await shared.signUp()];
     const email = freshEmail();
     const replies = await Promise.all(admins.map((admin) => post(admin, path, { email, password })));
@@ -122,7 +122,7 @@ describe('POST /entity/members', () => {
     1,
   );
 
-  it('409: when disabled users take the places', async () => {
+  it('409: when disabled users fill the member limit', async () => {
     const own = await shared.signUp();
     for (let count = 1; count < 10; count += 1) {
       const { userId } = await signUpColleague(shared, own);
@@ -132,12 +132,12 @@ describe('POST /entity/members', () => {
     expect(body).to.include({ code: 'member_limit_reached' });
   });
 
-  it('422: an admin of no team', async () => {
+  it('422: for a team admin without a team', async () => {
     const { body } = await ada.post(path, { email: freshEmail(), password, is_team_admin: true }, 422);
     expect(body).to.nested.include({ 'errors[0].path': 'is_team_admin', 'errors[0].code': 'team_required' });
   });
 
-  it('422: with wrong fields', async () => {
+  it('422: for invalid fields', async () => {
     const right = { email: freshEmail(), password };
     for (const wrong of [
       {},

@@ -17,7 +17,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
     grace = await signUpColleague(shared, ada);
   });
 
-  it('204: ends all sessions, and lets the user open no other', async () => {
+  it('204: ends all sessions and rejects new sign-ins', async () => {
     const { password, email } = grace;
     await grace.get('/folders', 200);
     await ada.post(path(grace.userId), {}, 204);
@@ -28,7 +28,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
     expect(body).to.include({ code: 'account_disabled' });
   });
 
-  it('204: and again, which changes nothing', async () => {
+  it('204: changes nothing the second time', async () => {
     await ada.post(path(grace.userId), {}, 204);
     await ada.post(path(grace.userId), {}, 204);
     const entries = await auditEntries(shared, grace.userId);
@@ -38,7 +38,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
     ]);
   });
 
-  it('204: by a team admin for a member of his team', async () => {
+  it('204: by a team admin for a member of the team', async () => {
     const team = await createTeam(ada, [grace]);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await lead.post(path(grace.userId), {}, 204);
@@ -48,7 +48,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
     await shared.anonymous.post(path(grace.userId), {}, 401);
   });
 
-  it('403: for members, for team admins beyond their team, and of oneself', async () => {
+  it('403: for members, for team admins outside of their team, and for the own account', async () => {
     const team = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     const admin = await signUpColleague(shared, ada, 'Admin', { is_admin: true });
@@ -63,7 +63,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
     }
   });
 
-  it('404: for nobody, and for somebody of another organization', async () => {
+  it('404: for an unknown user or one of another organization', async () => {
     const eve = await shared.signUp('Eve');
     for (const id of [crypto.randomUUID(), eve.userId, '7']) {
       expect((await ada.post(path(id), {}, 404)).body).to.include({ code: 'user_not_found' });
@@ -75,16 +75,16 @@ describe('POST /entity/users/{user_id}/disable', () => {
     expect((await ada.post(path(ada.userId), {}, 409)).body).to.include({ code: 'last_org_admin' });
   });
 
-  it('409: to one of two admins who disable each other at once', async () => {
+  it('409: for one of two admins who disable each other concurrently', async () => {
     await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
     const disable = (by: Member, target: Member) => by.raw(path(target.userId), { method: 'POST' });
     const replies = await Promise.all([disable(ada, grace), disable(grace, ada)]);
-    // Who comes second is told that he is the last one, or that his session is over.
+    // The second request is rejected because its sender is the last admin, or because the session has ended.
     expect(replies.map(({ status }) => status).sort()[0]).to.equal(204);
     expect([401, 409]).to.include(Math.max(...replies.map(({ status }) => status)));
   });
 
-  it('leaves one admin of many who disable each other at once', async () => {
+  it('keeps one enabled admin when many disable each other concurrently', async () => {
     const others = await Promise.all(
       Array.from({ length: 8 }, () => signUpColleague(shared, ada, 'Admin', { is_admin: true })),
     );
@@ -100,7 +100,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
     expect(left.length).to.be.at.least(1);
   });
 
-  it('keeps the user and his places in teams', async () => {
+  it('keeps the user and the team memberships', async () => {
     const team = await createTeam(ada, [grace]);
     await ada.post(path(grace.userId), {}, 204);
     const { items } = memberListSchema.parse((await ada.get('/entity/members', 200)).body);

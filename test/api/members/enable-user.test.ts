@@ -17,7 +17,7 @@ describe('POST /entity/users/{user_id}/enable', () => {
     await ada.post(`/entity/users/${grace.userId}/disable`, {}, 204);
   });
 
-  it('204: lets the user sign in again; his old sessions stay ended', async () => {
+  it('204: allows sign-ins again; previous sessions stay ended', async () => {
     await ada.post(path(grace.userId), {}, 204);
     const { email, password, refreshToken } = grace;
     await grace.get('/folders', 401);
@@ -26,23 +26,23 @@ describe('POST /entity/users/{user_id}/enable', () => {
     expect((await auditEntries(shared, grace.userId)).at(-1)).to.include({ action: 'user.enabled' });
   });
 
-  it('204: who is enabled stays so', async () => {
+  it('204: changes nothing for an enabled user', async () => {
     await ada.post(path(ada.userId), {}, 204);
     expect(await auditEntries(shared, ada.userId)).to.have.length(1);
   });
 
-  it('204: by a team admin for a member of his team', async () => {
+  it('204: by a team admin for a member of the team', async () => {
     const team = await createTeam(ada, [grace]);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await lead.post(path(grace.userId), {}, 204);
   });
 
-  it('401: without a token, and for who is disabled himself', async () => {
+  it('401: without a token, and for a disabled caller', async () => {
     await shared.anonymous.post(path(grace.userId), {}, 401);
     await grace.post(path(grace.userId), {}, 401);
   });
 
-  it('403: for members, and for team admins beyond their team', async () => {
+  it('403: for members, and for team admins outside of their team', async () => {
     const team = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     const member = await signUpColleague(shared, ada);
@@ -50,7 +50,7 @@ describe('POST /entity/users/{user_id}/enable', () => {
       expect((await by.post(path(grace.userId), {}, 403)).body).include({ code: 'forbidden' });
   });
 
-  it('404: for nobody, and for somebody of another organization', async () => {
+  it('404: for an unknown user or one of another organization', async () => {
     const eve = await shared.signUp('Eve');
     for (const id of [crypto.randomUUID(), '7']) {
       expect((await ada.post(path(id), {}, 404)).body).to.include({ code: 'user_not_found' });

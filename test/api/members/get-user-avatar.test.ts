@@ -23,7 +23,7 @@ describe('GET /entity/users/{user_id}/avatar', () => {
   const showElsewhere = (member: Member, avatarUrl: string) =>
     shared.container.db('users').where({ id: member.userId }).update({ avatarUrl });
 
-  it('200: shows it to everybody of the organization, and to the user himself', async () => {
+  it('200: for all members of the organization, including the user', async () => {
     const own = await readAvatar(grace);
     for (const member of [ada, grace, await signUpColleague(shared, ada)]) {
       expect(await readAvatar(member, path(grace.userId))).deep.equal(own);
@@ -33,15 +33,15 @@ describe('GET /entity/users/{user_id}/avatar', () => {
     await ada.get(path(grace.userId), 304, { 'If-None-Match': headers.get('etag') ?? '' });
   });
 
-  it('206: for a part of it', async () => {
+  it('206: for a byte range', async () => {
     await ada.get(path(grace.userId), 206, { range: 'bytes=0-3' });
   });
 
-  it('416: for a part that it does not have', async () => {
+  it('416: for a range outside of the file', async () => {
     await ada.get(path(grace.userId), 416, { range: 'bytes=1000000-' });
   });
 
-  it('302: to where his identity provider shows him, unless he has uploaded another picture', async () => {
+  it('302: to the picture at the identity provider, unless the user has uploaded an avatar', async () => {
     const third = await signUpColleague(shared, ada, 'Third');
     const url = 'https://id.example/third?size=96';
     await showElsewhere(third, url);
@@ -56,7 +56,7 @@ describe('GET /entity/users/{user_id}/avatar', () => {
     await shared.anonymous.get(path(grace.userId), 401);
   });
 
-  it('404: where there is none, for an id that is none, and for users of other organizations', async () => {
+  it('404: without an avatar, for an invalid id, and for users of other organizations', async () => {
     await expectNone(grace, ada.userId);
     await expectNone(ada, crypto.randomUUID());
     await expectNone(ada, 'no-id');
@@ -66,7 +66,7 @@ describe('GET /entity/users/{user_id}/avatar', () => {
     await expectNone(ada, otto.userId);
   });
 
-  it('404: while the user is disabled, and when he is gone', async () => {
+  it('404: for a disabled or deleted user', async () => {
     const leaver = await signUpColleague(shared, ada, 'Leaver');
     await uploadAvatar(leaver, gifOfFrames(1), 200);
     await ada.post(`/entity/users/${leaver.userId}/disable`, undefined, 204);

@@ -16,7 +16,7 @@ describe('GET /entity/members', () => {
 
   const list = async (member: Member) => memberListSchema.parse((await member.get('/entity/members', 200)).body);
 
-  it('200: everybody of the organization in the order in which they came, to each of them', async () => {
+  it('200: lists all members, longest-standing first, to every member', async () => {
     const team = await createTeam(ada, [grace]);
     const members = await list(ada);
     expect(members).to.include({ org_id: ada.orgId, tier: 'free', member_limit: 10 });
@@ -36,7 +36,7 @@ describe('GET /entity/members', () => {
     expect(await list(grace)).to.deep.equal(members);
   });
 
-  it('200: with who is disabled, and without disabled teams', async () => {
+  it('200: includes disabled users and leaves out disabled teams', async () => {
     const own = await shared.signUp();
     const barbara = await signUpColleague(shared, own, 'Barbara');
     const team = await createTeam(own, [barbara]);
@@ -47,7 +47,7 @@ describe('GET /entity/members', () => {
     expect(items[1]).to.deep.include({ disabled: true, teams: [] });
   });
 
-  it('200: nobody of another organization', async () => {
+  it('200: lists no users of another organization', async () => {
     const eve = await shared.signUp('Eve');
     expect((await list(eve)).items.map(({ user_id }) => user_id)).to.deep.equal([eve.userId]);
   });

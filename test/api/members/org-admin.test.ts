@@ -27,7 +27,7 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
   };
   const demotion = { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: '{"is_org_admin":false}' };
 
-  it('200: gives and takes the role, which counts with the next request', async () => {
+  it('200: grants and revokes the role, effective from the next request', async () => {
     await grace.patch('/entity/org', { name: 'x' }, 403);
     expect(await set(ada, grace.userId, true)).to.include({ user_id: grace.userId, is_org_admin: true });
     await grace.patch('/entity/org', { name: 'Ours' }, 200);
@@ -41,7 +41,7 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
     ]);
   });
 
-  it('200: a role that another process has taken counts within seconds', async () => {
+  it('200: a role revoked by another process is lost within seconds', async () => {
     await set(ada, grace.userId, true);
     await grace.patch('/entity/org', { name: 'Ours' }, 200);
     await shared.container.db('memberships').where({ userId: grace.userId }).update({ isOrgAdmin: false });
@@ -61,11 +61,11 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
     await shared.anonymous.patch(path(grace.userId), { is_org_admin: true }, 401);
   });
 
-  it('403: for who is no admin of the organization', async () => {
+  it('403: for a member who is not an org admin', async () => {
     await grace.patch(path(grace.userId), { is_org_admin: true }, 403);
   });
 
-  it('404: for nobody, and for somebody of another organization', async () => {
+  it('404: for an unknown user or one of another organization', async () => {
     const eve = await shared.signUp('Eve');
     for (const id of [crypto.randomUUID(), eve.userId, '7']) {
       const { body } = await ada.patch(path(id), { is_org_admin: false }, 404);
@@ -73,7 +73,7 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
     }
   });
 
-  it('409: for the last admin, also when the others are disabled', async () => {
+  it('409: for the last enabled admin', async () => {
     const refused = async () => (await ada.patch(path(ada.userId), { is_org_admin: false }, 409)).body;
     expect(await refused()).to.include({ code: 'last_org_admin' });
     await set(ada, grace.userId, true);
@@ -83,14 +83,14 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
     await set(ada, ada.userId, false);
   });
 
-  it('403: to one of two admins who demote each other at once: he is none any more', async () => {
+  it('403: for one of two admins who demote each other concurrently', async () => {
     await set(ada, grace.userId, true);
     const replies = await Promise.all([ada.raw(path(grace.userId), demotion), grace.raw(path(ada.userId), demotion)]);
     expect(replies.map(({ status }) => status).sort()).to.deep.equal([200, 403]);
     expect(await admins(ada)).to.have.length(1);
   });
 
-  it('409: or a session that is over, to one of two admins of whom one demotes and the other disables', async () => {
+  it('409: or 401, for one of two admins when one demotes and the other disables concurrently', async () => {
     await set(ada, grace.userId, true);
     const disabling = grace.raw(`/entity/users/${ada.userId}/disable`, { method: 'POST' });
     const [demoted, disabled] = await Promise.all([ada.raw(path(grace.userId), demotion), disabling]);
@@ -99,7 +99,7 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
     expect(await admins(demoted.status === 200 ? ada : grace)).to.have.length(1);
   });
 
-  it('409: to the last of many who give up the role at once', async () => {
+  it('409: for the last of many admins who give up the role concurrently', async () => {
     const others = await Promise.all(
       Array.from({ length: 8 }, () => signUpColleague(shared, ada, 'Admin', { is_admin: true })),
     );

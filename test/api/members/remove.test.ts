@@ -28,7 +28,7 @@ describe('DELETE /entity/members/{user_id}', () => {
   const signIn = (status: number) =>
     shared.anonymous.post('/auth/login', { username: grace.email, password: grace.password }, status);
 
-  it('204: ends the account: no session, no sign-in, no member, no team', async () => {
+  it('204: ends sessions, sign-in and all memberships of the account', async () => {
     const teamId = await createTeam(ada, [grace]);
     await ada.delete(path(grace.userId), 204);
     await grace.get('/folders', 401);
@@ -41,7 +41,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     expect(entries.at(-1)).deep.include({ actorId: ada.userId, action: 'member.removed' });
   });
 
-  it('204: frees the email and the place at once', async () => {
+  it('204: immediately frees the email and the place in the member limit', async () => {
     const { db } = shared.container;
     await ada.delete(path(grace.userId), 204);
     const { body } = await ada.post('/entity/members', { email: grace.email, password: grace.password }, 201);
@@ -51,7 +51,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     expect(living).length(1);
   });
 
-  it('204: leaves what is shared with the name of its author, and what is personal to nobody', async () => {
+  it('204: keeps shared content with the name of its author and makes personal content unreadable', async () => {
     const second = await signUpColleague(shared, ada, 'Second', { is_admin: true });
     const paste = async (target_folder_id: string) => {
       const text = { name: 'note', content: 'Some words.', source_format: 'text', target_folder_id };
@@ -65,7 +65,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     await grace.get(`/documents/${own}`, 404);
   });
 
-  it('204: has a run that erases the rest later, which org admins see and nobody stops', async () => {
+  it('204: starts an erasure run that org admins can see but cannot stop', async () => {
     await ada.delete(path(grace.userId), 204);
     const id = `erase-${grace.userId}`;
     expect((await ada.get(`/jobs/${id}`, 200)).body).include({ kind: 'erase' });
@@ -76,7 +76,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     expect((await other.post(`/jobs/${id}/cancel`, {}, 409)).body).include({ code: 'deletion_is_final' });
   });
 
-  it('401 and 403: for what an admin asked for before he was removed, or an admin no more', async () => {
+  it('401 and 403: for a queued request of an admin who was removed or demoted meanwhile', async () => {
     const [gone, demoted] = [
       await signUpColleague(shared, ada, 'Gone', { is_admin: true }),
       await signUpColleague(shared, ada, 'Demoted', { is_admin: true }),
@@ -102,7 +102,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     await shared.anonymous.delete(path(grace.userId), 401);
   });
 
-  it('403: for who is no admin of the organization, whomever it is about', async () => {
+  it('403: for a member who is not an org admin, whatever the user id', async () => {
     const teamId = await createTeam(ada, [grace]);
     const admin = { is_team_admin: true };
     await ada.patch(`/entity/teams/${teamId}/members/${grace.userId}/team-admin`, admin, 200);
@@ -110,12 +110,12 @@ describe('DELETE /entity/members/{user_id}', () => {
     for (const id of [other.userId, ada.userId, grace.userId, crypto.randomUUID()]) await grace.delete(path(id), 403);
   });
 
-  it('403: for an admin himself, who may delete his account', async () => {
+  it('403: for the own account of the admin', async () => {
     await ada.patch(`${path(grace.userId)}/org-admin`, { is_org_admin: true }, 200);
     expect((await ada.delete(path(ada.userId), 403)).body).include({ code: 'forbidden' });
   });
 
-  it('404: for nobody, somebody who is gone, and somebody of another organization', async () => {
+  it('404: for an unknown user, a deleted one, and one of another organization', async () => {
     const eve = await shared.signUp('Eve');
     await ada.delete(path(grace.userId), 204);
     for (const id of [crypto.randomUUID(), eve.userId, grace.userId, '7']) {
@@ -124,7 +124,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     await eve.get('/folders', 200);
   });
 
-  it('409: for the last admin, also when the others are disabled', async () => {
+  it('409: for the last enabled admin', async () => {
     expect((await ada.delete(path(ada.userId), 409)).body).include({ code: 'last_org_admin' });
     await ada.patch(`${path(grace.userId)}/org-admin`, { is_org_admin: true }, 200);
     await ada.post(`/entity/users/${grace.userId}/disable`, {}, 204);
@@ -132,7 +132,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     await ada.delete(path(grace.userId), 204);
   });
 
-  it('409: to the last of two admins who remove each other at once', async () => {
+  it('409: for one of two admins who remove each other concurrently', async () => {
     await ada.patch(`${path(grace.userId)}/org-admin`, { is_org_admin: true }, 200);
     const remove = (by: Member, whom: Member) => by.raw(path(whom.userId), { method: 'DELETE' });
     const statuses = (await Promise.all([remove(ada, grace), remove(grace, ada)])).map(({ status }) => status);
@@ -140,7 +140,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     await expectAdmins(shared, ada.orgId);
   });
 
-  it('409: never leaves members without an admin, whatever 32 admins do to themselves and others at once', async () => {
+  it('409: keeps an admin whatever 32 admins do to themselves and others concurrently', async () => {
     await ada.post('/entity/members', { email: `plain-${grace.email}`, password: grace.password }, 201);
     const others = await Promise.all(
       Array.from({ length: 7 }, () => signUpColleague(shared, ada, 'Admin', { is_admin: true })),

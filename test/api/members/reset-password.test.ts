@@ -18,7 +18,7 @@ describe('POST /entity/users/{user_id}/reset-password', () => {
     grace = await signUpColleague(shared, ada);
   });
 
-  it('204: only the new password works, in new sessions', async () => {
+  it('204: only the new password works, and all sessions end', async () => {
     const { email: username, password, refreshToken } = grace;
     await grace.get('/folders', 200);
     await ada.post(path(grace.userId), sent, 204);
@@ -30,7 +30,7 @@ describe('POST /entity/users/{user_id}/reset-password', () => {
     expect(entry).to.deep.include({ actorId: ada.userId, detail: {} });
   });
 
-  it('204: by a team admin for a member of his team, disabled or not', async () => {
+  it('204: by a team admin for a member of the team, also a disabled one', async () => {
     const team = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     const member = await signUpColleague(shared, ada, 'Member', { team_id: team });
@@ -43,7 +43,7 @@ describe('POST /entity/users/{user_id}/reset-password', () => {
     await shared.anonymous.post(path(grace.userId), sent, 401);
   });
 
-  it('403: of oneself, for members, and for team admins beyond their team', async () => {
+  it('403: for the own account, for members, and for team admins outside of their team', async () => {
     const team = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     const taken = await signUpColleague(shared, ada, 'Taken');
@@ -59,7 +59,7 @@ describe('POST /entity/users/{user_id}/reset-password', () => {
     await taken.get('/folders', 200);
   });
 
-  it('404: for nobody, and for somebody of another organization', async () => {
+  it('404: for an unknown user or one of another organization', async () => {
     const eve = await shared.signUp('Eve');
     for (const id of [crypto.randomUUID(), eve.userId, '7']) {
       expect((await ada.post(path(id), sent, 404)).body).to.include({ code: 'user_not_found' });
@@ -67,7 +67,7 @@ describe('POST /entity/users/{user_id}/reset-password', () => {
     await eve.get('/folders', 200);
   });
 
-  it('422: without a password that meets the rule', async () => {
+  it('422: for a password that does not meet the rule', async () => {
     for (const wrong of [{}, { ...sent, password: 'x' }, ...eachBad({}, 'new_password', badPasswords)]) {
       expect((await ada.post(path(grace.userId), wrong, 422)).body).to.include({ code: 'validation_failed' });
     }

@@ -22,7 +22,7 @@ describe('PATCH /entity/users/{user_id}', () => {
   const patch = async (by: Member, userId: string, body: object) =>
     userSchema.parse((await by.patch(path(userId), body, 200)).body);
 
-  it('200: changes the display name, or the email, with which the user signs in from then on', async () => {
+  it('200: changes the display name, or the email that signs in', async () => {
     expect(await patch(ada, grace.userId, { display_name: ' Amazing Grace ' })).to.deep.include({
       user_id: grace.userId,
       email: grace.email,
@@ -35,7 +35,7 @@ describe('PATCH /entity/users/{user_id}', () => {
       email,
       display_name: 'Amazing Grace',
     });
-    // The same once more changes nothing.
+    // Repeating the request changes nothing.
     await patch(ada, grace.userId, { email });
     const { password } = grace;
     await shared.anonymous.post('/auth/login', { username: email, password }, 200);
@@ -47,7 +47,7 @@ describe('PATCH /entity/users/{user_id}', () => {
     ]);
   });
 
-  it('200: by an org admin of himself, by a team admin of whom his team has', async () => {
+  it('200: by an org admin for the own account, and by a team admin for a member of the team', async () => {
     const team = await createTeam(ada, [grace]);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await patch(ada, ada.userId, { display_name: 'Countess' });
@@ -58,7 +58,7 @@ describe('PATCH /entity/users/{user_id}', () => {
     await shared.anonymous.patch(path(grace.userId), { display_name: 'x' }, 401);
   });
 
-  it('403: for members, and for team admins beyond their teams', async () => {
+  it('403: for members, and for team admins outside of their teams', async () => {
     const [red, blue] = [await createTeam(ada), await createTeam(ada)];
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: red, is_team_admin: true });
     const inBoth = await signUpColleague(shared, ada, 'Both', { team_id: red });
@@ -68,20 +68,20 @@ describe('PATCH /entity/users/{user_id}', () => {
       const { body } = await by.patch(path(target.userId), { display_name: 'Mine' }, 403);
       expect(body).to.include({ code: 'forbidden' });
     };
-    // In no team, in one of others as well, and an org admin.
+    // The users are in no team, also in another team, and an org admin.
     for (const target of [grace, inBoth, ada]) await refused(lead, target);
     await refused(grace, grace);
     await ada.delete(`/entity/teams/${blue}`, 204);
     await patch(lead, inBoth.userId, { display_name: 'Ours' });
   });
 
-  it('403: for a team admin whom he has himself taken into his team', async () => {
+  it('403: for a team admin who added the member to the team', async () => {
     const team = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     const member = `/entity/teams/${team}/members/${grace.userId}`;
     await lead.put(member, {}, 200);
     await lead.patch(path(grace.userId), { email: freshEmail() }, 403);
-    // Nor by an accomplice whom he makes an admin of the team.
+    // A second team admin, whom the first one has promoted, may not either.
     const helper = await signUpColleague(shared, ada, 'Helper', { team_id: team, is_team_admin: true });
     await lead.delete(member, 204);
     await helper.put(member, {}, 200);
@@ -91,7 +91,7 @@ describe('PATCH /entity/users/{user_id}', () => {
     await patch(lead, grace.userId, { display_name: 'Ours' });
   });
 
-  it('404: for nobody, and for somebody of another organization', async () => {
+  it('404: for an unknown user or one of another organization', async () => {
     const eve = await shared.signUp('Eve');
     for (const id of [crypto.randomUUID(), eve.userId, '7']) {
       for (const member of [ada, grace]) {
@@ -101,7 +101,7 @@ describe('PATCH /entity/users/{user_id}', () => {
     }
   });
 
-  it('409: an email that has an account, also when two take it at once', async () => {
+  it('409: for an email with an account, also for concurrent requests', async () => {
     const eve = await shared.signUp('Eve');
     const { body } = await ada.patch(path(grace.userId), { email: eve.email }, 409);
     expect(body).to.include({ code: 'email_taken' });
@@ -114,7 +114,7 @@ describe('PATCH /entity/users/{user_id}', () => {
     expect(replies.map(({ status }) => status).sort()).to.deep.equal([200, 409, 409]);
   });
 
-  it('422: without a field, with one that is not known, or with wrong ones', async () => {
+  it('422: without fields, with unknown ones or with invalid ones', async () => {
     for (const wrong of [
       {},
       { first_name: 'Grace' },

@@ -31,19 +31,19 @@ describe('DELETE /entity/org', () => {
     });
   });
 
-  it('204: of a disabled member, too', async () => {
+  it('204: also deletes the accounts of disabled members', async () => {
     await ada.post(`/entity/users/${grace.userId}/disable`, {}, 204);
     await ada.delete('/entity/org', 204);
     await shared.anonymous.post('/auth/register', { email: grace.email, password: grace.password }, 201);
   });
 
-  it('204: once, of many that come at the same time', async () => {
+  it('204: for one of several concurrent requests', async () => {
     const replies = await Promise.all(Array.from({ length: 8 }, () => ada.raw('/entity/org', { method: 'DELETE' })));
     const statuses = replies.map(({ status }) => status).sort();
     expect(statuses).deep.equal([204, ...Array.from({ length: 7 }, () => 401)]);
   });
 
-  it('204: lets nobody come who was let in a moment before', async () => {
+  it('204: rejects a member who is being created concurrently', async () => {
     const email = freshEmail();
     const body = JSON.stringify({ email, password: ada.password });
     const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
@@ -55,7 +55,7 @@ describe('DELETE /entity/org', () => {
     await shared.anonymous.post('/auth/register', { email, password: ada.password }, 201);
   });
 
-  it('204: of others, nothing', async () => {
+  it('204: deletes nothing of other organizations', async () => {
     const eve = await shared.signUp('Eve');
     await ada.delete('/entity/org', 204);
     await eve.get('/folders', 200);
@@ -65,7 +65,7 @@ describe('DELETE /entity/org', () => {
     await shared.anonymous.delete('/entity/org', 401);
   });
 
-  it('403: for who is no admin of the organization', async () => {
+  it('403: for a member who is not an org admin', async () => {
     await grace.delete('/entity/org', 403);
     await ada.get('/folders', 200);
   });

@@ -23,7 +23,7 @@ describe('exports of an organization', () => {
     ada = await shared.signUp();
   });
 
-  /** A job of an export that nobody works on: what a run would do is not of interest. */
+  /** Creates an export whose job no worker runs. */
   async function insertExport(member: Member, columns: Record<string, unknown> = {}): Promise<string> {
     const id = uuidv7();
     const row = { id, orgId: member.orgId, createdBy: member.userId, expiresAt: new Date(Date.now() + 60_000) };

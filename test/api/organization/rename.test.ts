@@ -34,14 +34,14 @@ describe('PATCH /entity/org', () => {
     await shared.anonymous.patch('/entity/org', { name: 'x' }, 401);
   });
 
-  it('403: for a member who is no admin of it, whatever he sends', async () => {
+  it('403: for a member who is not an org admin, also with an invalid body', async () => {
     const grace = await signUpColleague(shared, ada);
     for (const sent of [{ name: 'Mine' }, {}]) {
       expect((await grace.patch('/entity/org', sent, 403)).body).to.include({ code: 'forbidden' });
     }
   });
 
-  it('422: without a name that shows something', async () => {
+  it('422: for a missing or blank name', async () => {
     for (const wrong of [{}, { name: 'x', tier: 'max' }, ...eachBad({}, 'name', [...badNames, ...blankNames])]) {
       expect((await ada.patch('/entity/org', wrong, 422)).body).to.include({ code: 'validation_failed' });
     }

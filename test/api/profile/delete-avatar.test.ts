@@ -14,7 +14,7 @@ describe('DELETE /entity/me/avatar', () => {
     ada = await shared.signUp();
   });
 
-  it('200: answers the profile without it, as often as it is asked for', async () => {
+  it('200: returns the profile without an avatar, also when repeated', async () => {
     await uploadAvatar(ada, gifOfFrames(1), 200);
     for (const _ of ['there', 'gone']) {
       expect((await ada.delete(path, 200)).body).include({ user_id: ada.userId, has_avatar: false });

@@ -16,7 +16,7 @@ describe('GET /entity/me/avatar', () => {
     await uploadAvatar(ada, await plainImage({ width: 64, height: 64 }).png().toBuffer(), 200);
   });
 
-  it('200: a picture that is kept to be asked about again, and never run as a page', async () => {
+  it('200: a revalidated, sandboxed image', async () => {
     const { headers } = await ada.get(path, 200);
     expect(headers.get('content-type')).equal('image/webp');
     expect(headers.get('cache-control')).equal('private, no-cache');
@@ -26,21 +26,21 @@ describe('GET /entity/me/avatar', () => {
     expect(headers.get('content-disposition')).contain('attachment');
   });
 
-  it('304: for who has it already, until there is another one', async () => {
+  it('304: for the current ETag, until the avatar changes', async () => {
     const etag = (await ada.get(path, 200)).headers.get('etag') ?? '';
     await ada.get(path, 304, { 'If-None-Match': etag });
     await uploadAvatar(ada, gifOfFrames(1), 200);
     await ada.get(path, 200, { 'If-None-Match': etag });
   });
 
-  it('206: for a part of it', async () => {
+  it('206: for a byte range', async () => {
     const whole = await readAvatar(ada);
     const part = await ada.raw(path, { headers: { range: 'bytes=4-9' } });
     expect(part.status).equal(206);
     expect(Buffer.from(await part.arrayBuffer())).deep.equal(whole.subarray(4, 10));
   });
 
-  it('416: for a part that it does not have', async () => {
+  it('416: for a range outside of the file', async () => {
     const { body } = await ada.get(path, 416, { range: 'bytes=1000000-' });
     expect(body).include({ code: 'range_not_satisfiable' });
   });
@@ -49,7 +49,7 @@ describe('GET /entity/me/avatar', () => {
     await shared.anonymous.get(path, 401);
   });
 
-  it('404: for who has uploaded none, also where his identity provider shows him', async () => {
+  it('404: without an upload, even if the identity provider has a picture', async () => {
     const grace = await shared.signUp('Grace');
     await shared.container.db('users').where({ id: grace.userId }).update({ avatarUrl: 'https://id.example/grace' });
     expect((await grace.get(path, 404)).body).include({ code: 'avatar_not_found' });

@@ -11,7 +11,7 @@ describe('GET /entity/me/profile', () => {
     ada = await shared.signUp();
   });
 
-  it('200: the names and the email of the caller', async () => {
+  it('200: returns the names and the email of the caller', async () => {
     const profile = profileSchema.parse((await ada.get('/entity/me/profile', 200)).body);
     expect(profile).to.deep.equal({
       user_id: ada.userId,
@@ -25,7 +25,7 @@ describe('GET /entity/me/profile', () => {
     });
   });
 
-  it('304: for who has it already', async () => {
+  it('304: for the current ETag', async () => {
     const etag = (await ada.get('/entity/me/profile', 200)).headers.get('etag') ?? '';
     await ada.get('/entity/me/profile', 304, { 'If-None-Match': etag });
   });

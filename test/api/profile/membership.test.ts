@@ -15,7 +15,7 @@ describe('GET /entity/me/membership', () => {
   const membership = async (member: Member) =>
     membershipSchema.parse((await member.get('/entity/me/membership', 200)).body);
 
-  it('200: the organization of the caller and his role in it', async () => {
+  it('200: returns the organization and the role of the caller', async () => {
     expect(await membership(ada)).to.deep.equal({
       org_id: ada.orgId,
       org_name: "Ada's organization",
@@ -26,7 +26,7 @@ describe('GET /entity/me/membership', () => {
     });
   });
 
-  it('200: his live teams, and which of them he administers', async () => {
+  it('200: returns the enabled teams of the caller and their team admin roles', async () => {
     const grace = await signUpColleague(shared, ada);
     const [red, blue] = [await createTeam(ada, [grace]), await createTeam(ada, [grace])];
     await ada.patch(`/entity/teams/${blue}/members/${grace.userId}/team-admin`, { is_team_admin: true }, 200);

@@ -21,7 +21,7 @@ describe('PATCH /entity/me/profile', () => {
     return tokenResponse.parse((await shared.anonymous.post('/auth/login', sent, 200)).body);
   };
 
-  it('200: changes what is sent, trimmed, and leaves the rest', async () => {
+  it('200: changes the sent names, trimmed, and keeps the others', async () => {
     const names = { first_name: ' Ada ', last_name: 'Lovelace' };
     expect(await patch(names)).to.include({ first_name: 'Ada', last_name: 'Lovelace', display_name: 'Ada' });
     const after = await patch({ display_name: 'The Countess' });
@@ -29,7 +29,7 @@ describe('PATCH /entity/me/profile', () => {
     expect((await ada.get(path, 200)).body).to.deep.equal(after);
   });
 
-  it('200: completes a profile, and a blank name takes that away', async () => {
+  it('200: sets first and last name, and a blank one removes them', async () => {
     expect((await signIn()).needs_profile_completion).to.equal(true);
     await patch({ first_name: 'Ada', last_name: 'Lovelace' });
     expect((await signIn()).needs_profile_completion).to.equal(false);
@@ -37,11 +37,11 @@ describe('PATCH /entity/me/profile', () => {
     expect((await signIn()).needs_profile_completion).to.equal(true);
   });
 
-  it('200: keeps a name in one spelling, however its letters were composed', async () => {
+  it('200: normalizes a name to NFC', async () => {
     expect((await patch({ first_name: 'Zoe\u0308' })).first_name).to.equal('Zo\u00eb');
   });
 
-  it('200: shows the new name where others see who made something', async () => {
+  it('200: shows the new name as the author of content', async () => {
     const draft = (await ada.post('/agent-drafts', {}, 201)).body as { id: string };
     await patch({ display_name: 'The Countess' });
     expect((await ada.get(`/agent-drafts/${draft.id}`, 200)).body).to.include({ created_by_name: 'The Countess' });
@@ -51,7 +51,7 @@ describe('PATCH /entity/me/profile', () => {
     await shared.anonymous.patch(path, { first_name: 'Ada' }, 401);
   });
 
-  it('412: when it changed since it was read', async () => {
+  it('412: for an outdated ETag', async () => {
     const etag = (await ada.get(path, 200)).headers.get('etag') ?? '';
     await ada.patch(path, { first_name: 'Ada' }, 200, { 'If-Match': etag });
     const { body } = await ada.patch(path, { first_name: 'Eve' }, 412, { 'If-Match': etag });
@@ -59,7 +59,7 @@ describe('PATCH /entity/me/profile', () => {
     expect((await patch({ last_name: 'Lovelace' })).first_name).to.equal('Ada');
   });
 
-  it('412: to all but one of those who change the same state at once', async () => {
+  it('412: for all but one of several concurrent changes with one ETag', async () => {
     const headers = {
       'content-type': 'application/json',
       'If-Match': (await ada.get(path, 200)).headers.get('etag') ?? '',
@@ -72,7 +72,7 @@ describe('PATCH /entity/me/profile', () => {
     expect(replies.map(({ status }) => status).sort()).to.deep.equal([200, ...Array(7).fill(412)]);
   });
 
-  it('422: without a field, with one that is not known, or with what is no name', async () => {
+  it('422: without fields, with unknown ones or with invalid names', async () => {
     for (const wrong of [
       {},
       { email: 'ada@example.com' },
@@ -83,7 +83,7 @@ describe('PATCH /entity/me/profile', () => {
     }
   });
 
-  it('422: a blank display name, which everybody has', async () => {
+  it('422: for a blank display name, which is required', async () => {
     for (const wrong of eachBad({}, 'display_name', blankNames)) {
       const { body } = await ada.patch(path, wrong, 422);
       expect(body).to.nested.include({ 'errors[0].path': 'display_name', 'errors[0].code': 'blank' });

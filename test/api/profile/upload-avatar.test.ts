@@ -32,14 +32,14 @@ describe('POST /entity/me/avatar', () => {
     return readAvatar(ada);
   };
 
-  it('200: answers the profile, which says that there is one', async () => {
+  it('200: returns the profile with has_avatar', async () => {
     const { body } = await uploadAvatar(ada, await plainImage({ width: 64, height: 64 }).png().toBuffer(), 200);
     expect(profileSchema.parse(body)).include({ user_id: ada.userId, has_avatar: true, avatar_fallback_url: null });
     expect((await ada.get('/entity/me/profile', 200)).body).deep.equal(body);
   });
 
   for (const format of ['png', 'jpeg', 'webp', 'gif'] as const) {
-    it(`200: makes a WebP of the middle of a ${format}, 512 pixels a side`, async () => {
+    it(`200: converts the centre of a ${format} to a WebP of 512 pixels per side`, async () => {
       const image = await imageWithMiddle({ width: 1_600, height: 800 }).toFormat(format).toBuffer();
       const avatar = await avatarOf(image);
       expect(await sharp(avatar).metadata()).include({ format: 'webp', width: 512, height: 512 });
@@ -48,12 +48,12 @@ describe('POST /entity/me/avatar', () => {
     });
   }
 
-  it('200: enlarges nothing', async () => {
+  it('200: never enlarges an image', async () => {
     const avatar = await avatarOf(await plainImage({ width: 90, height: 300 }).png().toBuffer());
     expect(await sharp(avatar).metadata()).include({ width: 90, height: 90 });
   });
 
-  it('200: puts upright what was taken on its side, and keeps nothing that the camera tells', async () => {
+  it('200: applies the EXIF orientation and removes the metadata', async () => {
     const exif = { IFD0: { Artist: 'canary of the artist' }, IFD3: { GPSLatitude: '52/1 31/1 0/1' } };
     const turned = imageOfHalves({ width: 300, height: 300 }).withExif(exif).withMetadata({ orientation: 6 });
     const image = await turned.jpeg().toBuffer();
@@ -66,21 +66,21 @@ describe('POST /entity/me/avatar', () => {
     expect(avatar.includes('canary')).equal(false);
   });
 
-  it('200: takes the first of ten thousand frames', async () => {
+  it('200: uses the first of ten thousand frames', async () => {
     const avatar = await avatarOf(gifOfFrames(10_000));
     expect((await sharp(avatar).metadata()).pages).equal(undefined);
   });
 
-  it('200: keeps nothing of another file that stands behind the image', async () => {
+  it('200: removes a file appended to the image', async () => {
     const image = await plainImage({ width: 20, height: 20 }).png().toBuffer();
     const avatar = await avatarOf(Buffer.concat([image, Buffer.from('<script>canary</script>')]));
     expect(avatar.includes('canary')).equal(false);
   });
 
-  it('200: each takes the place of the one before, however many come at once', async () => {
+  it('200: replaces the previous avatar, also for concurrent uploads', async () => {
     const sides = [30, 31, 32];
     const images = await Promise.all(sides.map((side) => plainImage({ width: side, height: side }).png().toBuffer()));
-    // One at a time is taken, and the others are told to come again.
+    // One upload at a time is accepted; the others are repeated.
     const upload = (image: Buffer) => until('it is taken', () => uploadAvatar(ada, image, 200).catch(() => false));
     await Promise.all(images.map(upload));
     const { width } = await pixelsOf(await readAvatar(ada));
@@ -92,7 +92,7 @@ describe('POST /entity/me/avatar', () => {
     await uploadAvatar(shared.anonymous, gifOfFrames(1), 401);
   });
 
-  it('401: for who has left meanwhile, of whom nothing is to be stored any more', async () => {
+  it('401: for a user who was deleted during the upload, and nothing is stored', async () => {
     const { db } = shared.container;
     const eve = await shared.signUp('Eve');
     const upload = await db.transaction(async (trx) => {
@@ -106,14 +106,14 @@ describe('POST /entity/me/avatar', () => {
     expect(await db('avatars').where({ userId: eve.userId })).deep.equal([]);
   });
 
-  it('413: over 5 MB, and not with just these', async () => {
+  it('413: above 5 MB, but not for exactly 5 MB', async () => {
     const image = await plainImage({ width: 20, height: 20 }).png().toBuffer();
     const padded = (sizeBytes: number) => Buffer.concat([image, Buffer.alloc(sizeBytes - image.length)]);
     await uploadAvatar(ada, padded(limitBytes), 200);
     expect((await uploadAvatar(ada, padded(limitBytes + 1), 413)).body).include({ code: 'payload_too_large' });
   });
 
-  it('422: for other formats, whatever they are called', async () => {
+  it('422: for other formats, whatever their name and media type', async () => {
     const image = plainImage({ width: 20, height: 20 });
     const others: Record<string, Buffer> = {
       svg: Buffer.from(
@@ -131,7 +131,7 @@ describe('POST /entity/me/avatar', () => {
     }
   });
 
-  it('422: for a damaged image, and the avatar before it stays', async () => {
+  it('422: for a damaged image; the previous avatar stays', async () => {
     const before = await avatarOf(gifOfFrames(1));
     for (const format of ['png', 'gif'] as const) {
       const image = await noisyImage({ width: 300, height: 300 }).toFormat(format).toBuffer();
@@ -142,7 +142,7 @@ describe('POST /entity/me/avatar', () => {
     expect(await readAvatar(ada)).deep.equal(before);
   });
 
-  it('422: for more pixels than are read, before they are', async () => {
+  it('422: for too many pixels, before the image is decoded', async () => {
     const claims = [
       ['png', 50_000],
       ['jpg', 20_000],
@@ -154,12 +154,12 @@ describe('POST /entity/me/avatar', () => {
     }
   });
 
-  it('503: for one more than there is memory for, until others have broken off', async () => {
+  it('503: above the limit of uploads per process, until other uploads end', async () => {
     const leaving = new AbortController();
     const part = '--b\r\nContent-Disposition: form-data; name="file"; filename="me.gif"\r\n\r\nGIF89a';
     const senders = await Promise.all(Array.from({ length: 23 }, () => shared.signUp()));
     const begin = async (sender: Member) => {
-      // It never ends.
+      // This upload never ends.
       const body = new ReadableStream({ start: (form) => form.enqueue(Buffer.from(part)) });
       const headers = { 'content-type': 'multipart/form-data; boundary=b' };
       return sender.raw(path, { method: 'POST', headers, body, duplex: 'half', signal: leaving.signal });
@@ -172,7 +172,7 @@ describe('POST /entity/me/avatar', () => {
     await until('there is memory again', () => ada.upload(path, image, 200).catch(() => false));
   });
 
-  it('422: without a file, and with another field', async () => {
+  it('422: without a file, and for another field', async () => {
     expect((await ada.postForm(path, {}, 422)).body).nested.include({ 'errors[0].path': 'file' });
     const file = { name: 'me.gif', content: new Uint8Array(gifOfFrames(1)) };
     const { body } = await ada.upload(path, file, 422, { fields: { name: 'Ada' } });

@@ -25,7 +25,7 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
   const put = async (by: Member, user: Member, body: object = {}) =>
     teamMemberSchema.parse((await by.put(path(team, user.userId), body, 200)).body);
 
-  it('200: adds a member of the organization, without a body too', async () => {
+  it('200: adds a member of the organization, also without a body', async () => {
     expect(await put(ada, grace)).to.include({
       user_id: grace.userId,
       display_name: 'Grace',
@@ -41,7 +41,7 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
     });
   });
 
-  it('200: opens what is shared with the team at once', async () => {
+  it('200: immediately gives access to content shared with the team', async () => {
     await grace.get('/folders', 200);
     const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
     const root = folders.find(({ system_role }) => system_role === 'team_root');
@@ -70,13 +70,13 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
     ]);
   });
 
-  it('200: by an admin of the team, who does not come to manage the account by that', async () => {
+  it('200: by a team admin, who still may not manage the account', async () => {
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await put(lead, grace);
     await lead.post(`/entity/users/${grace.userId}/disable`, {}, 403);
   });
 
-  it('200: for many at once who add the same member', async () => {
+  it('200: for concurrent requests that add the same member', async () => {
     const replies = await Promise.all(
       Array.from({ length: 16 }, () => ada.raw(path(team, grace.userId), { method: 'PUT' })),
     );
@@ -87,7 +87,7 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
     await shared.anonymous.put(path(team, grace.userId), {}, 401);
   });
 
-  it('403: for members of the team, and for admins of others', async () => {
+  it('403: for members of the team and admins of other teams', async () => {
     await put(ada, grace);
     const other = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
@@ -97,7 +97,7 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
     }
   });
 
-  it('404: for an unknown team, or who is no member of the organization', async () => {
+  it('404: for an unknown team, or a user who is not in the organization', async () => {
     const eve = await shared.signUp('Eve');
     const disabled = await createTeam(ada);
     await ada.delete(`/entity/teams/${disabled}`, 204);
@@ -109,7 +109,7 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
     }
   });
 
-  it('422: with what is no switch, or an unknown field', async () => {
+  it('422: for a value that is not a boolean, and for an unknown field', async () => {
     for (const wrong of [{ is_admin: true }, ...eachBad({}, 'is_team_admin', badSwitches)]) {
       await ada.put(path(team, grace.userId), wrong, 422);
     }

@@ -26,7 +26,7 @@ describe('POST /entity/teams/{team_id}/members', () => {
   const create = async (by: Member, fields: object = {}) =>
     userSchema.parse((await by.post(path(team), { email: freshEmail(), password, ...fields }, 201)).body);
 
-  it('201: makes a user in the team, whom its admins manage', async () => {
+  it('201: creates a user in the team, whose account its admins manage', async () => {
     const user = await create(lead, { display_name: 'Grace' });
     expect(user).to.deep.include({
       display_name: 'Grace',
@@ -43,11 +43,11 @@ describe('POST /entity/teams/{team_id}/members', () => {
     });
   });
 
-  it('201: makes another admin of the team, by an org admin too', async () => {
+  it('201: creates another team admin, also by an org admin', async () => {
     expect((await create(ada, { is_team_admin: true })).teams[0]).to.include({ is_team_admin: true });
   });
 
-  it('201: once under an Idempotency-Key', async () => {
+  it('201: creates one user per Idempotency-Key', async () => {
     const sent = { email: freshEmail(), password };
     const again = () => lead.post(path(team), sent, 201, { 'Idempotency-Key': sent.email });
     expect((await again()).body).to.deep.equal((await again()).body);
@@ -57,7 +57,7 @@ describe('POST /entity/teams/{team_id}/members', () => {
     await shared.anonymous.post(path(team), {}, 401);
   });
 
-  it('403: for members of the team, and for admins of others', async () => {
+  it('403: for members of the team and admins of other teams', async () => {
     const grace = await signUpColleague(shared, ada, 'Grace', { team_id: team });
     const other = await createTeam(ada);
     for (const [member, id] of [
@@ -69,7 +69,7 @@ describe('POST /entity/teams/{team_id}/members', () => {
     }
   });
 
-  it('404: into a team that is unknown, disabled or of another organization', async () => {
+  it('404: for a team that is unknown, disabled or of another organization', async () => {
     const disabled = await createTeam(ada);
     await ada.delete(`/entity/teams/${disabled}`, 204);
     const sent = { email: freshEmail(), password };
@@ -79,7 +79,7 @@ describe('POST /entity/teams/{team_id}/members', () => {
     await (await shared.signUp('Eve')).post(path(team), sent, 404);
   });
 
-  it('409: an email that has an account', async () => {
+  it('409: for an email with an account', async () => {
     const { body } = await lead.post(path(team), { email: ada.email, password }, 409);
     expect(body).to.include({ code: 'email_taken' });
   });
@@ -93,7 +93,7 @@ describe('POST /entity/teams/{team_id}/members', () => {
     1,
   );
 
-  it('422: with wrong fields', async () => {
+  it('422: for invalid fields', async () => {
     const right = { email: freshEmail(), password };
     for (const wrong of [
       {},

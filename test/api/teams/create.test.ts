@@ -20,7 +20,7 @@ describe('POST /entity/teams', () => {
 
   const create = async (name: string) => teamSchema.parse((await ada.post(path, { name }, 201)).body);
 
-  it('201: makes a team with a root folder, which the org admin may use at once', async () => {
+  it('201: creates a team with a root folder that the org admin can use immediately', async () => {
     const team = await create(' Sales ');
     expect(team).to.include({ org_id: ada.orgId, name: 'Sales' });
     const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
@@ -36,23 +36,23 @@ describe('POST /entity/teams', () => {
     expect(entry).to.include({ actorId: ada.userId, action: 'team.created' });
   });
 
-  it('201: once under an Idempotency-Key', async () => {
+  it('201: creates one team per Idempotency-Key', async () => {
     const again = () => ada.post(path, { name: 'Sales' }, 201, { 'Idempotency-Key': 'sales' });
     expect((await again()).body).to.deep.equal((await again()).body);
   });
 
-  it('201: with the name of a disabled team, or of one of another organization', async () => {
+  it('201: with the name of a disabled team or of a team of another organization', async () => {
     const { id } = await create('Sales');
     await ada.delete(`${path}/${id}`, 204);
     await create('Sales');
     await (await shared.signUp('Eve')).post(path, { name: 'Sales' }, 201);
   });
 
-  it('404: repeats a request that was interrupted, whose team was disabled since', async () => {
+  it('404: for a repeated request whose team was disabled meanwhile', async () => {
     const key = { 'Idempotency-Key': 'interrupted' };
     const { id } = Object((await ada.post(path, { name: 'Sales' }, 201, key)).body);
     await ada.delete(`${path}/${id}`, 204);
-    // As if its process had died before it could keep the answer.
+    // Simulates a process that crashed before it stored the response.
     await shared.container
       .db('idempotencyKeys')
       .where({ userId: ada.userId, key: 'interrupted' })
@@ -65,7 +65,7 @@ describe('POST /entity/teams', () => {
     await shared.anonymous.post(path, { name: 'Sales' }, 401);
   });
 
-  it('403: for who is no admin of the organization, and for admins of teams', async () => {
+  it('403: for members and team admins', async () => {
     const team = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     for (const member of [lead, await signUpColleague(shared, ada)]) {
@@ -73,14 +73,14 @@ describe('POST /entity/teams', () => {
     }
   });
 
-  it('409: a name that a live team has, whatever its case and composition, also when many come at once', async () => {
+  it('409: for the name of another team in any case and Unicode form, also for concurrent requests', async () => {
     await create('Caf\u00e9 SALES');
     expect((await ada.post(path, { name: ' cafe\u0301 sales' }, 409)).body).to.include({ code: 'name_taken' });
     const replies = await Promise.all(Array.from({ length: 32 }, () => post(ada, path, { name: 'Legal' })));
     expect(replies.map(({ status }) => status).sort()).to.deep.equal([201, ...Array(31).fill(409)]);
   });
 
-  it('422: without a name that shows something', async () => {
+  it('422: for a missing or blank name', async () => {
     for (const wrong of [{}, { name: 'x', members: [] }, ...eachBad({}, 'name', [...badNames, ...blankNames])]) {
       expect((await ada.post(path, wrong, 422)).body).to.include({ code: 'validation_failed' });
     }

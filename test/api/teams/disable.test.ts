@@ -21,7 +21,7 @@ describe('DELETE /entity/teams/{team_id}', () => {
     return folders.filter(({ system_role }) => system_role === 'team_root');
   };
 
-  it('204: takes what is shared with the team from its members at once, and leaves it to org admins', async () => {
+  it('204: members immediately lose content shared with the team; org admins keep it', async () => {
     const own = await shared.signUp();
     const grace = await signUpColleague(shared, own);
     const team = await createTeam(own, [grace]);
@@ -41,7 +41,7 @@ describe('DELETE /entity/teams/{team_id}', () => {
     expect((await auditEntries(shared, team)).at(-1)).to.include({ actorId: own.userId, action: 'team.disabled' });
   });
 
-  it('204: and nothing can be shared with it any more', async () => {
+  it('204: nothing can be shared with the team afterwards', async () => {
     const team = await createTeam(ada, [ada]);
     await ada.delete(path(team), 204);
     await ada.post('/agent-drafts', { visibility: 'team_level', team_ids: [team] }, 404);
@@ -51,7 +51,7 @@ describe('DELETE /entity/teams/{team_id}', () => {
     await shared.anonymous.delete(path(crypto.randomUUID()), 401);
   });
 
-  it('403: for who is no admin of the organization, and for its own admins', async () => {
+  it('403: for members and team admins', async () => {
     const team = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     for (const member of [lead, await signUpColleague(shared, ada)]) {
@@ -59,7 +59,7 @@ describe('DELETE /entity/teams/{team_id}', () => {
     }
   });
 
-  it('404: when it is unknown, disabled or of another organization', async () => {
+  it('404: for a team that is unknown, disabled or of another organization', async () => {
     const team = await createTeam(ada);
     await (await shared.signUp('Eve')).delete(path(team), 404);
     await ada.delete(path(team), 204);

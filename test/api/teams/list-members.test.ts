@@ -20,7 +20,7 @@ describe('GET /entity/teams/{team_id}/members', () => {
 
   const list = async (member: Member) => teamMemberListSchema.parse((await member.get(path(team), 200)).body);
 
-  it('200: to its members and to org admins, with who is disabled', async () => {
+  it('200: for members of the team and org admins, including disabled users', async () => {
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     const away = await signUpColleague(shared, ada, 'Away', { team_id: team });
     await ada.post(`/entity/users/${away.userId}/disable`, {}, 204);
@@ -48,13 +48,13 @@ describe('GET /entity/teams/{team_id}/members', () => {
     await shared.anonymous.get(path(team), 401);
   });
 
-  it('403: for others of the organization', async () => {
+  it('403: for other members of the organization', async () => {
     const other = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
     expect((await lead.get(path(team), 403)).body).to.include({ code: 'forbidden' });
   });
 
-  it('404: when it is unknown, disabled or of another organization', async () => {
+  it('404: for a team that is unknown, disabled or of another organization', async () => {
     const disabled = await createTeam(ada, [ada]);
     await ada.delete(`/entity/teams/${disabled}`, 204);
     for (const id of [disabled, crypto.randomUUID(), '7']) {

@@ -14,7 +14,7 @@ describe('GET /entity/teams', () => {
 
   const list = async (member: Member) => teamListSchema.parse((await member.get('/entity/teams', 200)).body);
 
-  it('200: the live teams of the organization by name, to everybody in it', async () => {
+  it('200: lists the enabled teams of the organization by name, to every member', async () => {
     expect(await list(ada)).to.deep.equal({ org_id: ada.orgId, tier: 'free', items: [] });
     for (const name of ['sales', 'Legal']) await ada.post('/entity/teams', { name }, 201);
     await ada.delete(`/entity/teams/${await createTeam(ada)}`, 204);

@@ -19,7 +19,7 @@ describe('DELETE /entity/teams/{team_id}/members/{user_id}', () => {
     team = await createTeam(ada, [grace]);
   });
 
-  it('204: the user stays in the organization, and what he made for the team stays his', async () => {
+  it('204: the user stays in the organization and keeps their content', async () => {
     const draft = { visibility: 'team_level', team_ids: [team] };
     const { id } = (await grace.post('/agent-drafts', draft, 201)).body as { id: string };
     await grace.get(`/entity/teams/${team}/members`, 200);
@@ -32,7 +32,7 @@ describe('DELETE /entity/teams/{team_id}/members/{user_id}', () => {
     expect(entry).to.deep.include({ action: 'team_member.removed', detail: { team_id: team } });
   });
 
-  it('204: by an admin of the team, of himself too', async () => {
+  it('204: by a team admin, also for the own membership', async () => {
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await lead.delete(path(team, grace.userId), 204);
     await lead.delete(path(team, lead.userId), 204);
@@ -43,7 +43,7 @@ describe('DELETE /entity/teams/{team_id}/members/{user_id}', () => {
     await shared.anonymous.delete(path(team, grace.userId), 401);
   });
 
-  it('403: for members of the team, and for admins of others', async () => {
+  it('403: for members of the team and admins of other teams', async () => {
     const other = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
     for (const member of [grace, lead]) {
@@ -51,7 +51,7 @@ describe('DELETE /entity/teams/{team_id}/members/{user_id}', () => {
     }
   });
 
-  it('404: for an unknown team, or who is not in it', async () => {
+  it('404: for an unknown team, or a user who is not in it', async () => {
     const eve = await shared.signUp('Eve');
     for (const id of [await createTeam(eve, [eve]), crypto.randomUUID(), '7']) {
       expect((await ada.delete(path(id, eve.userId), 404)).body).to.include({ code: 'team_not_found' });

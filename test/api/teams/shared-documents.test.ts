@@ -6,7 +6,7 @@ import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('the documents of a team', () => {
+describe('documents of a team in chats', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let grace: Member;
@@ -34,7 +34,7 @@ describe('the documents of a team', () => {
   };
   const member = () => `/entity/teams/${team}/members/${grace.userId}`;
 
-  it('answer who is taken into it, and no longer who is put out, with the next message', async () => {
+  it('are used from the next message on for a new member, and no longer for a removed one', async () => {
     expect(await answered()).to.deep.equal(['Own']);
     await ada.put(member(), {}, 200);
     expect(await answered()).to.deep.equal(['Own', 'Plan']);
@@ -44,7 +44,7 @@ describe('the documents of a team', () => {
     await grace.get(`/documents/${plan}`, 404);
   });
 
-  it('answer nobody but org admins once the team is disabled', async () => {
+  it('are only used for org admins once the team is disabled', async () => {
     await ada.put(member(), {}, 200);
     await ada.delete(`/entity/teams/${team}`, 204);
     expect(await answered()).to.deep.equal(['Own']);

@@ -25,7 +25,7 @@ describe('PATCH /entity/teams/{team_id}/members/{user_id}/team-admin', () => {
     return teamMemberSchema.parse(body);
   };
 
-  it('200: gives and takes the role, which counts with the next request', async () => {
+  it('200: grants and revokes the role, effective from the next request', async () => {
     const member = await signUpColleague(shared, ada, 'Member', { team_id: team });
     const rename = (status: number) => grace.patch(`/entity/users/${member.userId}`, { display_name: 'x' }, status);
     await rename(403);
@@ -40,7 +40,7 @@ describe('PATCH /entity/teams/{team_id}/members/{user_id}/team-admin', () => {
     ]);
   });
 
-  it('200: by an admin of the team, of himself too', async () => {
+  it('200: by a team admin, also for the own role', async () => {
     await set(ada, grace, true);
     const member = await signUpColleague(shared, ada, 'Member', { team_id: team });
     await set(grace, member, true);
@@ -57,7 +57,7 @@ describe('PATCH /entity/teams/{team_id}/members/{user_id}/team-admin', () => {
     await shared.anonymous.patch(path(team, grace.userId), { is_team_admin: true }, 401);
   });
 
-  it('403: for members of the team, and for admins of others', async () => {
+  it('403: for members of the team and admins of other teams', async () => {
     const other = await createTeam(ada);
     const lead = await signUpColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
     for (const member of [grace, lead]) {
@@ -66,7 +66,7 @@ describe('PATCH /entity/teams/{team_id}/members/{user_id}/team-admin', () => {
     }
   });
 
-  it('404: for an unknown team, or who is not in it', async () => {
+  it('404: for an unknown team, or a user who is not in it', async () => {
     const eve = await shared.signUp('Eve');
     const sent = { is_team_admin: true };
     for (const id of [await createTeam(eve, [eve]), crypto.randomUUID(), '7']) {

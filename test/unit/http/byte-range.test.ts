@@ -22,7 +22,7 @@ describe('parseByteRange', () => {
     });
   }
 
-  it('has nothing to give of an empty file', () => {
+  it('returns no range for an empty file', () => {
     expect(parseByteRange('bytes=0-', 0)).to.equal(null);
     expect(parseByteRange('bytes=-5', 0)).to.equal(null);
   });

@@ -12,12 +12,12 @@ describe('clientNetwork', () => {
     'fe80::1%eth0': 'fe80:0:0:0::/56',
   };
   for (const [address, network] of Object.entries(cases)) {
-    it(`counts ${address} as ${network}`, () => {
+    it(`maps ${address} to the network ${network}`, () => {
       expect(clientNetwork(address)).equal(network);
     });
   }
 
-  it('counts a client with an unknown address, too', () => {
+  it('puts clients without an address into one network', () => {
     expect(clientNetwork(undefined)).equal('unknown');
   });
 });
@@ -25,7 +25,7 @@ describe('clientNetwork', () => {
 describe('clientBlock', () => {
   const cases = { '2001:db8:1:2ff::1': '2001:db8:1::/48', '203.0.113.7': null, '::ffff:203.0.113.7': null };
   for (const [address, block] of Object.entries(cases)) {
-    it(`of ${address} is ${block}`, () => {
+    it(`maps ${address} to the block ${block}`, () => {
       expect(clientBlock(address)).equal(block);
     });
   }

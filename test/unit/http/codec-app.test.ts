@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { expect } from 'chai';
 import pino from 'pino';
-import { loadCodecServerConfig } from '#src/config/codec-server-config.ts';
+import { loadCodecServerConfig } from '#src/config/temporal-config.ts';
 import { createCodecApp } from '#src/http/server/codec-app.ts';
 import { createPayloadCodec } from '#src/temporal/data-converter.ts';
 
@@ -21,13 +21,13 @@ type Answer = {
   headers: object;
 };
 
-describe('the codec endpoint', () => {
+describe('the codec server', () => {
   const servers: Server[] = [];
   after(() => {
     for (const server of servers) server.close().closeAllConnections();
   });
 
-  /** Asks as somebody would who has found it: with any host, origin and token. */
+  /** Sends a request with any host, origin and token. */
   async function serve(settings: Record<string, string> = {}) {
     const { payloadKeys, ...access } = loadCodecServerConfig({ TEMPORAL_CODEC_KEY: key, ...settings });
     const codec = createPayloadCodec(payloadKeys);
@@ -50,7 +50,7 @@ describe('the codec endpoint', () => {
     };
   }
 
-  it('encrypts what it is given, and gives it back', async () => {
+  it('encrypts payloads and decrypts them again', async () => {
     const ask = await serve();
     const { status, body } = await ask('/encode', { payloads: [plain] }, { 'x-namespace': 'default' });
     expect(status).equal(200);
@@ -58,12 +58,12 @@ describe('the codec endpoint', () => {
     expect((await ask('/decode', { payloads: [...(body?.payloads ?? []), plain] })).body).deep.equal({
       payloads: [plain, plain],
     });
-    // The CLI does so for a query without arguments.
+    // The CLI sends no payloads for a query without arguments.
     expect((await ask('/encode', {})).body).deep.equal({ payloads: [] });
     expect((await ask('/healthz', undefined, { method: 'GET' })).body).deep.equal({ status: 'ok' });
   });
 
-  it('says what is wrong with a request, and never which bytes', async () => {
+  it('explains what is wrong with a request without quoting its bytes', async () => {
     const ask = await serve();
     const sealed = (await ask('/encode', { payloads: [plain] })).body?.payloads?.[0];
     const other = await serve({ TEMPORAL_CODEC_KEY: `2:${randomBytes(32).toString('base64')}` });
@@ -81,13 +81,13 @@ describe('the codec endpoint', () => {
       expect((await ask('/decode', body)).status, JSON.stringify(body)).equal(422);
     }
     const large = { payloads: [{ ...plain, data: 'A'.repeat(17 * 1024 * 1024) }] };
-    // A line that is to be closed may be so before all is sent.
+    // The server may close the connection before the whole body was sent.
     expect((await ask('/decode', large, { connection: 'keep-alive' })).status).equal(413);
     expect((await ask('/decode', undefined, { method: 'GET' })).status).equal(404);
     expect((await ask('/elsewhere', {})).status).equal(404);
   });
 
-  it('answers pages of the UIs that are named, whatever header they send, and of no others', async () => {
+  it('only allows CORS requests from the configured UI origins', async () => {
     const ask = await serve({ CODEC_UI_ORIGINS: ui });
     const preflight = { method: 'OPTIONS', 'access-control-request-headers': 'content-type,x-namespace' };
     expect((await ask('/decode', undefined, { ...preflight, origin: ui })).headers).to.include({
@@ -105,7 +105,7 @@ describe('the codec endpoint', () => {
     }
   });
 
-  it('without a token answers only by addresses of this machine, so that no name can be made to lead here', async () => {
+  it('accepts only loopback Host headers when no token is set, against DNS rebinding', async () => {
     const ask = await serve();
     for (const host of ['localhost:8234', '127.0.0.1', '[::1]:8234']) {
       expect((await ask('/decode', { payloads: [plain] }, { host })).status, host).equal(200);
@@ -115,7 +115,7 @@ describe('the codec endpoint', () => {
     }
   });
 
-  it('asks for the token where there is one', async () => {
+  it('requires the token if one is set', async () => {
     const ask = await serve({ CODEC_HOST: '0.0.0.0', CODEC_TOKEN: token });
     const host = 'codec.example';
     for (const authorization of ['', token, `Bearer ${token}x`, 'Bearer ']) {
@@ -125,11 +125,11 @@ describe('the codec endpoint', () => {
     expect((await ask('/decode', { payloads: [plain] }, { host, authorization: `Bearer ${token}` })).status).equal(200);
   });
 
-  it('does not start without a key, or for others without a token', () => {
+  it('refuses to start without a key, and without a token on a public address', () => {
     expect(() => loadCodecServerConfig({})).to.throw('wrong setting TEMPORAL_CODEC_KEY: is required');
     for (const CODEC_HOST of ['0.0.0.0', '::', '10.1.2.3', 'codec.example']) {
       expect(() => loadCodecServerConfig({ TEMPORAL_CODEC_KEY: key, CODEC_HOST })).to.throw(
-        'wrong setting CODEC_TOKEN: required where CODEC_HOST is not an address of this machine alone',
+        'wrong setting CODEC_TOKEN: required unless CODEC_HOST is a loopback address',
       );
     }
   });

@@ -6,7 +6,7 @@ import { route } from '#src/http/routing/route.ts';
 import { serveRoutes } from '#test/support/served-routes.ts';
 
 describe('concurrent requests', () => {
-  it('count until their work has ended, also when their client has left', async () => {
+  it('count until their handler has ended, even after the client disconnected', async () => {
     const gate = Promise.withResolvers<void>();
     const left = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();

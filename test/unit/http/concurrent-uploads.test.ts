@@ -3,7 +3,7 @@ import { buffer, text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { noContent } from '#src/http/response/answers.ts';
-import { createConcurrencyLimiter } from '#src/http/routing/limits.ts';
+import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
 import { multipart, route } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
@@ -13,7 +13,7 @@ const end = '\r\n--b--\r\n';
 describe('concurrent uploads', () => {
   let served: ServedRoutes;
   let open: ClientRequest[];
-  /** Settles when so many files have begun to arrive. */
+  /** Resolves when this many files have begun to arrive. */
   let begun: PromiseWithResolvers<void>;
   let expectedFiles = 0;
 
@@ -95,7 +95,7 @@ describe('concurrent uploads', () => {
     return { req, answer };
   }
 
-  /** Files that have begun to arrive, and do not end. */
+  /** Uploads that have begun and never end. */
   async function hold(...callers: string[]) {
     begun = Promise.withResolvers();
     expectedFiles = callers.length;
@@ -114,7 +114,7 @@ describe('concurrent uploads', () => {
     return { status, problem: body === '' ? {} : JSON.parse(body) };
   }
 
-  it('are refused with 429 beyond the limit of their user, whose other uploads go on', async () => {
+  it('are rejected with 429 above the limit of the user; running uploads continue', async () => {
     const held = await hold('ada@acme', 'ada@acme');
     expect(await answerTo('ada@acme')).deep.include({ status: 429 });
     expect(await answerTo('grace@acme')).deep.include({ status: 204 });
@@ -125,14 +125,14 @@ describe('concurrent uploads', () => {
     expect(await answerTo('ada@acme')).deep.include({ status: 204 });
   });
 
-  it('are refused with 429 beyond the limit of their organization', async () => {
+  it('are rejected with 429 above the limit of the organization', async () => {
     await hold('ada@acme', 'ada@acme', 'grace@acme');
     const { status, problem } = await answerTo('lin@acme');
     expect({ status, code: problem.code }).deep.equal({ status: 429, code: 'rate_limited' });
     expect(await answerTo('alan@other')).deep.include({ status: 204 });
   });
 
-  it('are refused with 503 beyond the limit of the process', () => {
+  it('are rejected with 503 above the limit of the process', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (n: number) => concurrency.take('uploads', { userId: `user ${n}`, orgId: `organization ${n}` });
     const [first] = Array.from({ length: 256 }, (_, n) => take(n));
@@ -143,7 +143,7 @@ describe('concurrent uploads', () => {
     take(256);
   });
 
-  it('leave the last quarter of the process to organizations with fewer than four', () => {
+  it('leave the last quarter of the slots to organizations with fewer than four uploads', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (user: string, orgId: string) => concurrency.take('uploads', { userId: user, orgId });
     const [first] = Array.from({ length: 192 }, (_, n) => take(`user ${n % 4}`, `organization ${n % 4}`));
@@ -152,12 +152,12 @@ describe('concurrent uploads', () => {
     for (let n = 0; n < 4; n += 1) take('ada', 'acme');
     expect(() => take('ada', 'acme')).throw(refusal);
     take('grace', 'other');
-    // 196 are open, so that the end of one frees no place for an organization with many.
+    // With 196 open uploads, the end of one frees no slot for an organization that already has many.
     first?.();
     expect(() => take('user 0', 'organization 0')).throw(refusal);
   });
 
-  it('are limited in the process, as streams are, where their users are not', () => {
+  it('have a limit per process even if limits per user are disabled', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (orgId: string) => concurrency.take('streams', { userId: `user of ${orgId}`, orgId });
     for (let n = 0; n < 3_750; n += 1) take('acme');
@@ -165,7 +165,7 @@ describe('concurrent uploads', () => {
     take('other');
   });
 
-  it('free their slots when their clients leave', async () => {
+  it('free their slots when the client disconnects', async () => {
     const held = await hold('ada@acme', 'ada@acme');
     for (const { req } of held) req.destroy();
     let status: number | undefined = 429;
@@ -173,7 +173,7 @@ describe('concurrent uploads', () => {
     expect(status).equal(204);
   });
 
-  it('count together with files that the service fetches', async () => {
+  it('count together with files that the service downloads', async () => {
     begun = Promise.withResolvers();
     fetching = Promise.withResolvers();
     expectedFiles = 2;
@@ -189,7 +189,7 @@ describe('concurrent uploads', () => {
     expect(await answerTo('ada@acme')).deep.include({ status: 204 });
   });
 
-  it('count together with large JSON bodies', async () => {
+  it('count together with requests with large JSON bodies', async () => {
     await hold('ada@acme', 'ada@acme');
     const { req, answer } = begin('ada@acme', '/large', 'application/json');
     req.end('{}');

@@ -132,7 +132,7 @@ const routes: Route[] = [
   }),
 ];
 
-describe('the HTTP core', () => {
+describe('the dispatcher', () => {
   let served: ServedRoutes;
   const actors: Record<string, { isOrgAdmin: boolean }> = {
     'Bearer user': { isOrgAdmin: false },
@@ -168,7 +168,7 @@ describe('the HTTP core', () => {
     return problem;
   }
 
-  it('takes a body whose token has expired on its way, with the rights that its sender has by then', async () => {
+  it('accepts a body whose token expired during the upload, with the current rights of the sender', async () => {
     const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
     let tokens = 1;
     let rights = async () => actor;
@@ -188,7 +188,7 @@ describe('the HTTP core', () => {
     await expiring.close();
   });
 
-  it('echoes a plain request id and replaces any other', async () => {
+  it('echoes a valid request id and replaces an invalid one', async () => {
     const given = await ask('/things/newest', { headers: { 'x-request-id': 'mine-1' } });
     expect(given.headers.get('x-request-id')).to.equal('mine-1');
     const odd = await ask('/things/newest', { headers: { 'x-request-id': 'a b{}' } });
@@ -202,25 +202,25 @@ describe('the HTTP core', () => {
     expect((await ask(`/things/${thingId}`, { method: 'DELETE', headers: admin })).status).to.equal(204);
   });
 
-  it('answers 404 with the code of the resource for an id that is no UUID', async () => {
+  it('answers 404 with the code of the resource for an id that is not a UUID', async () => {
     await expectProblem(await ask('/things/42'), 'document_not_found');
   });
 
-  it('takes a fixed path before a pattern', async () => {
+  it('prefers a fixed path to a path with parameters', async () => {
     expect(await (await ask('/things/newest')).json()).to.deep.equal({ limit: 3 });
   });
 
-  it('answers 405 with the methods there are', async () => {
+  it('answers 405 with the allowed methods', async () => {
     const response = await ask('/things/newest', { method: 'DELETE' });
     await expectProblem(response, 'method_not_allowed');
     expect(response.headers.get('allow')).to.equal('GET, HEAD');
   });
 
-  it('answers 400 for an address that is not well encoded', async () => {
+  it('answers 400 for a badly encoded URL', async () => {
     await expectProblem(await ask('/things/%ff'), 'malformed_request');
   });
 
-  it('answers 422 for wrong and unknown query fields', async () => {
+  it('answers 422 for invalid and unknown query fields', async () => {
     const problem = await expectProblem(await ask('/things/newest?limit=10&x=1'), 'validation_failed');
     expect(problem.errors?.map(({ path, code }) => [path, code])).to.deep.equal([
       ['x', 'unknown_field'],
@@ -231,7 +231,7 @@ describe('the HTTP core', () => {
   const rename = (body: string, headers: Record<string, string> = json) =>
     ask(`/things/${thingId}`, { method: 'PATCH', headers, body });
 
-  it('answers 400, 413, 415 and 422 for bodies that cannot be taken', async () => {
+  it('answers 400, 413, 415 and 422 for invalid bodies', async () => {
     await expectProblem(await rename('{"name"'), 'malformed_request');
     await expectProblem(await rename('['.repeat(9_000) + ']'.repeat(9_000)), 'malformed_request');
     await expectProblem(await rename(JSON.stringify({ name: 'x'.repeat(1024 * 1024) })), 'payload_too_large');
@@ -245,7 +245,7 @@ describe('the HTTP core', () => {
     await expectProblem(await rename(''), 'validation_failed');
   });
 
-  it('answers 304 to who has the resource, and 412 to who has an old one', async () => {
+  it('answers 304 for the current ETag, and 412 for an outdated one', async () => {
     const etag = (await ask(`/things/${thingId}`)).headers.get('etag') ?? '';
     expect((await ask(`/things/${thingId}`, { headers: { 'if-none-match': etag } })).status).to.equal(304);
     expect((await rename('{"name":"second"}', { ...json, 'if-match': etag })).status).to.equal(200);
@@ -253,7 +253,7 @@ describe('the HTTP core', () => {
     expect(name).to.equal('second');
   });
 
-  it('heeds If-Match only where something is changed', async () => {
+  it('ignores If-Match on requests that change nothing', async () => {
     const odd = { 'if-match': '"old"' };
     expect((await ask(`/things/${thingId}`, { headers: odd })).status).to.equal(200);
     expect((await ask('/lists', { headers: odd })).status).to.equal(200);
@@ -270,7 +270,7 @@ describe('the HTTP core', () => {
     expect(limitsOfLists).to.deep.equal([]);
   });
 
-  it('keeps the cause of a 500 to itself', async () => {
+  it('does not reveal the cause of a 500', async () => {
     const problem = await expectProblem(await ask('/broken'), 'internal_error');
     expect(JSON.stringify(problem)).not.to.contain('secret');
   });
@@ -291,13 +291,13 @@ describe('the HTTP core', () => {
     ]);
   });
 
-  it('ends a stream that fails with one error event that tells no cause', async () => {
+  it('ends a failed stream with one error event that does not reveal the cause', async () => {
     const events = await readEvents(await ask('/events/badly'));
     expect(events.map(({ event }) => event)).to.deep.equal(['token', 'error']);
     expect(events[1]?.data).not.to.contain('secret');
   });
 
-  it('sends a file as a harmless attachment', async () => {
+  it('sends a file as a sandboxed attachment', async () => {
     const response = await ask('/file');
     expect(await response.text()).to.equal('0123456789');
     expect(response.headers.get('content-disposition')).to.equal(
@@ -306,7 +306,7 @@ describe('the HTTP core', () => {
     expect(response.headers.get('content-security-policy')).to.contain('sandbox');
   });
 
-  it('sends the part of a file that was asked for, unless the file changed', async () => {
+  it('sends the requested byte range unless the file has changed', async () => {
     const part = await ask('/file', { headers: { range: 'bytes=2-4', 'if-range': '"abc"' } });
     expect([part.status, part.headers.get('content-range'), await part.text()]).to.deep.equal([
       206,

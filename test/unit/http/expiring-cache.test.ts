@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createExpiringCache } from '#src/http/request/expiring-cache.ts';
+import { createExpiringCache } from '#src/http/request/authentication.ts';
 
 describe('createExpiringCache', () => {
   function counting(maxEntries = 10) {
@@ -25,20 +25,20 @@ describe('createExpiringCache', () => {
     expect(loads).to.have.length(2);
   });
 
-  it('shares one load among those who ask at once', async () => {
+  it('shares one load among concurrent callers', async () => {
     const { get, loads } = counting();
     await Promise.all([get('a'), get('a'), get('a')]);
     expect(loads).to.deep.equal(['a']);
   });
 
-  it('does not keep a failure', async () => {
+  it('does not cache a failed load', async () => {
     const cache = createExpiringCache<string>(10);
     const failed = await cache.get('a', () => Promise.reject(new Error('down'))).catch((error: Error) => error.message);
     expect(failed).to.equal('down');
     expect(await cache.get('a', async () => ({ value: 'up', expiresAtMs: Infinity }))).to.equal('up');
   });
 
-  it('forgets what matches, and what is still loading', async () => {
+  it('forgets matching entries and entries that are still loading', async () => {
     const cache = createExpiringCache<string>(10);
     const get = (key: string, value: string) => cache.get(key, async () => ({ value, expiresAtMs: Infinity }));
     await get('a', 'old');
@@ -49,7 +49,7 @@ describe('createExpiringCache', () => {
     expect(await Promise.all(['a', 'b', 'c'].map((key) => get(key, 'new')))).deep.equal(['new', 'old of b', 'new']);
   });
 
-  it('drops the oldest entry when it is full', async () => {
+  it('evicts the oldest entry when it is full', async () => {
     const { get, loads } = counting(2);
     for (const key of ['a', 'b', 'c', 'b', 'c', 'a']) await get(key);
     expect(loads).to.deep.equal(['a', 'b', 'c', 'a']);

@@ -5,7 +5,7 @@ import { idField, integerField } from '#src/http/request/fields.ts';
 import { validate } from '#src/http/request/validation.ts';
 import { toProblem } from '#src/http/response/problem.ts';
 
-describe('what is wrong with a field', () => {
+describe('field errors', () => {
   const schema = z.strictObject({
     name: z.string().min(1).max(5),
     limit: integerField({ min: 1, max: 100 }),
@@ -35,12 +35,12 @@ describe('what is wrong with a field', () => {
     [{ more: 1 }, 'more: This field is not known'],
   ];
   for (const [wrong, detail] of cases) {
-    it(`is said in plain words: ${detail}`, () => {
+    it(`have the message "${detail}"`, () => {
       expect(() => validate(schema, { ...right, ...wrong })).throw(AppError, detail);
     });
   }
 
-  /** The problem that the client gets. */
+  /** Returns the problem response of the client. */
   function problemOf(body: object) {
     try {
       validate(schema, body);
@@ -51,7 +51,7 @@ describe('what is wrong with a field', () => {
     throw new Error('The body is valid.');
   }
 
-  it('is said of the first hundred fields, so that an answer is no larger than its request', () => {
+  it('list at most a hundred fields, so that a response is not larger than its request', () => {
     const unknown = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`field${index}`, 0]));
     const { errors, detail } = problemOf({ ...right, ...unknown });
     expect(errors).length(100);
@@ -61,7 +61,7 @@ describe('what is wrong with a field', () => {
     expect(problemOf({ ...right, words: wrong }).errors).length(100);
   });
 
-  it('names no field by more than 200 characters', () => {
+  it('shorten field names to 200 characters', () => {
     const { errors, detail } = problemOf({ ...right, ['x'.repeat(900_000)]: 0 });
     expect(errors?.[0]?.path).equal(`${'x'.repeat(199)}…`);
     expect(detail).equal(`${'x'.repeat(199)}…: This field is not known`);

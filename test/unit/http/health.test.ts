@@ -7,10 +7,10 @@ import { until } from '#test/support/until.ts';
 describe('readiness', () => {
   let served: ServedRoutes;
   let asked = 0;
-  /** The database answers then. */
+  /** The database check waits for this promise. */
   let released = Promise.resolve();
   let requests = 0;
-  let isLeaving = false;
+  let isShuttingDown = false;
   before(async () => {
     const database = async () => {
       asked += 1;
@@ -18,11 +18,11 @@ describe('readiness', () => {
       return true;
     };
     const broken = () => Promise.reject(new Error('not there'));
-    const asksIfLeaving = () => {
+    const countedIsShuttingDown = () => {
       requests += 1;
-      return isLeaving;
+      return isShuttingDown;
     };
-    served = await serveRoutes(healthRoutes({ checks: { database, broken }, isLeaving: asksIfLeaving }));
+    served = await serveRoutes(healthRoutes({ checks: { database, broken }, isShuttingDown: countedIsShuttingDown }));
   });
   after(() => served.close());
   afterEach(() => mock.timers.reset());
@@ -33,8 +33,8 @@ describe('readiness', () => {
     return readinessSchema.parse(await response.json()).checks;
   };
 
-  it('asks once for many who ask at once, and tells at once when the server stops', async () => {
-    // Stops the clock and the timeout of a check, which is three seconds.
+  it('runs each check once for concurrent requests, and fails immediately during a shutdown', async () => {
+    // The clock is stopped, and with it the three-second timeout of checks.
     mock.timers.enable({ apis: ['Date', 'setTimeout'] });
     const { promise, resolve } = Promise.withResolvers<void>();
     released = promise;
@@ -43,12 +43,12 @@ describe('readiness', () => {
     resolve();
     for (const answer of await asking) expect(answer).deep.equal({ database: true, broken: false, serving: true });
     expect(asked).equal(1);
-    isLeaving = true;
+    isShuttingDown = true;
     expect(await ask()).deep.equal({ serving: false });
-    isLeaving = false;
+    isShuttingDown = false;
   });
 
-  it('leaves out what a load balancer does not want to know', async () => {
+  it('skips the check that `exclude` names', async () => {
     const response = await fetch(`${served.baseUrl}/readyz?exclude=broken`);
     expect(response.status).equal(200);
     expect(await response.json()).deep.equal({ status: 'ready', checks: { database: true, serving: true } });

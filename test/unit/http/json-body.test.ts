@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { readJsonBody } from '#src/http/request/body.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
-/** A request with this body, in two pieces. */
+/** Creates a request whose body arrives in two pieces. */
 function requestWith(body: string): IncomingMessage {
   const stream = new PassThrough();
   const middle = Math.floor(body.length / 2);
@@ -19,7 +19,7 @@ function requestWith(body: string): IncomingMessage {
 describe('a JSON body', () => {
   const read = (body: string) => readJsonBody(requestWith(body));
 
-  it('has at most ten thousand fields and elements', async () => {
+  it('is limited to ten thousand fields and elements', async () => {
     const numbers = (count: number) => JSON.stringify(Array.from({ length: count }, (_, index) => index));
     expect(await read(numbers(10_000))).length(10_000);
     const fields = `{${Array.from({ length: 10_001 }, (_, index) => `"${index}":1`).join()}}`;
@@ -29,7 +29,7 @@ describe('a JSON body', () => {
     }
   });
 
-  it('may have any signs in its texts', async () => {
+  it('does not count brackets and commas in strings', async () => {
     const text = '[{,"\\'.repeat(30_000);
     expect(await read(JSON.stringify({ text }))).deep.equal({ text });
   });

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { ConfigError } from '#src/config.ts';
-import { listen } from '#src/http/server/servers.ts';
+import { listen } from '#src/http/server/http-server.ts';
 
 describe('listen', () => {
   const settings = { host: 'HOST', port: 'PORT' };
@@ -17,7 +17,7 @@ describe('listen', () => {
     }
   }
 
-  it('names the setting to be changed where the port is taken', async () => {
+  it('names the setting of the port when the port is in use', async () => {
     const first = createServer();
     try {
       await listen(first, { host: '127.0.0.1', port: 0 }, settings);
@@ -29,9 +29,9 @@ describe('listen', () => {
     }
   });
 
-  // Of documentation (RFC 5737), which no machine has, and of a link that is not named.
+  // An address reserved for documentation (RFC 5737), and a link-local address without a zone.
   for (const host of ['192.0.2.1', 'fe80::1']) {
-    it(`names it where the host is another machine: ${host}`, async () => {
+    it(`names the setting of the host for an address of another machine: ${host}`, async () => {
       expect(await refusalAt({ host, port: 0 })).equal(`wrong setting HOST: ${host} is not an address of this machine`);
     });
   }

@@ -85,7 +85,7 @@ describe('the OpenAPI document', () => {
     expect(document.servers).to.deep.equal([{ url: '/api' }]);
   });
 
-  it('describes parameters, and which of them are required', () => {
+  it('describes parameters and whether they are required', () => {
     const parameters = z
       .array(z.looseObject({ name: z.string(), in: z.string(), required: z.boolean() }))
       .parse(at('paths /nodes/{node_id} get parameters'));
@@ -96,7 +96,7 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  it('puts named schemas into components, also those that contain themselves', () => {
+  it('puts named schemas into components, also recursive ones', () => {
     const answer = at('paths /nodes/{node_id} get responses 200 content application/json schema');
     expect(answer).to.deep.equal({ $ref: '#/components/schemas/Node' });
     expect(at('components schemas Node properties children items')).to.deep.equal(answer);
@@ -108,7 +108,7 @@ describe('the OpenAPI document', () => {
     expect(form).to.have.deep.property('required', ['file']);
   });
 
-  it('describes a form whose file may be missing as JSON, too', () => {
+  it('describes a form with an optional file also as JSON', () => {
     const body = at('paths /nodes patch requestBody');
     expect(body).to.nested.include({ required: false });
     expect(at('paths /nodes patch requestBody content multipart/form-data schema')).to.have.deep.property(
@@ -120,7 +120,7 @@ describe('the OpenAPI document', () => {
     expect(json).not.to.have.nested.property('properties.file');
   });
 
-  it('lists the problems of a route and of its kind', () => {
+  it('lists the errors that a route declares and those that follow from its kind', () => {
     expect(Object.keys(Object(at('paths /nodes/{node_id} get responses')))).to.have.members([
       '200',
       '401',
@@ -138,11 +138,11 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  it('knows that a list with a cursor may be given a wrong one', () => {
+  it('lists invalid_cursor for a list with a cursor', () => {
     expect(at('paths /nodes get responses 400 description')).to.contain('invalid_cursor');
   });
 
-  it('points only at what is there', () => {
+  it('has no dangling references', () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, target = '']) => target);
     for (const target of references) expect(at(target.slice(2).replaceAll('/', ' ')), target).not.to.equal(undefined);
   });

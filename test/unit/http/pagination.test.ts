@@ -6,18 +6,18 @@ describe('cursors', () => {
   const position = { sortKey: '2026-01-02T03:04:05.123456Z', id: '01890000-0000-7000-8000-000000000000' };
   const list = ['chats', { agentId: null }];
 
-  it('gives back the position that it was made of', () => {
+  it('decode to the position that they were created from', () => {
     const cursor = cursors.encode(position, list);
     expect(cursor).to.match(/^v1\.[\w-]+\.[\w-]{22}$/);
     expect(cursors.decode(cursor ?? '', list)).to.deep.equal(position);
   });
 
-  it('is null at the end of a list and at its start', () => {
+  it('are null at the start and at the end of a list', () => {
     expect(cursors.encode(null, list)).to.equal(null);
     expect(cursors.decode(undefined, list)).to.equal(null);
   });
 
-  it('does not depend on the order in which filters are named', () => {
+  it('do not depend on the order of the filters', () => {
     const cursor = cursors.encode(position, { a: 1, b: 2 });
     expect(cursors.decode(cursor ?? '', { b: 2, a: 1 })).to.deep.equal(position);
   });
@@ -35,7 +35,7 @@ describe('cursors', () => {
     ['a cursor of the same list with other filters', cursor, ['chats', { agentId: 'x' }]],
   ];
   for (const [what, text, usedFor] of refused) {
-    it(`refuses ${what}`, () => {
+    it(`reject ${what}`, () => {
       expect(() => cursors.decode(text, usedFor))
         .to.throw()
         .with.property('code', 'invalid_cursor');

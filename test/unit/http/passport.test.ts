@@ -14,7 +14,7 @@ describe('authentication of a request', () => {
   let authenticate: Authenticate;
 
   beforeEach(() => {
-    // Stops the clock: cached sessions expire after two seconds.
+    // The clock is stopped, because cached sessions expire after two seconds.
     mock.timers.enable({ apis: ['Date'] });
     verified = [];
     lookedUp = [];
@@ -45,12 +45,12 @@ describe('authentication of a request', () => {
     expect(verified).to.deep.equal(['s1', 's1']);
   });
 
-  it('looks a session up once for its tokens, and every session by itself', async () => {
+  it('looks each session up once, however many tokens it has', async () => {
     for (const token of ['s1', 's2', 't1', 's1']) await authenticate(`Bearer ${token}`);
     expect(lookedUp).to.deep.equal(['s', 't']);
   });
 
-  it('tells who the user has become, also when his token has expired', async () => {
+  it('returns the current rights of the user, even after the token has expired', async () => {
     const { actorNow } = await authenticate('Bearer s1');
     found = { ...ada, teamIds: ['t'] };
     changed('o');
@@ -61,7 +61,7 @@ describe('authentication of a request', () => {
     expect(verified).to.deep.equal(['s1']);
   });
 
-  it('refuses a session that is over', async () => {
+  it('rejects a session that has ended', async () => {
     found = null;
     expect(await appErrorCode(authenticate('Bearer s1'))).to.equal('invalid_token');
   });
@@ -72,12 +72,12 @@ describe('authentication of a request', () => {
     expect(thrown).to.equal(failure);
   });
 
-  it('keeps requests apart that are authenticated at the same time', async () => {
+  it('does not mix up concurrent requests', async () => {
     const all = await Promise.all(['a', 'b', 'c', 'a'].map((session) => authenticate(`Bearer ${session}`)));
     expect(all.map(({ sessionId }) => sessionId)).to.deep.equal(['a', 'b', 'c', 'a']);
   });
 
-  it('looks again at once when this process has changed what users may do', async () => {
+  it('reads rights again immediately after this process has changed them', async () => {
     await authenticate('Bearer s1');
     changed('another organization');
     await authenticate('Bearer s1');
@@ -87,7 +87,7 @@ describe('authentication of a request', () => {
     expect(lookedUp).to.have.length(2);
   });
 
-  it('refuses what is no bearer token, and looks nothing up for it', async () => {
+  it('rejects everything but a bearer token, without a lookup', async () => {
     for (const header of [
       undefined,
       '',

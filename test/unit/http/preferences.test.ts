@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { preferredWaitSeconds, wantsFresh } from '#src/http/request/headers.ts';
 
-describe('what a client prefers', () => {
+describe('preferences of a client', () => {
   const waits: [header: string | undefined, seconds: number | null][] = [
     [undefined, null],
     ['', null],
@@ -15,12 +15,12 @@ describe('what a client prefers', () => {
     ['await=5', null],
   ];
   for (const [header, seconds] of waits) {
-    it(`waits ${seconds} s for Prefer: ${header}`, () => {
+    it(`wait ${seconds} s for Prefer: ${header}`, () => {
       expect(preferredWaitSeconds(header)).equal(seconds);
     });
   }
 
-  it('is fresh for no-cache alone', () => {
+  it('ask for fresh results only with no-cache', () => {
     const fresh = ['no-cache', 'No-Cache', 'max-age=0, no-cache'];
     const kept = [undefined, '', 'max-age=0', 'no-cache="field"', 'x-no-cache'];
     expect(fresh.map(wantsFresh)).deep.equal([true, true, true]);

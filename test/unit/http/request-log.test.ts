@@ -3,10 +3,10 @@ import { createServer, type Server } from 'node:http';
 import { expect } from 'chai';
 import express from 'express';
 import { pino } from 'pino';
-import { type AppResponse, createRequestLog } from '#src/http/server/request-log.ts';
+import { type AppResponse, createRequestLog } from '#src/http/server/middleware.ts';
 import { until } from '#test/support/until.ts';
 
-describe('log of requests', () => {
+describe('the request log', () => {
   let server: Server;
   let lines: string[];
   let status: number;
@@ -34,7 +34,7 @@ describe('log of requests', () => {
     await fetch(`http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}${path}`);
   }
 
-  it('has a line for each, but for the probes that find all well', async () => {
+  it('has a line for each request except successful probes', async () => {
     await ask('/healthz');
     await ask('/readyz');
     await ask('/documents');

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { withoutSecrets } from '#src/http/request/body.ts';
-import { fingerprintOf } from '#src/http/routing/idempotency.ts';
+import { fingerprintOf } from '#src/http/routing/dispatch.ts';
 
 const secret = () => z.string().meta({ writeOnly: true });
 
 describe('secret fields of a body', () => {
-  it('are left out wherever the schema has them', () => {
+  it('are removed wherever the schema has them', () => {
     const keys = z.strictObject({ id: z.string(), secret: secret().optional() }).transform(({ id }) => id);
     const schema = z.strictObject({
       name: z.string().transform((name) => name.trim()),
@@ -32,14 +32,14 @@ describe('secret fields of a body', () => {
     });
   });
 
-  it('leaves what is no object as it is', () => {
+  it('keeps values that are not objects', () => {
     expect(withoutSecrets(z.strictObject({ password: secret() }), 'text')).equal('text');
     expect(withoutSecrets(z.strictObject({ password: secret() }), null)).equal(null);
   });
 });
 
 describe('the fingerprint of a request', () => {
-  it('is the same for another order of fields, and needs the key', () => {
+  it('ignores the order of fields and depends on the key', () => {
     const [key, otherKey] = [randomBytes(32), randomBytes(32)];
     expect(fingerprintOf(key, { a: 1, b: 2 })).equal(fingerprintOf(key, { b: 2, a: 1 }));
     expect(fingerprintOf(key, { a: 1 })).not.equal(fingerprintOf(key, { a: 2 }));

@@ -41,7 +41,7 @@ describe('the client of an identity provider', () => {
     return (changes: Partial<SignInAttempt> = {}) => provider.identify({ ...attempt, ...changes }, answer);
   }
 
-  it('tells who has signed in, and asks the provider once who it is itself', async () => {
+  it('returns the identity of the user and requests the metadata of the provider once', async () => {
     const provider = clientOf(server);
     for (let count = 0; count < 2; count += 1) {
       const identity = await (await signIn(provider))();
@@ -52,7 +52,7 @@ describe('the client of an identity provider', () => {
     expect(asked).deep.equal(['discovery', 'jwks']);
   });
 
-  it('sends the browser off with state, nonce and PKCE challenge of one attempt', async () => {
+  it('redirects the browser with state, nonce and PKCE challenge of the attempt', async () => {
     const provider = clientOf(server);
     const [first, second] = await Promise.all([
       provider.begin({ redirectUri, state: 'state-1' }),
@@ -73,14 +73,14 @@ describe('the client of an identity provider', () => {
     expect(first.codeVerifier).not.equal(second.codeVerifier);
   });
 
-  it('identifies users who return at the same time by their own codes', async () => {
+  it('identifies concurrent users by their own codes', async () => {
     const provider = clientOf(server);
     const identify = await Promise.all(['ada', 'eve'].map((sub) => signIn(provider, sub)));
     const identities = await Promise.all(identify.map((finish) => finish()));
     expect(identities.map(({ subject }) => subject)).deep.equal(['ada', 'eve']);
   });
 
-  it('refuses a code with the verifier or the nonce of another attempt', async () => {
+  it('rejects a code with the verifier or the nonce of another attempt', async () => {
     const provider = clientOf(server);
     const other = await provider.begin({ redirectUri, state: 'state-2' });
     const { codeVerifier, nonce } = other;
@@ -88,7 +88,7 @@ describe('the client of an identity provider', () => {
     expect(await appErrorCode((await signIn(provider))({ nonce }))).equal('identity_not_verified');
   });
 
-  it('gives up on a provider that never answers, and asks again the next time', async () => {
+  it('times out for a silent provider and tries again at the next sign-in', async () => {
     server.tamper({ answers: { discovery: 'silence' } });
     const provider = clientOf(server, 200);
     expect(await appErrorCode(signIn(provider))).equal('provider_unavailable');
@@ -98,7 +98,7 @@ describe('the client of an identity provider', () => {
     expect(await appErrorCode(identify())).equal('provider_unavailable');
   });
 
-  it('believes nobody while the keys of the provider cannot be had', async () => {
+  it('rejects sign-ins while the keys of the provider are unavailable', async () => {
     const provider = clientOf(server);
     for (const [jwks, code] of [
       ['cut', 'provider_unavailable'],
@@ -112,12 +112,12 @@ describe('the client of an identity provider', () => {
     }
   });
 
-  it('says that the provider refuses our client', async () => {
+  it('reports that the provider rejects our client', async () => {
     const identify = await signIn(clientOf({ ...server, client: { ...server.client, secret: 'another' } }));
     expect(await appErrorCode(identify())).equal('provider_not_configured');
   });
 
-  it('asks only the place of its issuer and the public internet', async () => {
+  it('only connects to the address of the issuer and to public addresses', async () => {
     const other = await startIdentityProvider({ redirectOrigins: ['https://app.example'] });
     const body = {
       issuer: server.issuer,
@@ -132,7 +132,7 @@ describe('the client of an identity provider', () => {
     await other.close();
   });
 
-  it('takes an email, and whether it is verified, of one source', async () => {
+  it('takes email and email_verified from the same source', async () => {
     const provider = clientOf(server);
     const inToken = { email: 'old@example.com', email_verified: true };
     for (const [userinfo, email] of [
@@ -153,7 +153,7 @@ describe('the client of an identity provider', () => {
     }
   });
 
-  it('blames nobody for an error of our own', async () => {
+  it('does not report an internal error as a failed sign-in', async () => {
     const ours = new TypeError('ours');
     const { issuer, client } = server;
     const provider = providerOf({ call: () => Promise.reject(ours), issuer, client });

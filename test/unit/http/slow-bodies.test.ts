@@ -26,7 +26,7 @@ const reading = {
   discard: () => Promise.reject(new Error('there is nothing')),
 };
 
-describe('a body that does not come', () => {
+describe('a slow body', () => {
   let server: Server;
   let client: Socket;
   afterEach(() => {
@@ -35,7 +35,7 @@ describe('a body that does not come', () => {
     server.close();
   });
 
-  /** Sends the beginning of a request; resolves with it as the server has it. */
+  /** Sends the beginning of a request; resolves with the request as the server received it. */
   async function begin(contentType: string, body: string, contentLength = 100_000): Promise<IncomingMessage> {
     server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -52,7 +52,7 @@ describe('a body that does not come', () => {
     { limitBytes: 1_000, seconds: 30 },
     { limitBytes: 10 * MiB, seconds: 300 },
   ]) {
-    it(`is refused after ${seconds} seconds when it is JSON of at most ${limitBytes} bytes`, async () => {
+    it(`is rejected after ${seconds} seconds if it is JSON of at most ${limitBytes} bytes`, async () => {
       const req = await begin('application/json', '{"name": "', 999);
       mock.timers.enable({ apis: ['setTimeout'] });
       let code: unknown;
@@ -68,7 +68,7 @@ describe('a body that does not come', () => {
     });
   }
 
-  it('is refused when it is a form that trickles, and its file is not kept', async () => {
+  it('is rejected if it is a form below the minimum rate; its file is discarded', async () => {
     const req = await begin('multipart/form-data; boundary=b', part);
     mock.timers.enable({ apis: ['setInterval'] });
     const received = appErrorCode(receiveForm(req, reading, pace));
@@ -79,7 +79,7 @@ describe('a body that does not come', () => {
     expect(await received).to.equal('request_timeout');
   });
 
-  it('is not blamed on the client while the store takes no more', async () => {
+  it('is accepted while the store is the cause', async () => {
     const req = await begin('multipart/form-data; boundary=b', part, 2_000_000);
     const windows = Promise.withResolvers<void>();
     const stalled = {
@@ -98,7 +98,7 @@ describe('a body that does not come', () => {
     expect(await received).to.equal('storage_quota_exceeded');
   });
 
-  it('may take hours when it is a form that arrives slowly but steadily', async () => {
+  it('may take hours if it is a form that arrives slowly but steadily', async () => {
     const req = await begin('multipart/form-data; boundary=b', part);
     let storedBytes = 0;
     const counting = {
@@ -121,7 +121,7 @@ describe('a body that does not come', () => {
   });
 
   for (const name of ['file', 'evil']) {
-    it(`ends nothing but its request when its client goes amid a file part "${name}" that is not taken`, async () => {
+    it(`only ends its own request if the client disconnects within an ignored file part "${name}"`, async () => {
       const part = `--b\r\nContent-Disposition: form-data; name="${name}"; filename="f"\r\n\r\nabc`;
       const req = await begin('multipart/form-data; boundary=b', part);
       const gone = new Promise((resolve) => req.once('close', resolve));
@@ -133,8 +133,8 @@ describe('a body that does not come', () => {
   }
 });
 
-describe('a client that is too slow', () => {
-  it('reads why, and is disconnected', async () => {
+describe('a client whose body is too slow', () => {
+  it('gets the reason and is disconnected', async () => {
     const echo = route({
       method: 'post',
       path: '/echo',

@@ -99,7 +99,7 @@ describe('an open event stream', () => {
   });
   afterEach(() => served.close());
 
-  it('tells its handler when the client leaves, and lets it finish', async () => {
+  it('signals the handler when the client disconnects, and lets it finish', async () => {
     const leaving = new AbortController();
     const response = await fetch(`${served.baseUrl}/endless`, { signal: leaving.signal });
     await response.body?.getReader().read();
@@ -108,14 +108,14 @@ describe('an open event stream', () => {
     await sentAfterwards.promise;
   });
 
-  it('ends with an error event when the server stops', async () => {
+  it('ends with an error event when the server shuts down', async () => {
     const response = await fetch(`${served.baseUrl}/endless`);
     await served.streams.drain(10);
     const events = [...(await response.text()).matchAll(/^event: (\w+)$/gm)].map(([, event]) => event);
     expect(events).to.deep.equal(['token', 'error']);
   });
 
-  it('ends at once when the server stops and it only watches', async () => {
+  it('ends immediately on a shutdown if it is a watch', async () => {
     const response = await fetch(`${served.baseUrl}/watch`);
     await served.streams.drain(60_000);
     await left.promise;
@@ -123,7 +123,7 @@ describe('an open event stream', () => {
     expect(events).to.deep.equal(['progress', 'error']);
   });
 
-  it('tells a watch when its client leaves', async () => {
+  it('signals a watch when its client disconnects', async () => {
     const leaving = new AbortController();
     const response = await fetch(`${served.baseUrl}/watch`, { signal: leaving.signal });
     await response.body?.getReader().read();
@@ -131,7 +131,7 @@ describe('an open event stream', () => {
     await left.promise;
   });
 
-  it('ends with an error event when its session does, and no other', async () => {
+  it('ends with an error event when its session ends; other streams continue', async () => {
     const leaving = new AbortController();
     const open = (session: string, signal?: AbortSignal) =>
       fetch(`${served.baseUrl}/guarded`, { headers: { authorization: session }, ...(signal && { signal }) });
@@ -155,7 +155,7 @@ describe('an open event stream', () => {
     leaving.abort();
   });
 
-  it('outlives a database that is away', async () => {
+  it('survives an outage of the database', async () => {
     const response = await fetch(`${served.baseUrl}/guarded`, { headers: { authorization: 'a' } });
     let looks = 0;
     activeSessions = async () => {
@@ -167,7 +167,7 @@ describe('an open event stream', () => {
     expect(looks).to.equal(3);
   });
 
-  it('is not waited for when its client left before it opened', async () => {
+  it('does not delay a shutdown if its client disconnected before it opened', async () => {
     const leaving = new AbortController();
     const response = fetch(`${served.baseUrl}/late`, { signal: leaving.signal }).catch(() => undefined);
     await begun.promise;
@@ -176,10 +176,10 @@ describe('an open event stream', () => {
     await served.streams.drain(60_000);
   });
 
-  it('brings a reader an event of any size', async () => {
+  it('delivers an event of any size', async () => {
     const text = await (await fetch(`${served.baseUrl}/large`)).text();
     expect(text).to.match(/x"\n\n$/);
   });
 
-  it('keeps no shutdown waiting when there is none', () => served.streams.drain(60_000));
+  it('does not delay a shutdown when no stream is open', () => served.streams.drain(60_000));
 });

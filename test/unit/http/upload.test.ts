@@ -71,14 +71,14 @@ describe('uploads', () => {
     return form;
   }
 
-  it('takes fields before and after the file', async () => {
+  it('accept fields before and after the file', async () => {
     const response = await post(formOf(['name', 'a'], ['file', bytes(300_000), 'größe.txt'], ['pages', '7']));
     expect(response.status).to.equal(201);
     expect(await response.json()).to.deep.equal({ name: 'a', pages: 7, file: 'größe.txt', size: 300_000 });
     expect(stored.size).to.equal(1);
   });
 
-  it('takes an empty field for one that was not sent', async () => {
+  it('treat an empty field as missing', async () => {
     const response = await post(formOf(['name', 'a'], ['pages', ''], ['file', bytes(1), 'f']));
     expect(await response.json()).to.deep.equal({ name: 'a', file: 'f', size: 1 });
   });
@@ -96,13 +96,13 @@ describe('uploads', () => {
     ['what the store refuses, read to its end', formOf(['name', 'a'], ['file', bytes(3_000_000), 'refused.txt']), 413],
   ];
   for (const [what, form, status] of refused) {
-    it(`refuses ${what} and keeps nothing of it`, async () => {
+    it(`reject ${what} and store nothing`, async () => {
       expect((await post(form)).status).to.equal(status);
       expect(stored.size).to.equal(0);
     });
   }
 
-  it('wants a form with a boundary', async () => {
+  it('require a form with a boundary', async () => {
     const send = (type: string) =>
       fetch(`${served.baseUrl}/uploads`, { method: 'POST', headers: { 'content-type': type }, body: 'x' });
     expect((await send('application/json')).status).to.equal(415);
@@ -113,7 +113,7 @@ describe('uploads', () => {
   const head = (name: string, fileName?: string) =>
     `--b\r\nContent-Disposition: form-data; name="${name}"${fileName ? `; filename="${fileName}"` : ''}\r\n\r\n`;
 
-  /** Sends the beginning of a form, and what does not end behind it. */
+  /** Sends the beginning of a form whose rest never ends. */
   function sendEndless(beginning: string, endless: string): Socket {
     const { hostname, port } = new URL(served.baseUrl);
     const socket = connect(Number(port), hostname).on('error', () => {});
@@ -141,7 +141,7 @@ describe('uploads', () => {
     ['a damaged part', `${whole}--b\r\ndamaged\r\n\r\n`, '', '400'],
   ];
   for (const [what, beginning, endless, status] of refusedAtOnce) {
-    it(`says that it refuses ${what} while it is still being sent, and keeps nothing`, async () => {
+    it(`reject ${what} while it is still being sent, and store nothing`, async () => {
       const socket = sendEndless(beginning, endless);
       const [answer] = (await once(socket, 'data')) as [Buffer];
       socket.destroy();
@@ -150,14 +150,14 @@ describe('uploads', () => {
     });
   }
 
-  it('cuts off who goes on sending long after he was refused', async () => {
+  it('disconnect a client that keeps sending long after the rejection', async () => {
     const socket = sendEndless(head('picture', 'f'), 'x');
     socket.resume();
     await new Promise((resolve) => socket.once('close', resolve));
     expect(socket.bytesWritten).to.be.within(10_000_000, 100_000_000);
   });
 
-  it('fails the store when the client goes in the middle of the file', async () => {
+  it('fail the store when the client disconnects within the file', async () => {
     const failed = new Promise<void>((resolve) => {
       onStoreFailed = resolve;
     });

@@ -7,26 +7,23 @@ import {
 } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { RateLimiter } from '#src/ports/limits.ts';
+import type { RateLimiter } from '#src/ports/load-control.ts';
 import { clientBlock, clientNetwork } from '../request/headers.ts';
-import type { AppResponse } from '../server/request-log.ts';
+import type { AppResponse } from '../server/middleware.ts';
 
-/** A rate limit per client network, per user, or per network and email. */
 export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
 
-/** All networks of an IPv6 /48 together have this many times the limit of one network. */
+/** The networks (/56) of an IPv6 /48 together have this many times the limit of one network. */
 const blockFactor = 10;
 
 export type RateLimitingDeps = {
-  /** Counts across processes. */
+  /** The shared rate limiter counts all processes together. */
   shared: Pick<RateLimiter, 'take'>;
-  /** Counts in this process. */
   own: Pick<RateLimiter, 'take'>;
-  /** Null disables a limit. */
   limits: Readonly<Record<RateLimitName, RateLimit | null>>;
 };
 
-/** The caller as far as known. Limits whose subject is unknown are skipped. */
+/** A rate limit whose subject is undefined is skipped. */
 export type Subject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
 
 export type RateLimiting = (uses: readonly RateLimited[], subject: Subject, res: AppResponse) => Promise<void>;
@@ -80,26 +77,22 @@ function subjectOf(by: RateLimited['by'], { ip, userId, email }: Subject): strin
 type Kind = 'requests' | 'streams' | 'uploads';
 
 /**
- * Limits of the process for all organizations. A stream needs about 30 KB and a heartbeat; an upload about 300 KB, and with S3
- * two parts of 5 MB in the temporary folder.
+ * Limits per process. A stream needs about 30 KB of memory; an upload about 300 KB, and with S3 two parts of 5 MB in
+ * the temporary folder.
  */
 const PROCESS_LIMITS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
 /** Browsers send six concurrent requests over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
 const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
-/** The rest of a process's slots is reserved for organizations with few open requests. */
+/** Share of a process's slots for all organizations; the rest is reserved for those that use few slots. */
 const UNRESERVED_PART = 3 / 4;
 const RESERVED_PER_ORGANIZATION = 4;
 const RETRY_AFTER_SECONDS = 5;
-/** Owner that counts all slots of a kind. */
+/** Owner under which all slots of the process are counted. */
 const PROCESS = '';
 
 const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams', uploads: 'uploads' };
 
-/**
- * Limits concurrent requests, streams and uploads per user and organization, so that one of them cannot occupy the process.
- * Streams do not count as requests; uploads count as both.
- * @param limits null for no limit per user and organization
- */
+/** Streams do not count as requests; uploads count as both. A limit of null is disabled. */
 export function createConcurrencyLimiter(
   limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
 ) {
@@ -107,7 +100,10 @@ export function createConcurrencyLimiter(
   const openOf = { requests: createSlotCounter(), streams: createSlotCounter(), uploads: createSlotCounter() };
 
   return {
-    /** @returns the function that releases the slot. Throws `rate_limited`, or `service_unavailable` if the process is full. */
+    /**
+     * Returns the function that releases the slot. Throws `rate_limited`, or `service_unavailable` if the process is
+     * full.
+     */
     take(kind: Kind, { userId, orgId }: Pick<Actor, 'userId' | 'orgId'>): () => void {
       const open = openOf[kind];
       const limit = limitOf[kind] ?? { perUser: Number.POSITIVE_INFINITY, perOrganization: Number.POSITIVE_INFINITY };

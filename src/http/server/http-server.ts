@@ -2,21 +2,17 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ConfigError } from '#src/config/config-error.ts';
+import type { Request, Response } from 'express';
+import { ConfigError } from '#src/config/read-settings.ts';
 import type { Metrics } from '#src/ports/telemetry.ts';
 
-/** Messages for errors of the operating system that concern the port. */
 const portErrors: Readonly<Record<string, string>> = {
   EADDRINUSE: 'is already in use by another process',
   EACCES: 'may not be opened by this user',
 };
 const hostErrors = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'];
 
-/**
- * Resolves once the server listens.
- * @param settings names of the settings of host and port, for the error message
- * @throws ConfigError if the server cannot listen there
- */
+/** Throws ConfigError if the server cannot listen; `settings` names the settings of host and port. */
 export async function listen(
   server: NetServer,
   { host, port }: { host: string; port: number },
@@ -37,26 +33,25 @@ export async function listen(
 const localHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 /**
- * Whether the `Host` header names this machine. Rejects DNS rebinding, and requests that a proxy forwards with their `Host`.
+ * Whether the `Host` header names this machine. False for DNS rebinding, and for proxied requests that keep their
+ * `Host`.
  */
 export function isSentToLocalHost({ host }: IncomingHttpHeaders): boolean {
   return localHost.test(host ?? '');
 }
 
-export type PlainAnswer = { status: number; text: string; mediaType: string };
+export type PlainResponse = { status: number; text: string; mediaType: string };
 
 export type PlainServer = { close(): Promise<void> };
 
 /**
- * Starts a server for probes and metrics inside of a deployment: GET only, without authentication.
- * @param settings names of the settings of host and port, for the error message
- * @param pages by path
- * @throws ConfigError if the server cannot listen there
+ * Starts a server for probes and metrics inside of a deployment, without authentication. Throws as {@link listen} does.
+ * @param pages GET handlers by path
  */
 export async function startPlainServer(
-  place: { host: string; port: number },
+  address: { host: string; port: number },
   settings: { host: string; port: string },
-  pages: Readonly<Record<string, () => Promise<PlainAnswer> | PlainAnswer>>,
+  pages: Readonly<Record<string, () => Promise<PlainResponse> | PlainResponse>>,
 ): Promise<PlainServer> {
   const server = createServer({ requestTimeout: 10_000 }, async (req, res) => {
     const path = (req.url ?? '').split('?', 1)[0] ?? '';
@@ -72,7 +67,7 @@ export async function startPlainServer(
     res.writeHead(status, { 'Content-Type': mediaType, 'Cache-Control': 'no-store' });
     res.end(req.method === 'HEAD' ? undefined : text);
   });
-  await listen(server, place, settings);
+  await listen(server, address, settings);
   return {
     async close() {
       const closed = once(server, 'close');
@@ -83,38 +78,49 @@ export async function startPlainServer(
   };
 }
 
-/** Probe response in the format of the API. */
-export function probeAnswer(isWell: boolean, words: { yes: string; no: string }): PlainAnswer {
-  const text = JSON.stringify({ status: isWell ? words.yes : words.no });
-  return { status: isWell ? 200 : 503, text, mediaType: 'application/json' };
+export function probeResponse(isHealthy: boolean, words: { yes: string; no: string }): PlainResponse {
+  const text = JSON.stringify({ status: isHealthy ? words.yes : words.no });
+  return { status: isHealthy ? 200 : 503, text, mediaType: 'application/json' };
 }
 
-export function metricsAnswer(metrics: Pick<Metrics, 'page'>): () => Promise<PlainAnswer> {
+export function metricsResponse(metrics: Pick<Metrics, 'page'>): () => Promise<PlainResponse> {
   return async () => ({ status: 200, ...(await metrics.page()) });
 }
 
-/** Time for clients that keep an idle connection open. */
+/** Serves metrics on the API's port, only to this machine. Proxied requests fall through to 404. */
+export function createMetricsPage(metrics: Pick<Metrics, 'page'>) {
+  return async (req: Request, res: Response, next: () => void): Promise<void> => {
+    res.locals.route = '/metrics';
+    const isForwarded = ['forwarded', 'x-forwarded-for', 'x-forwarded-host'].some(
+      (name) => req.get(name) !== undefined,
+    );
+    if (isForwarded || !isSentToLocalHost(req.headers)) return next();
+    const { text, mediaType } = await metrics.page();
+    res.set({ 'Content-Type': mediaType, 'Cache-Control': 'no-store' }).send(text);
+  };
+}
+
+/** During a shutdown, clients may send requests on open connections for this long. */
 const LINGER_MS = 1_000;
 
-/** Graceful shutdown of a server without losing a request. */
 export type GracefulServer = {
-  /** From now on every response closes its connection, so that a load balancer opens the next one elsewhere. */
+  /** From now on every response has `Connection: close`, so that load balancers connect to another process. */
   announce(): void;
   /**
-   * Accepts no new connections. Resolves when all running requests have ended (forcibly after `timeoutMs`) and no further
+   * Accepts no new connections. Resolves when all requests have ended (they are aborted after `timeoutMs`) and no
    * request has arrived on an open connection for `lingerMs`.
    */
   close(timeoutMs: number, lingerMs?: number): Promise<void>;
 };
 
-/** Call it before the server listens. */
+/** Shuts a server down without losing requests. Call it before the server listens. */
 export function createGracefulServer(server: Server): GracefulServer {
   const answers = new Set<ServerResponse>();
-  let isLeaving = false;
-  let onQuiet = () => {};
-  const quiet = () => {
+  let isShuttingDown = false;
+  let onIdle = () => {};
+  const whenIdle = () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    onQuiet = resolve;
+    onIdle = resolve;
     return promise;
   };
 
@@ -122,14 +128,14 @@ export function createGracefulServer(server: Server): GracefulServer {
     answers.add(res);
     res.once('close', () => {
       answers.delete(res);
-      if (answers.size === 0) onQuiet();
+      if (answers.size === 0) onIdle();
     });
-    if (isLeaving) endConnectionWith(res);
+    if (isShuttingDown) endConnectionWith(res);
   });
 
   return {
     announce() {
-      isLeaving = true;
+      isShuttingDown = true;
       for (const answer of answers) endConnectionWith(answer);
     },
 
@@ -138,13 +144,13 @@ export function createGracefulServer(server: Server): GracefulServer {
       const ended = new AbortController();
       const wait = (ms: number) => delay(ms, undefined, { signal: ended.signal }).catch(() => undefined);
       const closed = once(server, 'close').then(() => ended.abort());
-      // This also closes idle connections, after a delay in which clients can notice `Connection: close`.
+      // `close` also closes idle connections, after a delay in which clients can notice `Connection: close`.
       server.close();
       while (!ended.signal.aborted && performance.now() < deadline) {
-        if (answers.size > 0) await Promise.race([quiet(), wait(deadline - performance.now())]);
+        if (answers.size > 0) await Promise.race([whenIdle(), wait(deadline - performance.now())]);
         else {
           await wait(lingerMs);
-          // A request may have arrived meanwhile on a connection that was kept open; it is answered too.
+          // Requests that arrived meanwhile on open connections are answered too.
           if (answers.size === 0) break;
         }
       }
@@ -155,9 +161,7 @@ export function createGracefulServer(server: Server): GracefulServer {
   };
 }
 
-/**
- * A response that has begun may already have promised keep-alive; then the next response closes the connection.
- */
+/** A response whose headers were sent may have promised keep-alive; then the next response closes the connection. */
 function endConnectionWith(res: ServerResponse): void {
   if (!res.headersSent) res.setHeader('Connection', 'close');
 }

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { createGracefulServer, type GracefulServer } from '#src/http/server/servers.ts';
+import { createGracefulServer, type GracefulServer } from '#src/http/server/http-server.ts';
 
-describe('a server that leaves', () => {
+describe('a server that shuts down', () => {
   let server: Server;
   let leaving: GracefulServer;
   let agent: Agent;
   let port: number;
-  /** Answers that are begun, and ended by the test. */
+  /** Responses that have begun and are ended by the test. */
   const begun: ServerResponse[] = [];
 
   beforeEach(async () => {
@@ -42,7 +42,7 @@ describe('a server that leaves', () => {
     return { isReused: asked.reusedSocket, connection: answer.headers.connection, answer };
   };
 
-  it('keeps the connection of an answer that has promised it, and ends it by the next one', async () => {
+  it('keeps a connection that was promised keep-alive, and closes it with the next response', async () => {
     const stream = await get('/stream');
     leaving.announce();
     begun[0]?.end('and ended');
@@ -52,7 +52,7 @@ describe('a server that leaves', () => {
     expect((await get('/')).isReused).equal(false);
   });
 
-  it('answers what is asked on a kept connection while it waits, however long that takes', async () => {
+  it('answers slow requests that arrive on open connections while it waits', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     syncBuiltinESMExports();
     const lingerMs = 30;
@@ -70,7 +70,7 @@ describe('a server that leaves', () => {
     await closed;
   });
 
-  it('waits for what is under way, and ends by force what takes too long', async () => {
+  it('waits for open requests and aborts them after the timeout', async () => {
     const quick = await get('/stream');
     const closed = leaving.close(60_000);
     begun[0]?.end('and ended');

@@ -7,16 +7,20 @@ import type { PasswordsService } from '#src/modules/auth/passwords.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
 import type { ErasureService } from '#src/modules/erasure/erasure.service.ts';
 import type { Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { MembersService } from '#src/modules/members/members.service.ts';
 import type { Operator } from '#src/modules/operator/operator.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import { createAccountDeletionRepository, type DeletedOrganization } from './account-deletion.repository.ts';
+import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
+import {
+  createAccountDeletionRepository,
+  createMembersRepository,
+  type DeletedOrganization,
+} from './members.repository.ts';
+import type { MembersService } from './members.service.ts';
 
 export type AccountDeletionService = ReturnType<typeof createAccountDeletionService>;
 
 /**
- * Deletes accounts and organizations. Sessions end and access is lost immediately; a run of `eraseContent` stops their
- * workflows and erases their data when it is due.
+ * Deletes accounts and organizations. Sessions and access rights end immediately; the workflow `eraseContent` stops
+ * open runs, and erases the data when it is due.
  */
 export function createAccountDeletionService(deps: {
   db: Knex;
@@ -31,7 +35,7 @@ export function createAccountDeletionService(deps: {
 }) {
   const { db, passwords, members, sessions, accessChanges, erasure, jobs, audit, eraseAfterDays } = deps;
 
-  /** @returns the job to dispatch after the commit */
+  /** Returns the job of the erasure, to be dispatched after the commit. */
   async function deleteAccount(trx: Knex, actor: RequestActor, userId: string, action: string): Promise<string> {
     const { orgId, userId: actorId, requestId } = actor;
     const dueAt = await createAccountDeletionRepository(trx).deleteAccounts([userId], eraseAfterDays);
@@ -40,10 +44,6 @@ export function createAccountDeletionService(deps: {
     return erasure.enqueue(trx, { orgId, userId }, { dueAt, createdBy: userId, requestId });
   }
 
-  /**
-   * @param by an admin of the organization, or the operator with a name
-   * @returns the job to dispatch after the commit
-   */
   async function deleteOrganization(
     trx: Knex,
     by: { orgId: string; userId: string | null; operator?: string; requestId: string },
@@ -62,7 +62,7 @@ export function createAccountDeletionService(deps: {
     return erasure.enqueue(trx, { orgId, userId: null }, { dueAt, createdBy, requestId });
   }
 
-  /** Erases now what an already deleted organization keeps until its due day. @returns as `deleteOrganization` */
+  /** Makes the erasure of a deleted organization due now. Returns the job to dispatch; null if it was already due. */
   async function eraseNow(trx: Knex, operator: Operator, orgId: string): Promise<string | null> {
     const waiting = await createAccountDeletionRepository(trx).makeErasureDue(orgId);
     if (waiting === undefined) return null;
@@ -73,7 +73,6 @@ export function createAccountDeletionService(deps: {
   }
 
   return {
-    /** For org admins; their own account is `deleteAccount`. Throws `member_not_found`, `last_org_admin`, `forbidden`. */
     async removeMember(actor: RequestActor, userId: string): Promise<void> {
       const { orgId } = actor;
       const jobId = await accessChanges.administer(actor, async (trx) => {
@@ -87,16 +86,13 @@ export function createAccountDeletionService(deps: {
       await jobs.dispatch(jobId);
     },
 
-    /**
-     * The caller's account, and the organization if the caller is its only member. Throws `validation_failed`, `wrong_password`,
-     * `last_org_admin`.
-     */
+    /** Deletes the caller's account, and the organization if the caller is its only member. */
     async deleteAccount(actor: RequestActor, password: string | undefined): Promise<void> {
       const { orgId, userId } = actor;
       const confirmed = await passwords.confirmOwner(actor, password);
       const jobId = await accessChanges.change(actor, async (trx, caller) => {
         await passwords.lock(trx, actor, confirmed);
-        const all = await createAccountDeletionRepository(trx).listMembers(orgId);
+        const all = await createMembersRepository(trx).listIds(orgId);
         if (all.length === 1) return deleteOrganization(trx, actor, all);
         if (caller.isOrgAdmin) await members.requireAnotherAdmin(trx, orgId, userId);
         return deleteAccount(trx, actor, userId, 'account.deleted');
@@ -105,8 +101,8 @@ export function createAccountDeletionService(deps: {
     },
 
     /**
-     * For operators: deletes any organization with the accounts of its members. `isNow` erases without the days of
-     * grace, also if the organization was deleted before. Throws `not_found`. @returns false if nothing was left to do
+     * For operators. `isNow` skips the grace period (`ERASE_AFTER_DAYS`), also if the organization was deleted before.
+     * Returns false if there was nothing to do. Throws `not_found`.
      */
     async eraseOrganization(operator: Operator, orgId: string, { isNow }: { isNow: boolean }): Promise<boolean> {
       const found = await createAccountDeletionRepository(db).findOrganization(orgId);
@@ -115,7 +111,7 @@ export function createAccountDeletionService(deps: {
       const jobId =
         found.deletedAt === null
           ? await accessChanges.operate(orgId, async (trx) => {
-              const all = await createAccountDeletionRepository(trx).listMembers(orgId);
+              const all = await createMembersRepository(trx).listIds(orgId);
               return deleteOrganization(trx, by, all, isNow ? 0 : eraseAfterDays);
             })
           : isNow && (await db.transaction((trx) => eraseNow(trx, operator, orgId)));
@@ -123,17 +119,16 @@ export function createAccountDeletionService(deps: {
       return typeof jobId === 'string';
     },
 
-    /** Progress of the erasure. `job` is null before it starts and after it ends. Throws `not_found`. */
+    /** The job of an erasure is null before the erasure starts and after it ends. */
     async erasureOf(orgId: string): Promise<{ organization: DeletedOrganization; job: Job | null }> {
       const organization = await createAccountDeletionRepository(db).findOrganization(orgId);
       if (organization === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });
       return { organization, job: (await jobs.find(erasureWorkflowId(orgId))) ?? null };
     },
 
-    /** The caller's organization, with the accounts of its members. */
     async deleteOrganization(actor: RequestActor): Promise<void> {
       const jobId = await accessChanges.administer(actor, async (trx) => {
-        const all = await createAccountDeletionRepository(trx).listMembers(actor.orgId);
+        const all = await createMembersRepository(trx).listIds(actor.orgId);
         return deleteOrganization(trx, actor, all);
       });
       await jobs.dispatch(jobId);

@@ -3,7 +3,6 @@ import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
-/** Request data for the response and the log line. */
 export type RequestLocals = {
   requestId: string;
   path: string;
@@ -11,15 +10,14 @@ export type RequestLocals = {
   userId?: string;
   sessionId?: string;
   route?: string;
-  /** Code of the error response. */
   errorCode?: string;
 };
 export type AppResponse = Response<unknown, RequestLocals>;
 
-/** Requested every few seconds; successful ones are logged at debug level. */
+/** Probes come every few seconds, so successful ones are only logged at debug level. */
 const PROBES = ['/healthz', '/readyz', '/metrics'];
 
-/** Assigns the request id (the client's if it is valid) and logs one line when the request ends. */
+/** Assigns the request id (the client's `X-Request-Id` if it is valid) and logs one line when the request ends. */
 export function createRequestLog(logger: Logger) {
   return (req: Request, res: AppResponse, next: NextFunction): void => {
     const given = req.get('x-request-id') ?? '';
@@ -29,9 +27,9 @@ export function createRequestLog(logger: Logger) {
     res.locals.path = req.originalUrl.split('?', 1)[0] ?? '';
     res.set('X-Request-Id', requestId);
     res.once('close', () => {
-      const isUsual = PROBES.includes(res.locals.route ?? '') && res.statusCode === 200;
-      // Logs the route template and never the URL, which may contain cursors, search texts and signatures.
-      logger[isUsual ? 'debug' : 'info']({
+      const isRoutine = PROBES.includes(res.locals.route ?? '') && res.statusCode === 200;
+      // The URL is never logged, because it may contain cursors, search texts and signatures.
+      logger[isRoutine ? 'debug' : 'info']({
         msg: 'request',
         method: req.method,
         route: res.locals.route ?? null,
@@ -47,10 +45,7 @@ export function createRequestLog(logger: Logger) {
   };
 }
 
-/**
- * Records duration and span of a request. Both contain the route template and never the URL, which may contain ids, cursors and
- * signatures.
- */
+/** Metrics and spans contain the route template and never the URL, which may contain ids and signatures. */
 export function createRequestTelemetry({ metrics, tracing }: Telemetry) {
   return (req: Request, res: AppResponse, next: NextFunction): void => {
     const startedMs = performance.now();
@@ -83,7 +78,37 @@ export function createRequestTelemetry({ metrics, tracing }: Telemetry) {
   };
 }
 
-/** Bounds the label: clients may send any method. */
+/** Unknown methods share one label value, because clients may send any method. */
 function methodOf({ method }: Request): string {
   return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
+}
+
+const allowedHeaders =
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, X-Request-Id';
+const exposedHeaders =
+  'Content-Disposition, ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id';
+
+/** CORS for the listed origins, without credentials: tokens are sent in a header, and there are no cookies. */
+export function createCors(origins: readonly string[]) {
+  const allowed = new Set(origins);
+
+  return (req: Request, res: Response, next: NextFunction): void => {
+    const origin = req.get('origin');
+    const isAllowed = origin !== undefined && allowed.has(origin);
+    const isPreflight = req.method === 'OPTIONS' && req.get('access-control-request-method') !== undefined;
+    if (allowed.size > 0) res.vary('Origin');
+    if (isAllowed) {
+      res.set({ 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': exposedHeaders });
+    }
+    if (!isAllowed || !isPreflight) {
+      next();
+      return;
+    }
+    res.set({
+      'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE',
+      'Access-Control-Allow-Headers': allowedHeaders,
+      'Access-Control-Max-Age': '600',
+    });
+    res.status(204).end();
+  };
 }
