@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { googleOAuth } from '#src/adapters/google-oauth.ts';
-import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';

@@ -1,6 +1,10 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { type ConnectorProvider, connectorLabels, oauthConnectorProviders } from '#src/domain/documents/imports.ts';
+import {
+  type ConnectorProvider,
+  connectorLabels,
+  oauthConnectorProviders,
+} from '#src/domain/documents/connector-providers.ts';
 import { fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type {

@@ -4,7 +4,7 @@ import { maskSecret } from '#src/domain/access/credentials.ts';
 import { canonicalJson, type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import type { SyncConfig } from '#src/domain/documents/imports.ts';
+import type { SyncConfig } from '#src/domain/documents/sync-schedule.ts';
 import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';

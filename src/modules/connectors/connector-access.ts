@@ -1,4 +1,4 @@
-import type { ConnectorProvider, OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { ConnectorProvider, OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import { appError } from '#src/errors.ts';
 import type { ConnectorAccess, ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { Connection, ConnectionCredentials } from './connections.model.ts';

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import type { SyncConfig } from '#src/domain/documents/imports.ts';
-import { cronHasDays, cronMinutesApart, isCron } from '#src/domain/documents/imports.ts';
+import type { SyncConfig } from '#src/domain/documents/sync-schedule.ts';
+import { cronHasDays, cronMinutesApart, isCron } from '#src/domain/documents/sync-schedule.ts';
 import { AppError, fieldError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';

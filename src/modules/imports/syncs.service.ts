@@ -4,7 +4,7 @@ import type { QueueSyncInput, QueueSyncResult } from '#src/contracts/connectors.
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import type { SyncConfig } from '#src/domain/documents/imports.ts';
+import type { SyncConfig } from '#src/domain/documents/sync-schedule.ts';
 import { appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';

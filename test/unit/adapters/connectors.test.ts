@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { oauthConnectorProviders } from '#src/domain/documents/imports.ts';
+import { oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
 import type { Connector, OAuthAccess, RemoteChange } from '#src/ports/connectors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
