@@ -1,9 +1,9 @@
 import type { Request } from 'express';
+import { LRUCache } from 'lru-cache';
 import passport from 'passport';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Caller, Identity, IdentityProvider, SignInAttempt, SignInRequest } from '#src/ports/identity.ts';
-import { createExpiringCache } from './expiring-cache.ts';
 
 /** Maximum age of cached sessions, roles and teams. */
 const actorMaxAgeMs = 2_000;
@@ -32,14 +32,41 @@ type TokenCheckDeps = {
  * that a logout, a disabled user or a revoked role takes effect within seconds, whatever the token still claims.
  */
 function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
-  const actors = createExpiringCache<Actor | null>(maxCachedActors);
-  onAccessChange((orgId) => actors.forget((actor) => actor?.orgId === orgId));
+  /** Requests of one session share a look-up; `actor` is set when it has ended. */
+  type Session = { lookUp: Promise<Actor | null>; actor?: Actor | null };
+  const sessions = new LRUCache<string, Session>({
+    max: maxCachedActors,
+    ttl: actorMaxAgeMs,
+    perf: Date,
+    // Reads the clock each time, instead of starting a timer for each millisecond with a request.
+    ttlResolution: 0,
+  });
+  onAccessChange((orgId) => {
+    for (const [key, { actor }] of sessions.entries()) {
+      // A look-up that has not ended may have read the old rights.
+      if (actor === undefined || actor?.orgId === orgId) sessions.delete(key);
+    }
+  });
+
+  function lookUp(caller: Caller): Promise<Actor | null> {
+    const key = `${caller.sessionId} ${caller.userId}`;
+    const cached = sessions.get(key);
+    if (cached !== undefined) return cached.lookUp;
+    const session: Session = { lookUp: findCaller(caller) };
+    sessions.set(key, session);
+    session.lookUp.then(
+      (actor) => {
+        session.actor = actor;
+      },
+      () => {
+        if (sessions.peek(key) === session) sessions.delete(key);
+      },
+    );
+    return session.lookUp;
+  }
 
   async function findActor(caller: Caller): Promise<Actor> {
-    const actor = await actors.get(`${caller.sessionId} ${caller.userId}`, async () => {
-      const expiresAtMs = Date.now() + actorMaxAgeMs;
-      return { value: await findCaller(caller), expiresAtMs };
-    });
+    const actor = await lookUp(caller);
     if (actor === null) throw appError('invalid_token', { detail: 'The session of this token is over.' });
     return actor;
   }

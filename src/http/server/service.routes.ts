@@ -1,6 +1,6 @@
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { appError, isErrorCode, listErrors } from '#src/errors.ts';
-import { createExpiringCache } from '../request/expiring-cache.ts';
 import { answer, ok } from '../response/answers.ts';
 import { type Route, route } from '../routing/route.ts';
 import type { OpenApiDocument } from './openapi.ts';
@@ -30,13 +30,16 @@ export function healthRoutes(deps: {
       .optional()
       .describe('A check that is left out, such as `workers` for a load balancer: much is served without them'),
   });
-  const recent = createExpiringCache<boolean>(names.length);
-  const check = ([name, ask]: [string, () => Promise<boolean>]) =>
-    recent.get(name, async () => ({ value: await holds(ask), expiresAtMs: Date.now() + checkMaxAgeMs }));
+  const cache = new LRUCache<string, boolean, () => Promise<boolean>>({
+    max: names.length,
+    ttl: checkMaxAgeMs,
+    fetchMethod: (_name, _stale, { context: check }) => isAvailable(check),
+  });
 
   async function checked(exclude: string | undefined): Promise<Record<string, boolean>> {
     const asked = Object.entries(deps.checks).filter(([name]) => name !== exclude);
-    return Object.fromEntries(await Promise.all(asked.map(async (one) => [one[0], await check(one)] as const)));
+    const results = asked.map(async ([name, check]) => [name, (await cache.fetch(name, { context: check })) === true]);
+    return Object.fromEntries(await Promise.all(results));
   }
 
   return [
@@ -74,7 +77,7 @@ export function healthRoutes(deps: {
   ];
 }
 
-async function holds(check: () => Promise<boolean>): Promise<boolean> {
+async function isAvailable(check: () => Promise<boolean>): Promise<boolean> {
   const { promise: tooLate, resolve } = Promise.withResolvers<boolean>();
   const timer = setTimeout(resolve, checkTimeoutMs, false);
   try {
