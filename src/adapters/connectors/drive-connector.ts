@@ -31,8 +31,8 @@ const fields =
 const everyDrive = { supportsAllDrives: 'true', includeItemsFromAllDrives: 'true' };
 
 const office = 'application/vnd.openxmlformats-officedocument';
-/** What Google's own formats are exported to. */
-const exports: Readonly<Record<string, { mediaType: string; ending: string } | undefined>> = {
+/** Google's own formats have no content and are exported. */
+const exportFormats: Readonly<Record<string, { mediaType: string; ending: string } | undefined>> = {
   'application/vnd.google-apps.document': { mediaType: `${office}.wordprocessingml.document`, ending: '.docx' },
   'application/vnd.google-apps.spreadsheet': { mediaType: `${office}.spreadsheetml.sheet`, ending: '.xlsx' },
   'application/vnd.google-apps.presentation': { mediaType: `${office}.presentationml.presentation`, ending: '.pptx' },
@@ -43,7 +43,7 @@ type DriveFile = {
   name: string;
   mimeType: string;
   parentId: string | null;
-  /** Of the shared drive that it is in; empty elsewhere. */
+  /** Id of the shared drive; empty for files outside of one. */
   driveId: string;
   sizeBytes: number | null;
   revision: string;
@@ -52,8 +52,8 @@ type DriveFile = {
 };
 
 /**
- * Drive v3. A shortcut stands for the file that it leads to, whose changes between two full listings are not told; one
- * to a folder is not followed, as it may lead in a circle.
+ * Drive API v3. A shortcut stands for its target file, whose changes Drive does not report between two full listings; a
+ * shortcut to a folder is not followed, because it may lead to a cycle. Why not Google's own client: see docs/adr/0038.
  */
 export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://www.googleapis.com'}/drive/v3`;
@@ -74,7 +74,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     return { files: entriesOf(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
   };
 
-  /** Names need not be unique there: the one that was changed last is taken. */
+  /** Names are not unique in Drive: takes the file that was changed last. */
   async function resolve(access: ConnectorAccess, names: readonly string[], isFolder = false): Promise<DriveFile> {
     let found = await read(access, 'root');
     for (const [depth, wanted] of names.entries()) {
@@ -88,8 +88,8 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     return found;
   }
 
-  /** What a shortcut leads to, under the shortcut's own id and name. */
-  async function followed(access: ConnectorAccess, file: DriveFile): Promise<DriveFile> {
+  /** Returns the target of a shortcut with the shortcut's own id and name. */
+  async function followShortcut(access: ConnectorAccess, file: DriveFile): Promise<DriveFile> {
     if (file.mimeType !== shortcutType || file.targetId === '') return file;
     const target = await read(access, file.targetId).catch(absent);
     if (target === null || target.mimeType === folderType) return file;
@@ -116,27 +116,27 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       const { files, nextPage } = await search(access, `${quoted(folderId)} in parents`, paging);
       const listed: RemoteFile[] = [];
       for (const file of files)
-        listed.push(remoteFile(await followed(access, file), childPath(namesOf(path).join('/'), file.name)));
+        listed.push(remoteFile(await followShortcut(access, file), childPath(namesOf(path).join('/'), file.name)));
       return { files: listed, nextPage };
     },
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
         const names = wantedNames(wanted);
-        return remoteFile(await followed(access, await resolve(access, names)), names.reduce(childPath, ''));
+        return remoteFile(await followShortcut(access, await resolve(access, names)), names.reduce(childPath, ''));
       }
       const found = await read(access, wanted.fileId);
-      // What others share lies in no folder of this account.
+      // Files that are shared by others are in no folder of this account.
       const folder = (await pathsWithin(access, null)(found.parentId)) ?? '';
-      return remoteFile(await followed(access, found), childPath(folder, found.name));
+      return remoteFile(await followShortcut(access, found), childPath(folder, found.name));
     },
 
     async download(access, { fileId }, options) {
       const listed = await read(access, fileId);
-      const file = await followed(access, listed);
-      const to = exports[file.mimeType];
+      const file = await followShortcut(access, listed);
+      const to = exportFormats[file.mimeType];
       if (to === undefined && file.mimeType.startsWith('application/vnd.google-apps.')) {
-        throw appError('unsupported_format', { detail: `${name} exports nothing of this kind.` });
+        throw appError('unsupported_format', { detail: `${name} cannot export files of type ${file.mimeType}.` });
       }
       const id = segment(listed.targetId || file.id);
       const query = new URLSearchParams(
@@ -149,7 +149,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         content,
         mediaType: to?.mediaType ?? file.mimeType,
         fileName: isNamed ? file.name : `${file.name}${to.ending}`,
-        // Read before the bytes: if it changes in between, the next listing tells of another one.
+        // Read before the content: if the file changes in between, the next listing has another revision.
         revision: file.revision,
       };
     },
@@ -172,7 +172,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
           fields: `nextPageToken,newStartPageToken,changes(changeType,removed,fileId,file(${fields}))`,
           ...everyDrive,
           ...(from.driveId !== undefined && { driveId: from.driveId }),
-        }).catch(forgotten);
+        }).catch(throwExpiredCursor);
         const changes = await changesIn(access, from, entriesOf(name, answer.changes));
         const next = asText(answer.nextPageToken);
         const position = requiredText(name, next || answer.newStartPageToken);
@@ -194,7 +194,10 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       const folder = now === null || now.isTrashed ? null : await pathOf(now.parentId);
       if (now === null || folder === null) changes.push({ kind: 'gone', fileId: asText(fileId) });
       else
-        changes.push({ kind: 'present', file: remoteFile(await followed(access, now), childPath(folder, now.name)) });
+        changes.push({
+          kind: 'present',
+          file: remoteFile(await followShortcut(access, now), childPath(folder, now.name)),
+        });
     }
     return changes;
   }
@@ -209,7 +212,7 @@ function fileOf(value: unknown): DriveFile {
     parentId: asText(asArray(parents)[0]) || null,
     driveId: asText(rest.driveId),
     sizeBytes: typeof size === 'string' ? Number(size) : null,
-    // Of Google's own formats there is no digest.
+    // Google's own formats have no digest.
     revision: asText(md5Checksum) || asText(modifiedTime),
     isTrashed: trashed === true,
     targetId: asText(asRecord(rest.shortcutDetails).targetId),
@@ -229,7 +232,7 @@ function remoteFile({ id, name: called, mimeType, sizeBytes, revision }: DriveFi
   };
 }
 
-/** A string of its query language. */
+/** A string literal of Drive's query language. */
 function quoted(text: string): string {
   return `'${text.replace(/['\\]/g, '\\$&')}'`;
 }
@@ -241,19 +244,19 @@ function reasonOf({ body }: ProviderAnswer): string {
 
 function special(reason: string, { status, headers }: ProviderAnswer): AppError | null {
   if (status !== 403) return null;
-  // A day's limit is none that a pause of an hour would not help with in the end.
+  // A daily limit, too, ends after some pauses of an hour.
   if (/RateLimitExceeded$|^rateLimitExceeded$|^quotaExceeded$|^dailyLimitExceeded$/.test(reason))
     return throttled(name, headers);
   if (reason === 'insufficientPermissions') return appError('not_granted');
   if (reason === 'fileNotDownloadable') return appError('unsupported_format');
   if (reason === 'exportSizeLimitExceeded') {
-    return appError('payload_too_large', { detail: `${name} exports no document of more than 10 MB.` });
+    return appError('payload_too_large', { detail: `${name} exports documents of at most 10 MB.` });
   }
   return null;
 }
 
-/** Whatever it says of a position that it does not take. */
-function forgotten(error: unknown): never {
+/** Drive rejects an expired page token with different errors. */
+function throwExpiredCursor(error: unknown): never {
   const isRefused = error instanceof AppError && ['remote_file_not_found', 'provider_rejected'].includes(error.code);
   throw isRefused ? appError('cursor_expired') : error;
 }

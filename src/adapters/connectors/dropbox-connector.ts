@@ -13,12 +13,12 @@ import {
 } from './provider-api.ts';
 
 const name = 'Dropbox';
-/** Of more entries an answer could be too long. */
+/** A page of more entries could exceed the size limit of a response. */
 const listing = { limit: 500, include_non_downloadable_files: true };
 
 /**
- * Dropbox v2. What has no bytes, such as its own documents, is exported to what Dropbox exports it to by itself. It names
- * things that are gone by their paths alone.
+ * Dropbox API v2. Files without content, such as Paper documents, are exported in Dropbox's default format. Changes name
+ * deleted files only by their paths. Why not Dropbox's own client: see docs/adr/0038.
  */
 export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://api.dropboxapi.com'}/2`;
@@ -52,7 +52,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
     },
 
     async list(access, folder, page) {
-      const first = { path: placeOf(folder), ...listing };
+      const first = { path: pathArgument(folder), ...listing };
       const { entries, cursor, has_more } = await (page === null
         ? ask(access, 'files/list_folder', first)
         : ask(access, 'files/list_folder/continue', { cursor: page }));
@@ -63,10 +63,10 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
     },
 
     async find(access, wanted) {
-      const place = placeOf({ fileId: wanted.fileId, path: wantedNames(wanted).join('/') });
-      // Of the root it tells nothing.
-      if (place === '') return remoteFile({ '.tag': 'folder' });
-      return remoteFile(await ask(access, 'files/get_metadata', { path: place }));
+      const path = pathArgument({ fileId: wanted.fileId, path: wantedNames(wanted).join('/') });
+      // Dropbox returns no metadata for the root.
+      if (path === '') return remoteFile({ '.tag': 'folder' });
+      return remoteFile(await ask(access, 'files/get_metadata', { path }));
     },
 
     async download(access, { fileId }, options) {
@@ -89,7 +89,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
     changes: {
       async begin(access, folder) {
-        const wanted = { path: placeOf(folder), recursive: true, ...listing };
+        const wanted = { path: pathArgument(folder), recursive: true, ...listing };
         return requiredText(name, (await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
       },
 
@@ -102,8 +102,8 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
   };
 }
 
-/** How it takes the name of a file or folder: the root is empty, an id stands for itself. */
-function placeOf({ fileId, path }: { fileId?: string | undefined; path: string }): string {
+/** Dropbox takes an id or a path wherever it names a file; the path of the root is empty. */
+function pathArgument({ fileId, path }: { fileId?: string | undefined; path: string }): string {
   return (
     fileId ??
     namesOf(path)
@@ -133,20 +133,20 @@ function changeOf(value: unknown): RemoteChange {
     : { kind: 'present', file: remoteFile(value) };
 }
 
-/** Headers take ASCII only. */
+/** JSON for a header, which may hold ASCII characters only. */
 function headerJson(value: object): string {
   return JSON.stringify(value).replace(/[\u007f-\uffff]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });
 }
 
-/** Such as `path/not_found/..`, of which the end is for people. */
+/** The summary is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
 function reasonOf({ body }: ProviderAnswer): string {
   return asText(asReason(body).error_summary).replace(/[/.]+$/, '');
 }
 
 function special(reason: string): AppError | null {
-  // A path of another form than theirs is a malformed argument to them.
+  // Dropbox calls a path that no file can have a malformed argument.
   if (/^path\/(?:not_found|not_folder|not_file|malformed_path)/.test(reason)) return appError('remote_file_not_found');
   if (reason === 'missing_scope') return appError('not_granted');
   if (reason.startsWith('reset')) return appError('cursor_expired');

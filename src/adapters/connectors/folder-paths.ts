@@ -49,12 +49,12 @@ export function createFolderPaths(
     const path = known.get(folderId);
     if (path !== undefined) return path;
     const folder = await read(folderId);
-    const found = folder === null ? null : await placeOf(folder, depth);
+    const found = folder === null ? null : await pathBelowParent(folder, depth);
     known.set(folderId, found);
     return found;
   }
 
-  async function placeOf({ name, parentId }: Folder, depth: number): Promise<string | null> {
+  async function pathBelowParent({ name, parentId }: Folder, depth: number): Promise<string | null> {
     if (parentId === null) return within === null ? '' : null;
     const above = await pathOf(parentId, depth + 1);
     return above === null ? null : childPath(above, name);

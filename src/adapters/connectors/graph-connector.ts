@@ -39,8 +39,8 @@ type Item = {
 };
 
 /**
- * Microsoft Graph v1.0: the drive of the account, or that of a site's documents. Links to further pages and changes are
- * opaque there, so they are kept whole; they are only followed on Graph's own host.
+ * Microsoft Graph v1.0: the drive of the account, or the document library of a site. Links to further pages and changes
+ * are opaque, so they are stored whole; they are followed only on Graph's own host.
  */
 export function createGraphConnector({
   provider,
@@ -53,21 +53,21 @@ export function createGraphConnector({
 
   function driveOf(access: ConnectorAccess): string {
     if (provider === 'acme_onedrive') return `${root}/me/drive`;
-    // Commas are part of a site's id, and stay as they are.
+    // Graph expects the commas in a site's id unescaped.
     return `${root}/sites/${segment(oauthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
   }
 
-  function addressOf(access: ConnectorAccess, { fileId, path }: { fileId?: string; path: string }): string {
+  function urlOf(access: ConnectorAccess, { fileId, path }: { fileId?: string; path: string }): string {
     if (fileId !== undefined) return `${driveOf(access)}/items/${segment(fileId)}`;
     const names = namesOf(path).map(segment);
     return names.length === 0 ? `${driveOf(access)}/root` : `${driveOf(access)}/root:/${names.join('/')}:`;
   }
 
-  const read = async (access: ConnectorAccess, address: string, select = `?$select=${fields}`): Promise<Item> =>
-    itemOf(await api.ask(access, `${address.replace(/:$/, '')}${select}`));
+  const read = async (access: ConnectorAccess, url: string, select = `?$select=${fields}`): Promise<Item> =>
+    itemOf(await api.ask(access, `${url.replace(/:$/, '')}${select}`));
 
   const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
-    createFolderPaths(within, (fileId) => read(access, addressOf(access, { fileId, path: '' })).catch(absent));
+    createFolderPaths(within, (fileId) => read(access, urlOf(access, { fileId, path: '' })).catch(absent));
 
   return {
     provider,
@@ -81,7 +81,7 @@ export function createGraphConnector({
     },
 
     async list(access, folder, page) {
-      const first = `${addressOf(access, folder)}/children?$top=200&$select=${fields}`;
+      const first = `${urlOf(access, folder)}/children?$top=200&$select=${fields}`;
       const answer = await api.ask(access, page ?? first);
       const path = namesOf(folder.path).join('/');
       const items = entriesOf(name, answer.value).map(itemOf);
@@ -94,27 +94,27 @@ export function createGraphConnector({
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
         const names = wantedNames(wanted);
-        const item = await read(access, addressOf(access, { path: names.join('/') }));
+        const item = await read(access, urlOf(access, { path: names.join('/') }));
         return remoteFile(item, item.isRoot ? '' : childPath(names.slice(0, -1).join('/'), item.name));
       }
-      const item = await read(access, addressOf(access, { fileId: wanted.fileId, path: '' }));
+      const item = await read(access, urlOf(access, { fileId: wanted.fileId, path: '' }));
       const folder = (await pathsWithin(access, null)(item.parentId)) ?? '';
       return remoteFile(item, item.isRoot ? '' : childPath(folder, item.name));
     },
 
     async download(access, { fileId }, options) {
-      const address = addressOf(access, { fileId, path: '' });
-      // Whole: its address for the download is not among what can be selected everywhere.
-      const item = await read(access, address, '');
-      if (item.kind !== 'file') throw appError('unsupported_format', { detail: `${name} keeps no file there.` });
-      const { content } = await api.open(access, item.downloadUrl || `${address}/content`, options);
-      // Read before the bytes: if it changes in between, the next listing tells of another one.
+      const url = urlOf(access, { fileId, path: '' });
+      // Without `$select`, because not every drive can select the download URL.
+      const item = await read(access, url, '');
+      if (item.kind !== 'file') throw appError('unsupported_format', { detail: `The item is not a file in ${name}.` });
+      const { content } = await api.open(access, item.downloadUrl || `${url}/content`, options);
+      // Read before the content: if the file changes in between, the next listing has another revision.
       return { content, mediaType: item.mimeType, fileName: item.name, revision: item.revision };
     },
 
     changes: {
       async begin(access, folder) {
-        const { id } = await read(access, addressOf(access, folder));
+        const { id } = await read(access, urlOf(access, folder));
         const latest = await api.ask(access, `${driveOf(access)}/root/delta?token=latest&$select=${fields}`);
         const position = requiredText(name, latest['@odata.deltaLink']);
         return writeCursor({ position, folderId: id, path: namesOf(folder.path).join('/') });
