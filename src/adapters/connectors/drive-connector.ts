@@ -6,21 +6,21 @@ import {
   childPath,
   createFolderPaths,
   type FolderCursor,
-  namesOf,
+  pathSegments,
+  queriedPathSegments,
   readCursor,
-  wantedNames,
   writeCursor,
 } from './folder-paths.ts';
 import {
-  absent,
-  asReason,
   type ConnectorDeps,
   createProviderApi,
-  entriesOf,
   folderMediaType,
+  nullIfNotFound,
+  pageEntries,
+  parseErrorBody,
   requiredText,
-  segment,
-  throttled,
+  throttledError,
+  urlSegment,
 } from './provider-api.ts';
 
 const name = 'Google Drive';
@@ -57,13 +57,13 @@ type DriveFile = {
  */
 export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://www.googleapis.com'}/drive/v3`;
-  const api = createProviderApi({ ...deps, name, roots: [root], reasonOf, special });
+  const api = createProviderApi({ ...deps, name, roots: [root], readErrorCode, errorByCode });
 
   const ask = (access: ConnectorAccess, path: string, query: Readonly<Record<string, string>>) =>
     api.ask(access, `${root}/${path}?${new URLSearchParams(query)}`);
 
   const read = async (access: ConnectorAccess, id: string): Promise<DriveFile> => {
-    const file = fileOf(await ask(access, `files/${segment(id)}`, { fields, supportsAllDrives: 'true' }));
+    const file = fileOf(await ask(access, `files/${urlSegment(id)}`, { fields, supportsAllDrives: 'true' }));
     if (file.isTrashed) throw appError('remote_file_not_found');
     return file;
   };
@@ -71,7 +71,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   const search = async (access: ConnectorAccess, q: string, more: Readonly<Record<string, string>>) => {
     const query = { q: `${q} and trashed = false`, fields: `nextPageToken,files(${fields})`, ...everyDrive, ...more };
     const { files, nextPageToken } = await ask(access, 'files', query);
-    return { files: entriesOf(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
+    return { files: pageEntries(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
   };
 
   /** Names are not unique in Drive: takes the file that was changed last. */
@@ -91,14 +91,14 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   /** Returns the target of a shortcut with the shortcut's own id and name. */
   async function followShortcut(access: ConnectorAccess, file: DriveFile): Promise<DriveFile> {
     if (file.mimeType !== shortcutType || file.targetId === '') return file;
-    const target = await read(access, file.targetId).catch(absent);
+    const target = await read(access, file.targetId).catch(nullIfNotFound);
     if (target === null || target.mimeType === folderType) return file;
     const { mimeType, sizeBytes, revision } = target;
     return { ...file, mimeType, sizeBytes, revision };
   }
 
   const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
-    createFolderPaths(within, (id) => read(access, id).catch(absent));
+    createFolderPaths(within, (id) => read(access, id).catch(nullIfNotFound));
 
   return {
     provider: 'acme_drive',
@@ -111,18 +111,18 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     },
 
     async list(access, { fileId, path }, page) {
-      const folderId = fileId ?? (await resolve(access, namesOf(path), true)).id;
+      const folderId = fileId ?? (await resolve(access, pathSegments(path), true)).id;
       const paging = { pageSize: '500', orderBy: 'folder,name', ...(page !== null && { pageToken: page }) };
       const { files, nextPage } = await search(access, `${quoted(folderId)} in parents`, paging);
       const listed: RemoteFile[] = [];
       for (const file of files)
-        listed.push(remoteFile(await followShortcut(access, file), childPath(namesOf(path).join('/'), file.name)));
+        listed.push(remoteFile(await followShortcut(access, file), childPath(pathSegments(path).join('/'), file.name)));
       return { files: listed, nextPage };
     },
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = wantedNames(wanted);
+        const names = queriedPathSegments(wanted);
         return remoteFile(await followShortcut(access, await resolve(access, names)), names.reduce(childPath, ''));
       }
       const found = await read(access, wanted.fileId);
@@ -138,7 +138,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       if (to === undefined && file.mimeType.startsWith('application/vnd.google-apps.')) {
         throw appError('unsupported_format', { detail: `${name} cannot export files of type ${file.mimeType}.` });
       }
-      const id = segment(listed.targetId || file.id);
+      const id = urlSegment(listed.targetId || file.id);
       const query = new URLSearchParams(
         to === undefined ? { alt: 'media', supportsAllDrives: 'true' } : { mimeType: to.mediaType },
       );
@@ -156,12 +156,13 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
 
     changes: {
       async begin(access, { fileId, path }) {
-        const folder = fileId === undefined ? await resolve(access, namesOf(path), true) : await read(access, fileId);
+        const folder =
+          fileId === undefined ? await resolve(access, pathSegments(path), true) : await read(access, fileId);
         const drive = folder.driveId === '' ? {} : { driveId: folder.driveId };
         const query = { supportsAllDrives: 'true', ...drive };
         const { startPageToken } = await ask(access, 'changes/startPageToken', query);
         const position = requiredText(name, startPageToken);
-        return writeCursor({ position, folderId: folder.id, path: namesOf(path).join('/'), ...drive });
+        return writeCursor({ position, folderId: folder.id, path: pathSegments(path).join('/'), ...drive });
       },
 
       async since(access, cursor) {
@@ -173,7 +174,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
           ...everyDrive,
           ...(from.driveId !== undefined && { driveId: from.driveId }),
         }).catch(throwExpiredCursor);
-        const changes = await changesIn(access, from, entriesOf(name, answer.changes));
+        const changes = await changesIn(access, from, pageEntries(name, answer.changes));
         const next = asText(answer.nextPageToken);
         const position = requiredText(name, next || answer.newStartPageToken);
         return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
@@ -237,16 +238,16 @@ function quoted(text: string): string {
   return `'${text.replace(/['\\]/g, '\\$&')}'`;
 }
 
-function reasonOf({ body }: ProviderAnswer): string {
-  const error = asRecord(asReason(body).error);
+function readErrorCode({ body }: ProviderAnswer): string {
+  const error = asRecord(parseErrorBody(body).error);
   return asText(asRecord(asArray(error.errors)[0]).reason) || asText(error.status);
 }
 
-function special(reason: string, { status, headers }: ProviderAnswer): AppError | null {
+function errorByCode(reason: string, { status, headers }: ProviderAnswer): AppError | null {
   if (status !== 403) return null;
   // A daily limit, too, ends after some pauses of an hour.
   if (/RateLimitExceeded$|^rateLimitExceeded$|^quotaExceeded$|^dailyLimitExceeded$/.test(reason))
-    return throttled(name, headers);
+    return throttledError(name, headers);
   if (reason === 'insufficientPermissions') return appError('not_granted');
   if (reason === 'fileNotDownloadable') return appError('unsupported_format');
   if (reason === 'exportSizeLimitExceeded') {

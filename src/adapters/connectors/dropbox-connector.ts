@@ -2,13 +2,13 @@ import { asRecord, asText } from '#src/adapters/provider-json.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
-import { namesOf, wantedNames } from './folder-paths.ts';
+import { pathSegments, queriedPathSegments } from './folder-paths.ts';
 import {
-  asReason,
   type ConnectorDeps,
   createProviderApi,
-  entriesOf,
   folderMediaType,
+  pageEntries,
+  parseErrorBody,
   requiredText,
 } from './provider-api.ts';
 
@@ -23,7 +23,7 @@ const listing = { limit: 500, include_non_downloadable_files: true };
 export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://api.dropboxapi.com'}/2`;
   const contentRoot = `${baseUrl ?? 'https://content.dropboxapi.com'}/2`;
-  const api = createProviderApi({ ...deps, name, roots: [root, contentRoot], reasonOf, special });
+  const api = createProviderApi({ ...deps, name, roots: [root, contentRoot], readErrorCode, errorByCode });
 
   const ask = (access: ConnectorAccess, route: string, argument: object | null) =>
     api.ask(access, `${root}/${route}`, {
@@ -36,7 +36,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
   const open = async (access: ConnectorAccess, route: string, fileId: string, options: Options) => {
     const headers = { 'dropbox-api-arg': headerJson({ path: fileId }) };
     const opened = await api.open(access, `${contentRoot}/${route}`, { ...options, method: 'POST', headers });
-    return { ...opened, result: asReason(opened.headers.get('dropbox-api-result') ?? '') };
+    return { ...opened, result: parseErrorBody(opened.headers.get('dropbox-api-result') ?? '') };
   };
 
   return {
@@ -57,13 +57,13 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
         ? ask(access, 'files/list_folder', first)
         : ask(access, 'files/list_folder/continue', { cursor: page }));
       return {
-        files: entriesOf(name, entries).map(remoteFile),
+        files: pageEntries(name, entries).map(remoteFile),
         nextPage: has_more === true ? requiredText(name, cursor) : null,
       };
     },
 
     async find(access, wanted) {
-      const path = pathArgument({ fileId: wanted.fileId, path: wantedNames(wanted).join('/') });
+      const path = pathArgument({ fileId: wanted.fileId, path: queriedPathSegments(wanted).join('/') });
       // Dropbox returns no metadata for the root.
       if (path === '') return remoteFile({ '.tag': 'folder' });
       return remoteFile(await ask(access, 'files/get_metadata', { path }));
@@ -95,7 +95,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
       async since(access, from) {
         const { entries, cursor, has_more } = await ask(access, 'files/list_folder/continue', { cursor: from });
-        const changes = entriesOf(name, entries).map(changeOf);
+        const changes = pageEntries(name, entries).map(changeOf);
         return { changes, cursor: requiredText(name, cursor), hasMore: has_more === true };
       },
     },
@@ -106,7 +106,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 function pathArgument({ fileId, path }: { fileId?: string | undefined; path: string }): string {
   return (
     fileId ??
-    namesOf(path)
+    pathSegments(path)
       .map((part) => `/${part}`)
       .join('')
   );
@@ -118,7 +118,7 @@ function remoteFile(value: unknown): RemoteFile {
   return {
     fileId: asText(id),
     name: asText(called),
-    path: namesOf(asText(path_display) || asText(path_lower)).join('/'),
+    path: pathSegments(asText(path_display) || asText(path_lower)).join('/'),
     mimeType: isFolder ? folderMediaType : 'application/octet-stream',
     sizeBytes: typeof size === 'number' ? size : null,
     isFolder,
@@ -129,7 +129,7 @@ function remoteFile(value: unknown): RemoteFile {
 function changeOf(value: unknown): RemoteChange {
   const { '.tag': tag, path_display, path_lower } = asRecord(value);
   return tag === 'deleted'
-    ? { kind: 'gone-path', path: namesOf(asText(path_display) || asText(path_lower)).join('/') }
+    ? { kind: 'gone-path', path: pathSegments(asText(path_display) || asText(path_lower)).join('/') }
     : { kind: 'present', file: remoteFile(value) };
 }
 
@@ -141,11 +141,11 @@ function headerJson(value: object): string {
 }
 
 /** The summary is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
-function reasonOf({ body }: ProviderAnswer): string {
-  return asText(asReason(body).error_summary).replace(/[/.]+$/, '');
+function readErrorCode({ body }: ProviderAnswer): string {
+  return asText(parseErrorBody(body).error_summary).replace(/[/.]+$/, '');
 }
 
-function special(reason: string): AppError | null {
+function errorByCode(reason: string): AppError | null {
   // Dropbox calls a path that no file can have a malformed argument.
   if (/^path\/(?:not_found|not_folder|not_file|malformed_path)/.test(reason)) return appError('remote_file_not_found');
   if (reason === 'missing_scope') return appError('not_granted');

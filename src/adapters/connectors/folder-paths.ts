@@ -70,12 +70,12 @@ export function childPath(folder: string, name: string): string {
 }
 
 /** The names in a path; ignores repeated, leading and trailing slashes. */
-export function namesOf(path: string): string[] {
+export function pathSegments(path: string): string[] {
   return path.split('/').filter(Boolean);
 }
 
 /** The path of a file that is queried by path or name instead of id. */
-export function wantedNames({ path, name, folder = '' }: RemoteFileQuery): string[] {
-  if (path !== undefined) return namesOf(path);
-  return name === undefined ? [] : [...namesOf(folder), name];
+export function queriedPathSegments({ path, name, folder = '' }: RemoteFileQuery): string[] {
+  if (path !== undefined) return pathSegments(path);
+  return name === undefined ? [] : [...pathSegments(folder), name];
 }

@@ -6,21 +6,21 @@ import {
   childPath,
   createFolderPaths,
   type FolderCursor,
-  namesOf,
+  pathSegments,
+  queriedPathSegments,
   readCursor,
-  wantedNames,
   writeCursor,
 } from './folder-paths.ts';
 import {
-  absent,
-  asReason,
   type ConnectorDeps,
   createProviderApi,
-  entriesOf,
   folderMediaType,
-  oauthAccess,
+  nullIfNotFound,
+  pageEntries,
+  parseErrorBody,
   requiredText,
-  segment,
+  requireOAuthAccess,
+  urlSegment,
 } from './provider-api.ts';
 
 const fields = 'id,name,size,file,folder,root,deleted,parentReference,cTag,eTag';
@@ -49,17 +49,17 @@ export function createGraphConnector({
 }: ConnectorDeps & { provider: 'acme_onedrive' | 'acme_sharepoint' }): Connector {
   const name = provider === 'acme_onedrive' ? 'OneDrive' : 'SharePoint';
   const root = `${baseUrl ?? 'https://graph.microsoft.com'}/v1.0`;
-  const api = createProviderApi({ ...deps, name, roots: [root], reasonOf, special });
+  const api = createProviderApi({ ...deps, name, roots: [root], readErrorCode, errorByCode });
 
   function driveOf(access: ConnectorAccess): string {
     if (provider === 'acme_onedrive') return `${root}/me/drive`;
     // Graph expects the commas in a site's id unescaped.
-    return `${root}/sites/${segment(oauthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
+    return `${root}/sites/${urlSegment(requireOAuthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
   }
 
   function urlOf(access: ConnectorAccess, { fileId, path }: { fileId?: string; path: string }): string {
-    if (fileId !== undefined) return `${driveOf(access)}/items/${segment(fileId)}`;
-    const names = namesOf(path).map(segment);
+    if (fileId !== undefined) return `${driveOf(access)}/items/${urlSegment(fileId)}`;
+    const names = pathSegments(path).map(urlSegment);
     return names.length === 0 ? `${driveOf(access)}/root` : `${driveOf(access)}/root:/${names.join('/')}:`;
   }
 
@@ -67,7 +67,7 @@ export function createGraphConnector({
     itemOf(await api.ask(access, `${url.replace(/:$/, '')}${select}`));
 
   const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
-    createFolderPaths(within, (fileId) => read(access, urlOf(access, { fileId, path: '' })).catch(absent));
+    createFolderPaths(within, (fileId) => read(access, urlOf(access, { fileId, path: '' })).catch(nullIfNotFound));
 
   return {
     provider,
@@ -83,8 +83,8 @@ export function createGraphConnector({
     async list(access, folder, page) {
       const first = `${urlOf(access, folder)}/children?$top=200&$select=${fields}`;
       const answer = await api.ask(access, page ?? first);
-      const path = namesOf(folder.path).join('/');
-      const items = entriesOf(name, answer.value).map(itemOf);
+      const path = pathSegments(folder.path).join('/');
+      const items = pageEntries(name, answer.value).map(itemOf);
       return {
         files: items.map((item) => remoteFile(item, childPath(path, item.name))),
         nextPage: asText(answer['@odata.nextLink']) || null,
@@ -93,7 +93,7 @@ export function createGraphConnector({
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = wantedNames(wanted);
+        const names = queriedPathSegments(wanted);
         const item = await read(access, urlOf(access, { path: names.join('/') }));
         return remoteFile(item, item.isRoot ? '' : childPath(names.slice(0, -1).join('/'), item.name));
       }
@@ -117,13 +117,13 @@ export function createGraphConnector({
         const { id } = await read(access, urlOf(access, folder));
         const latest = await api.ask(access, `${driveOf(access)}/root/delta?token=latest&$select=${fields}`);
         const position = requiredText(name, latest['@odata.deltaLink']);
-        return writeCursor({ position, folderId: id, path: namesOf(folder.path).join('/') });
+        return writeCursor({ position, folderId: id, path: pathSegments(folder.path).join('/') });
       },
 
       async since(access, cursor) {
         const from = readCursor(cursor);
         const answer = await api.ask(access, from.position);
-        const changes = await changesIn(access, from, entriesOf(name, answer.value).map(itemOf));
+        const changes = await changesIn(access, from, pageEntries(name, answer.value).map(itemOf));
         const next = asText(answer['@odata.nextLink']);
         const position = requiredText(name, next || answer['@odata.deltaLink']);
         return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
@@ -173,10 +173,10 @@ function remoteFile({ id, name, kind, mimeType, sizeBytes, revision }: Item, pat
   };
 }
 
-function reasonOf({ body }: ProviderAnswer): string {
-  return asText(asRecord(asReason(body).error).code);
+function readErrorCode({ body }: ProviderAnswer): string {
+  return asText(asRecord(parseErrorBody(body).error).code);
 }
 
-function special(_reason: string, { status }: ProviderAnswer): AppError | null {
+function errorByCode(_reason: string, { status }: ProviderAnswer): AppError | null {
   return status === 410 ? appError('cursor_expired') : null;
 }

@@ -34,7 +34,7 @@ type ProviderApi = {
 };
 
 /** Reads the provider's error code from a response; empty if it has none. */
-type ReasonOf = (answer: ProviderAnswer) => string;
+type ReadErrorCode = (answer: ProviderAnswer) => string;
 
 const maxPauseSeconds = 3_600;
 /** More than any page that is requested has. */
@@ -43,17 +43,17 @@ const maxEntries = 2_000;
 /**
  * Calls one provider's API with the access token of a connection. The token is sent only to the hosts of `roots`,
  * wherever a response redirects to.
- * @param deps.special maps error codes whose meaning the HTTP status does not give
+ * @param deps.errorByCode maps error codes whose meaning the HTTP status does not give
  */
 export function createProviderApi(
   deps: Omit<ConnectorDeps, 'baseUrl'> & {
     name: string;
     roots: readonly string[];
-    reasonOf: ReasonOf;
-    special?: (reason: string, answer: ProviderAnswer) => AppError | null;
+    readErrorCode: ReadErrorCode;
+    errorByCode?: (reason: string, answer: ProviderAnswer) => AppError | null;
   },
 ): ProviderApi {
-  const { call, agent, name, reasonOf, special = () => null, silenceMs, downloadMs } = deps;
+  const { call, agent, name, readErrorCode, errorByCode = () => null, silenceMs, downloadMs } = deps;
   const origins = new Set(deps.roots.map((root) => new URL(root).origin));
 
   const isOwn = (url: string) => URL.canParse(url) && origins.has(new URL(url).origin);
@@ -62,8 +62,8 @@ export function createProviderApi(
 
   function failure(answer: ProviderAnswer): AppError {
     // Only a code: a longer text may quote the request.
-    const reason = /^[a-zA-Z_./]{1,80}$/.exec(reasonOf(answer))?.[0] ?? '';
-    return special(reason, answer) ?? failureOf(name, answer, reason);
+    const reason = /^[a-zA-Z_./]{1,80}$/.exec(readErrorCode(answer))?.[0] ?? '';
+    return errorByCode(reason, answer) ?? failureOf(name, answer, reason);
   }
 
   return {
@@ -95,7 +95,7 @@ export function createProviderApi(
  * Returns the entries of a page. Throws for anything but a list of objects: a wrong response must not look like an empty
  * folder, whose documents a sync may delete.
  */
-export function entriesOf(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
+export function pageEntries(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
   if (!Array.isArray(value) || value.length > maxEntries || !value.every(isRecord)) throw unexpected(name);
   return value;
 }
@@ -107,13 +107,13 @@ export function requiredText(name: string, value: unknown): string {
   return text;
 }
 
-export function oauthAccess(access: ConnectorAccess): OAuthAccess {
+export function requireOAuthAccess(access: ConnectorAccess): OAuthAccess {
   if (access.kind !== 'oauth') throw new Error('this provider is connected by OAuth');
   return access;
 }
 
 function tokenOf(access: ConnectorAccess): string {
-  return oauthAccess(access).accessToken;
+  return requireOAuthAccess(access).accessToken;
 }
 
 /** 509 is SharePoint's status for an exceeded bandwidth limit. */
@@ -121,7 +121,7 @@ function failureOf(name: string, { status, headers }: ProviderAnswer, reason: st
   const said = reason === '' ? '' : `: ${reason}`;
   if (status === 401) return appError('needs_reauth');
   if (status === 404) return appError('remote_file_not_found');
-  if (status === 429 || status === 503 || status === 509) return throttled(name, headers);
+  if (status === 429 || status === 503 || status === 509) return throttledError(name, headers);
   if (status >= 400 && status < 500) {
     return appError('provider_rejected', { detail: `${name} rejected the request (${status}${said}).` });
   }
@@ -132,20 +132,20 @@ function failureOf(name: string, { status, headers }: ProviderAnswer, reason: st
 export const folderMediaType = 'application/x-directory';
 
 /** Escapes an id as one segment of a URL's path. */
-export function segment(id: string): string {
+export function urlSegment(id: string): string {
   // Dot segments and empty ones would address the parent resource.
   if (id === '' || id === '.' || id === '..') throw appError('remote_file_not_found');
   return encodeURIComponent(id);
 }
 
 /** For `.catch`: turns `remote_file_not_found` into null. */
-export function absent(error: unknown): null {
+export function nullIfNotFound(error: unknown): null {
   if (error instanceof AppError && error.code === 'remote_file_not_found') return null;
   throw error;
 }
 
 /** Parses the body of an error response, which may be no JSON. */
-export function asReason(body: string): Readonly<Record<string, unknown>> {
+export function parseErrorBody(body: string): Readonly<Record<string, unknown>> {
   try {
     return asRecord(JSON.parse(body));
   } catch {
@@ -153,7 +153,7 @@ export function asReason(body: string): Readonly<Record<string, unknown>> {
   }
 }
 
-export function throttled(name: string, headers: Headers = new Headers()): AppError {
+export function throttledError(name: string, headers: Headers = new Headers()): AppError {
   const retryAfterSeconds = pauseSecondsOf(headers.get('retry-after') ?? '');
   return appError('provider_throttled', {
     detail: `${name} limits the rate of requests.`,
@@ -171,14 +171,14 @@ export function pauseSecondsOf(text: string): number | null {
  * Time limit for a whole file, against endlessly slow downloads. Shorter than the hour of an import step (`transfer` in
  * `workflows/policies.ts`), so that it becomes an error of the file.
  */
-export const longestDownloadMs = 50 * 60_000;
+export const maxDownloadMs = 50 * 60_000;
 
 /**
  * Limits a download. Fails with `payload_too_large` above `limitBytes`, before the first byte if the announced size is too
  * large, and with `provider_unavailable` if it is interrupted or too slow. Destroying it closes the connection.
  * @param options.announcedBytes 0 if unknown
  */
-export function limited(
+export function limitDownload(
   body: Readable,
   { announcedBytes, limitBytes, longestMs }: { announcedBytes: number; limitBytes: number; longestMs: number },
 ): Readable {
@@ -206,9 +206,9 @@ function tooLarge(limitBytes: number) {
 const maxRedirects = 3;
 /** Time limit without a byte of content; also for redirects, headers and the body of an error response. */
 const defaultSilenceMs = 30_000;
-const maxRefusalBytes = 16_000;
+const maxErrorBodyBytes = 16_000;
 
-type Request = {
+type DownloadRequest = {
   agent: Dispatcher;
   method?: 'GET' | 'POST';
   /** Called for each URL, because a token must not go to another host. */
@@ -222,9 +222,9 @@ type Request = {
 };
 
 /** Opens a download and follows redirects. Errors contain no URL, because it may contain a secret. */
-async function openContent(url: string, options: Request): Promise<{ content: Readable; headers: Headers }> {
+async function openContent(url: string, options: DownloadRequest): Promise<{ content: Readable; headers: Headers }> {
   const { limitBytes, signal, failure } = options;
-  const { silenceMs = defaultSilenceMs, downloadMs: longestMs = longestDownloadMs } = options;
+  const { silenceMs = defaultSilenceMs, downloadMs: longestMs = maxDownloadMs } = options;
   const opening = new AbortController();
   const timer = setTimeout(() => opening.abort(), silenceMs);
   try {
@@ -235,14 +235,14 @@ async function openContent(url: string, options: Request): Promise<{ content: Re
     // 206 without a range request is not the whole file.
     if (status < 200 || status >= 300 || status === 206) {
       throw failure(
-        { status, headers, body: (await readBeginning(answer.body, maxRefusalBytes)).toString('utf8') },
+        { status, headers, body: (await readBeginning(answer.body, maxErrorBodyBytes)).toString('utf8') },
         finalUrl,
       );
     }
     const announcedBytes = Number(headers.get('content-length') ?? 0);
-    return { content: limited(answer.body, { announcedBytes, limitBytes, longestMs }), headers };
+    return { content: limitDownload(answer.body, { announcedBytes, limitBytes, longestMs }), headers };
   } catch (error) {
-    throw failedBy(error, signal);
+    throw toDownloadError(error, signal);
   } finally {
     clearTimeout(timer);
   }
@@ -250,7 +250,7 @@ async function openContent(url: string, options: Request): Promise<{ content: Re
 
 async function follow(
   asked: string,
-  options: Request & { silenceMs: number },
+  options: DownloadRequest & { silenceMs: number },
 ): Promise<{ url: string; answer: Dispatcher.ResponseData }> {
   const { agent, headersFor, method = 'GET', signal, silenceMs } = options;
   let url = asked;
@@ -284,9 +284,9 @@ function closeConnection(body: Readable): void {
   body.on('error', () => {}).destroy();
 }
 
-function failedBy(error: unknown, signal: AbortSignal): unknown {
+function toDownloadError(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
-  if (!(error instanceof AppError)) return unavailable('The provider does not answer, or closed the connection.');
+  if (!(error instanceof AppError)) return unavailable('The provider does not respond, or closed the connection.');
   // `url_not_allowed` is for URLs of users; this one comes from the provider or the deployment.
   return error.code === 'url_not_allowed'
     ? unavailable('The provider redirects to a non-public address that EGRESS_ALLOW does not list.')

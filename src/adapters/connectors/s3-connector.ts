@@ -10,7 +10,7 @@ import { type Dispatcher, request as send } from 'undici';
 import { readWhole } from '#src/adapters/bounded-body.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
-import { folderMediaType, limited, longestDownloadMs, pauseSecondsOf } from './provider-api.ts';
+import { folderMediaType, limitDownload, maxDownloadMs, pauseSecondsOf } from './provider-api.ts';
 
 /** Objects per page, so that a page fits in `maxAnswerBytes`. */
 const pageSize = 300;
@@ -44,7 +44,7 @@ export function createS3Connector(deps: {
   silenceMs?: number;
   downloadMs?: number;
 }): Connector {
-  const { baseUrl, downloadMs: longestMs = longestDownloadMs } = deps;
+  const { baseUrl, downloadMs: longestMs = maxDownloadMs } = deps;
   const requestHandler = createGuardedS3Handler(deps);
 
   async function call<Result>(access: ConnectorAccess, ask: (client: S3Client, keys: KeyAccess) => Promise<Result>) {
@@ -155,7 +155,7 @@ export function createS3Connector(deps: {
         const { Body, ContentLength = 0, ContentType, ETag } = await client.send(wanted, { abortSignal: signal });
         if (!(Body instanceof Readable)) throw new TypeError('the response of the S3 endpoint has no body');
         return {
-          content: limited(Body, { announcedBytes: ContentLength, limitBytes, longestMs }),
+          content: limitDownload(Body, { announcedBytes: ContentLength, limitBytes, longestMs }),
           mediaType: ContentType ?? file.mimeType,
           fileName: file.name,
           revision: revisionOf(ETag),
