@@ -9,7 +9,7 @@ import { StartFailure } from './supervisor/start-failure.ts';
 
 const run = promisify(execFile);
 
-/** `install` is a command that puts the program into the folder of GOBIN; `version` changes whenever another is made. */
+/** `install`: arguments of `go install`. `version`: a change of it builds the program again. */
 type GoProgram = {
   what: string;
   name: string;
@@ -20,10 +20,9 @@ type GoProgram = {
 };
 
 /**
- * A program of the tests that is built from its source, once for all checkouts and at the lowest priority, so that
- * whatever else is to do comes first.
- * @returns null where there is no Go: tests that need the program are skipped
- * @throws StartFailure with the compiler's error when it cannot be built, tried twice
+ * Builds a program of the tests from source, once for all checkouts, at the lowest priority so that tests go on meanwhile.
+ * @returns its path; null without Go: tests that need the program are skipped
+ * @throws StartFailure with the compiler's error if two builds failed
  */
 export async function goProgram(program: GoProgram, toolsDir: string, signal: AbortSignal): Promise<string | null> {
   const { what, name, version, size, install, cwd } = program;

@@ -5,13 +5,17 @@ import { goProgram } from './go-program.ts';
 
 const SOURCE = join(import.meta.dirname, '..', 'test', 'support', 'promql');
 
-/** What answers the queries of the dashboard in the tests, by the engine of Prometheus; null where there is none. */
+/**
+ * Builds the program that evaluates the dashboard's queries and the alerts over scraped metrics, with the parsers and
+ * the engine of Prometheus. `promtool` only checks their syntax, or needs a running server or the expected values.
+ * @returns its path; null without Go
+ */
 export function promqlProgram(toolsDir: string, signal: AbortSignal): Promise<string | null> {
   const hash = createHash('sha256');
   for (const file of ['main.go', 'go.mod', 'go.sum']) hash.update(readFileSync(join(SOURCE, file)));
   return goProgram(
     {
-      what: 'the query engine of the tests',
+      what: 'the PromQL engine of the tests',
       name: 'promql',
       version: hash.digest('hex').slice(0, 12),
       size: '15 MB in your cache',

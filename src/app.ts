@@ -132,7 +132,7 @@ export function createApp(container: Container): App {
   app.use(createRequestLog(logger));
   if (telemetry !== noTelemetry) app.use(createRequestTelemetry(telemetry));
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }));
-  app.use(createCors(corsOrigins));
+  if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
   app.use(`${basePath}/docs`, createDocsPage({ basePath, title }));
   if (telemetry !== noTelemetry && metricsPlaceOf(config) === 'main_port') {
     app.get(`${basePath}/metrics`, createMetricsPage(telemetry.metrics));

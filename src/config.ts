@@ -15,7 +15,7 @@ import {
   type TierLimits,
 } from './domain/access/limits.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/models.ts';
-import type { OAuthConnectorProvider } from './domain/documents/imports.ts';
+import type { OAuthConnectorProvider } from './domain/documents/connector-providers.ts';
 import { type EncryptionKey, signingKeyPem, verifyKeyPems } from './keys.ts';
 
 export { ConfigError } from './config/read-settings.ts';

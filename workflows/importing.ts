@@ -24,7 +24,7 @@ import type {
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { importLine } from '#src/domain/documents/imports.ts';
+import { importLine } from '#src/domain/documents/import-progress.ts';
 import { attemptOfJob, endOfRun, failureOf, needsPerson, wasEndedByForce } from './failure.ts';
 import { parking } from './parking.ts';
 import { quick, record, remotePages } from './policies.ts';

@@ -3,8 +3,7 @@ import { v5 as uuidv5 } from 'uuid';
 import { aclOf, type Visibility } from '#src/domain/access/visibility.ts';
 import { echoStates } from '#src/modules/logs/logs.model.ts';
 import { seededRandom } from '../search/random.ts';
-import type { Person, Reader, TableRow } from './dataroom.ts';
-import { benchId, zipf } from './dataroom.ts';
+import { benchId, type Person, type Reader, type TableRow, zipf } from './dataroom.ts';
 import { generateTexts } from './texts.ts';
 
 /** An organization with its conversations, as rows of the tables. */

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { ConnectorProvider, OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { ConnectorProvider, OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { OAuthProvider } from './identity.ts';
 
 export type ConnectorOAuth = { settings: OAuthProvider; scopes: readonly string[] };

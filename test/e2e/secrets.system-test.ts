@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { oauthConnectorProviders } from '#src/domain/documents/imports.ts';
+import { oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';

@@ -27,14 +27,14 @@ describe('the S3 blob store', () => {
 
   itKeepsBlobs(async () => ({ store: open(), leftovers }));
 
-  it('has a page of any size, and leaves alone what others keep in the bucket', async () => {
+  it('accepts any page size, and ignores foreign objects of the bucket', async () => {
     const other = { Bucket: bucket.settings.bucket, Key: `other-${prefix}file`, Body: 'not ours' };
     await bucket.client.send(new PutObjectCommand(other));
     await putBlob(open(), 'org/one', 'ours');
     expect((await open().list({ after: null, limit: 5_000 })).map(({ key }) => key)).deep.equal(['org/one']);
   });
 
-  it('gives an address that anybody opens, as a file of its name and type', async () => {
+  it('signs a URL that downloads the object with its name and type, without credentials', async () => {
     await putBlob(open(), 'org/one', 'over there');
     const options = { fileName: 'größe "1".html', mediaType: 'text/html', expiresInSeconds: 60 };
     const url = await open().signedUrl('org/one', options);
@@ -45,7 +45,7 @@ describe('the S3 blob store', () => {
     expect((await fetch((url ?? '').replace(/Signature=\w{4}/, 'Signature=0000'))).status).equal(403);
   });
 
-  it('sweeps what a crash left of an upload once it is old enough', async () => {
+  it('deletes the remains of crashed uploads once they are old enough', async () => {
     const at = { Bucket: bucket.settings.bucket, Key: `${prefix}incoming/crashed` };
     await bucket.client.send(new CreateMultipartUploadCommand(at));
     await bucket.client.send(new PutObjectCommand({ ...at, Key: `${at.Key}-too`, Body: 'half' }));
@@ -56,8 +56,8 @@ describe('the S3 blob store', () => {
     expect(await leftovers()).deep.equal([]);
   });
 
-  it('is refused with a wrong key or for a bucket that is not there, and tells no secret', async () => {
-    const secretAccessKey = 'a-secret-that-nobody-may-read';
+  it('throws blob_store_refused for a wrong key or a missing bucket, and reveals no secret', async () => {
+    const secretAccessKey = 'a-secret-that-must-not-appear';
     for (const wrong of [{ secretAccessKey }, { accessKeyId: 'stranger' }, { bucket: 'test-nowhere' }]) {
       expect(await appErrorCode(read(wrong)), JSON.stringify(wrong)).equal('blob_store_refused');
     }
@@ -66,7 +66,7 @@ describe('the S3 blob store', () => {
     expect(await appErrorCode(putBlob(open({ secretAccessKey }), 'org/one', 'x'))).equal('blob_store_refused');
   });
 
-  it('is there for others while clients do not read what they asked for', async () => {
+  it('serves other requests while clients do not read their downloads', async () => {
     const store = open();
     await putBlob(store, 'org/large', Buffer.alloc(1024 ** 2));
     const unread = await Promise.all(Array.from({ length: 60 }, () => store.read('org/large')));
@@ -75,7 +75,7 @@ describe('the S3 blob store', () => {
     for (const content of unread) content.destroy();
   });
 
-  it('is not asked again once nobody waits for what is to be deleted', async () => {
+  it('does not retry a deletion after its signal is aborted', async () => {
     const proxy = await startTcpProxy({ port: Number(new URL(bucket.settings.endpoint).port) });
     try {
       const store = open({ endpoint: `http://127.0.0.1:${proxy.port}` });
@@ -89,7 +89,7 @@ describe('the S3 blob store', () => {
     }
   });
 
-  it('is unavailable while it cannot be reached, and goes on afterwards', async () => {
+  it('throws service_unavailable while the server is unreachable, and works again afterwards', async () => {
     const proxy = await startTcpProxy({ port: Number(new URL(bucket.settings.endpoint).port) });
     try {
       const store = open({ endpoint: `http://127.0.0.1:${proxy.port}` });

@@ -7,12 +7,12 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import { appErrorCode } from './app-error-code.ts';
 import { putBlob } from './put-blob.ts';
 
-/** Large enough for a store to take it in parts. */
+/** Large enough for an upload in several parts. */
 const LARGE_BYTES = 20 * 1024 ** 2 + 7;
 
 /**
- * What holds for every store.
- * @param leftovers what a store that has no objects holds all the same, such as parts of uploads
+ * Tests that every blob store passes.
+ * @param leftovers lists what a store holds beside its objects, such as parts of uploads
  */
 export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers(): Promise<string[]> }>): void {
   let store: BlobStore;
@@ -25,7 +25,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
   const staged = (content: string) => stage(Readable.from([Buffer.from(content)]));
   const contentOf = async (key: string) => text(await store.read(key));
 
-  /** Pieces as a socket gives them; `end` says what comes after the last. */
+  /** Yields pieces of the size that a socket gives; `end` runs after the last and may throw. */
   function stream(sizeBytes: number, end: () => void = () => undefined): Readable {
     const piece = Buffer.alloc(64 * 1024, 'abc');
     return Readable.from(
@@ -36,7 +36,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     );
   }
 
-  it('gives back what was stored, with its size and hash', async () => {
+  it('returns the stored content, with its size and hash', async () => {
     const hash = createHash('sha256');
     for await (const piece of stream(LARGE_BYTES)) hash.update(piece);
     const sha256 = hash.digest('hex');
@@ -48,20 +48,20 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await leftovers()).deep.equal([]);
   });
 
-  it('keeps an empty file', async () => {
+  it('stores an empty file', async () => {
     await putBlob(store, 'org/empty', '');
     expect(await contentOf('org/empty')).equal('');
     expect(await store.exists('org/empty')).equal(true);
   });
 
-  it('shows nothing under a key before its content is complete', async () => {
+  it('lists no object before it is promoted', async () => {
     const { stagingKey } = await staged('complete');
     expect(await store.list({ after: null, limit: 10 })).deep.equal([]);
     await store.promote(stagingKey, 'org/one');
     expect(await contentOf('org/one')).equal('complete');
   });
 
-  it('promotes again what it promoted before, and over an object of before', async () => {
+  it('repeats a promotion without error, and replaces an existing object', async () => {
     await putBlob(store, 'org/one', 'older');
     const { stagingKey } = await staged('newer');
     await store.promote(stagingKey, 'org/one');
@@ -69,7 +69,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await contentOf('org/one')).equal('newer');
   });
 
-  it('forgets what was staged and is not wanted, however often', async () => {
+  it('deletes a staged file, and again without error', async () => {
     const { stagingKey } = await staged('unwanted');
     await store.unstage(stagingKey);
     await store.unstage(stagingKey);
@@ -82,7 +82,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await text(await store.read('org/one', { start: 9, end: 9 }))).equal('9');
   });
 
-  it('lets a reader leave in the middle', async () => {
+  it('serves other requests after a reader stops in the middle of an object', async () => {
     await putBlob(store, 'org/one', Buffer.alloc(LARGE_BYTES));
     for await (const piece of await store.read('org/one')) {
       expect(piece).not.length(0);
@@ -91,14 +91,14 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await store.exists('org/one')).equal(true);
   });
 
-  it('leaves nothing of a file over the limit', async () => {
+  it('leaves nothing of a file above the size limit', async () => {
     expect(await appErrorCode(stage(stream(11), 10))).equal('payload_too_large');
     expect(await appErrorCode(stage(stream(LARGE_BYTES), LARGE_BYTES - 1))).equal('payload_too_large');
     expect(await leftovers()).deep.equal([]);
     expect((await stage(stream(10), 10)).sizeBytes).equal(10);
   });
 
-  it('leaves nothing of a stream that breaks', async () => {
+  it('leaves nothing of an upload whose stream breaks, and passes its error on', async () => {
     for (const sizeBytes of [10, LARGE_BYTES]) {
       const broken = stream(sizeBytes, () => {
         throw new Error('connection lost');
@@ -108,7 +108,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await leftovers()).deep.equal([]);
   });
 
-  it('lends a path on the disk', async () => {
+  it('provides an object as a local file', async () => {
     await putBlob(store, 'org/one', 'parse me');
     let lent = '';
     const use = (path: string) => {
@@ -119,12 +119,12 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await store.withLocalFile('org/one', async (path) => path !== '' && lent !== '')).equal(true);
   });
 
-  it('says so when there is nothing, and deletes nothing without complaint', async () => {
+  it('throws blob_missing for a missing object, and deletes one without error', async () => {
     await store.delete('org/none');
     expect(await store.exists('org/none')).equal(false);
     const missing = await store.read('org/none').catch((error: unknown) => error);
     expect(missing).property('code', 'blob_missing');
-    // What clients are told; its key is the hash of what they may not read.
+    // Clients see the message, and the key is the hash of content that they may not read.
     expect(missing).property('message').not.include('org/none');
     expect(await appErrorCode(store.withLocalFile('org/none', async () => {}))).equal('blob_missing');
     await putBlob(store, 'org/one', 'short-lived');
@@ -132,14 +132,14 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await store.exists('org/one')).equal(false);
   });
 
-  it('keeps to its place', async () => {
+  it('rejects keys that lead out of the store', async () => {
     for (const key of ['../outside', '/etc/passwd', 'org//x', 'org/..', '']) {
       expect(await store.read(key).catch((error: unknown) => String(error)), key).match(/not a blob key/);
       expect(await store.promote(key, 'org/one').catch((error: unknown) => String(error)), key).match(/not a blob key/);
     }
   });
 
-  it('lists its objects page by page, in one order', async () => {
+  it('lists all objects page by page, each once', async () => {
     const names = [
       'acme/five',
       'acme/four',
@@ -173,7 +173,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await store.list({ after: null, limit: 10 })).deep.equal([]);
   });
 
-  it('sweeps nothing that may still be written', async () => {
+  it('deleteStrays keeps uploads that are under way', async () => {
     await store.deleteStrays();
     const { stagingKey } = await staged('under way');
     await putBlob(store, 'org/kept', 'kept');

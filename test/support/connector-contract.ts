@@ -34,14 +34,14 @@ export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
   const download = (file: RemoteFile, options = unheeded) => open().connector.download(open().access(), file, options);
   const pathsIn = async (path: string) => (await list(path)).map((file) => file.path).sort();
 
-  it('knows whose files they are', async () => {
+  it('returns the account of the connection', async () => {
     const account = await open().connector.check(open().access());
     expect(account.accountId).not.equal('');
     expect(account.accountName).not.equal('');
     expect(await open().connector.check(open().access())).deep.equal(account);
   });
 
-  it('lists what is immediately in a folder, by its path and by its id', async () => {
+  it('lists the direct children of a folder, by its path and by its id', async () => {
     await open().put('list/a.txt', 'a');
     await open().put('list/b/c/d.txt', 'd');
     const files = await list('list');
@@ -57,7 +57,7 @@ export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
     expect((await list('')).map(({ path }) => path)).include('list');
   });
 
-  it('lists page by page, and nothing twice', async () => {
+  it('lists page by page without duplicates', async () => {
     const names = Array.from({ length: 7 }, (_, index) => `pages/${index}.txt`);
     for (const name of names) await open().put(name, name);
     open().pageSize?.(3);
@@ -68,7 +68,7 @@ export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
     }
   });
 
-  it('finds a file by its id, by its path and by its name in a folder, however deep and whatever it is called', async () => {
+  it('finds a file by its id, by its path, and by its name and folder, at any depth and with special characters', async () => {
     const deep = Array.from({ length: 12 }, (_, index) => `level ${index}`).join('/');
     const paths = ["names/it's 100% ü & 日本 #1 (a+b).txt", 'names/emoji 🌍.txt', `${deep}/down.txt`];
     for (const path of paths) {
@@ -85,7 +85,7 @@ export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
     expect(await find({ path: '' })).include({ path: '', isFolder: true });
   });
 
-  it('says so when nothing is there', async () => {
+  it('throws remote_file_not_found for missing files and folders', async () => {
     const missing = [{ path: 'nowhere.txt' }, { path: 'no/where.txt' }, { name: 'nothing', folder: 'nowhere' }];
     for (const wanted of missing) expect(await appErrorCode(find(wanted))).equal('remote_file_not_found');
     await open().put('gone/soon.txt', 'x');
@@ -97,7 +97,7 @@ export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
     expect(await appErrorCode(find({ fileId: '..' }))).equal('remote_file_not_found');
   });
 
-  it('downloads the very bytes, and tells their revision', async () => {
+  it('downloads the exact bytes with their revision', async () => {
     const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => index % 256));
     await open().put('bytes/all.bin', bytes);
     const file = await find({ path: 'bytes/all.bin' });
@@ -113,7 +113,7 @@ export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
     expect(await text(second.content)).equal('changed since it was listed');
   });
 
-  it('hands over nothing beyond the limit', async () => {
+  it('refuses a download above the size limit', async () => {
     await open().put('limit/exact.bin', Buffer.alloc(1_000));
     await open().put('limit/over.bin', Buffer.alloc(1_001));
     const options = { ...unheeded, limitBytes: 1_000 };
@@ -124,7 +124,7 @@ export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
     expect(await appErrorCode(reading)).equal('payload_too_large');
   });
 
-  it('stops when it is told to', async () => {
+  it('stops a download when its signal is aborted', async () => {
     await open().put('abort/large.bin', Buffer.alloc(20_000_000));
     const file = await find({ path: 'abort/large.bin' });
     const stop = new AbortController();

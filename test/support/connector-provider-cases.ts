@@ -3,7 +3,7 @@ import {
   connectorLabels,
   type OAuthConnectorProvider,
   oauthConnectorProviders,
-} from '#src/domain/documents/imports.ts';
+} from '#src/domain/documents/connector-providers.ts';
 import { auditEntries } from './audit-entries.ts';
 import type { Member } from './client.ts';
 import { beginConsent, type ConnectorStack, connect, consentTo } from './connector-stack.ts';

@@ -1,4 +1,4 @@
-import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { Member } from './client.ts';
 import { s3Hosts } from './connector-s3.ts';
 import { type FakeFiles, startFakeDrive } from './fake-drive.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { Member } from './client.ts';
 import { type ConnectorStack, connect, startConnectorStack } from './connector-stack.ts';
 import { until } from './until.ts';

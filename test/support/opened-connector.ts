@@ -4,7 +4,7 @@ import { createGraphConnector } from '#src/adapters/connectors/graph-connector.t
 import type { ConnectorDeps } from '#src/adapters/connectors/provider-api.ts';
 import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
 import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
-import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { Connector, OAuthAccess } from '#src/ports/connectors.ts';
 import { type FakeFiles, startFakeDrive } from './fake-drive.ts';
 import { startFakeDropbox } from './fake-dropbox.ts';

@@ -1,21 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
 import { access, mkdir, open, opendir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
-import { requireBlobKey } from './blob-key.ts';
-import { createUploadMeter } from './upload-meter.ts';
+import { hasErrorCode, requireBlobKey, toStorageError, writeUploadFile } from './upload-file.ts';
 
-/** An upload that receives nothing for a minute is ended: a file that was not written to for so long belongs to none. */
-const strayAfterMs = 60 * 60_000;
+/** An upload ends after a minute without data, so a file without a write for an hour is left from a crash. */
+const STRAY_AFTER_MS = 60 * 60_000;
 
 const ENTRIES_PER_READ = 1_000;
 
 /**
- * Originals as files under `directory`. A file is written beside the others, flushed to the disk and only then renamed
- * to its key: a crash leaves a stray temporary file, for `deleteStrays`, and never half an object.
+ * Stores originals as files under `directory`. A file is written to `incoming`, flushed to the disk and only then
+ * renamed to its key: a crash leaves a file in `incoming`, which `deleteStrays` deletes, and never half an object.
  */
 export function createFilesystemBlobStore(options: { directory: string }): BlobStore {
   const objects = join(options.directory, 'objects');
@@ -25,17 +22,15 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
   const stagedPathOf = (stagingKey: string): string => join(incoming, requireBlobKey(stagingKey));
 
   return {
-    async stage({ content, limitBytes }) {
+    async stage(input) {
       const stagingKey = randomUUID();
       const path = stagedPathOf(stagingKey);
-      const meter = createUploadMeter(limitBytes);
       try {
         await mkdir(incoming, { recursive: true });
-        await pipeline(meter.measure(content), createWriteStream(path, { flags: 'wx', flush: true }));
-        return { stagingKey, ...meter.result() };
+        return { stagingKey, ...(await writeUploadFile(path, input, { flush: true })) };
       } catch (error) {
         await rm(path, { force: true });
-        throw unlessFull(error);
+        throw toStorageError(error);
       }
     },
 
@@ -44,12 +39,12 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
       try {
         await mkdir(dirname(target), { recursive: true });
         await rename(stagedPathOf(stagingKey), target).catch(async (error: unknown) => {
-          // The second time, its content is there already.
-          if (!hasCode(error, 'ENOENT') || !(await isThere(target))) throw error;
+          // A repeated promotion: the content is there already.
+          if (!hasErrorCode(error, 'ENOENT') || !(await isThere(target))) throw error;
         });
         await syncDirectories(dirname(target), options.directory);
       } catch (error) {
-        throw unlessFull(error);
+        throw toStorageError(error);
       }
     },
 
@@ -58,7 +53,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
     },
 
     async read(key, range) {
-      // Opened before it is returned, so that a missing object is an error of this call and not of the stream.
+      // The file is opened here so that a missing object is an error of this call and not of the stream.
       const file = await open(pathOf(key)).catch(missing(key));
       return file.createReadStream(range);
     },
@@ -80,7 +75,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
     async list({ after, limit }) {
       const page: StoredBlob[] = [];
       for await (const key of keysAfter(objects, after?.split('/') ?? [], limit)) {
-        // Whoever deletes it meanwhile is right.
+        // A concurrent deletion may have removed the object since its name was read.
         const file = await stat(join(objects, key)).catch(unlessMissing);
         if (file !== undefined) page.push({ key, sizeBytes: file.size, storedAt: file.mtime });
         if (page.length >= limit) break;
@@ -91,9 +86,9 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
     async deleteStrays() {
       const names = await readdir(incoming).catch(unlessMissing);
       for (const path of (names ?? []).map((name) => join(incoming, name))) {
-        // An upload that ends meanwhile takes its file away.
+        // An upload that ended meanwhile has moved or deleted its file.
         const file = await stat(path).catch(unlessMissing);
-        if (file !== undefined && Date.now() - file.mtimeMs > strayAfterMs) await rm(path, { force: true });
+        if (file !== undefined && Date.now() - file.mtimeMs > STRAY_AFTER_MS) await rm(path, { force: true });
       }
     },
 
@@ -101,7 +96,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
   };
 }
 
-/** Keys in the order of their parts, from the one after `parts` on; at most `namesAtOnce` of a directory in memory. */
+/** Yields the keys after the given one, ordered by path segments, with at most `2 * namesAtOnce` names in memory. */
 async function* keysAfter(
   directory: string,
   [first = '', ...rest]: readonly string[],
@@ -137,7 +132,7 @@ async function firstNamesAfter(directory: string, after: string, count: number):
   return names;
 }
 
-/** A name is durable only when the directory that holds it is, and so is the name of a directory that is new. */
+/** A new name survives a crash only if its directory was flushed, and so does the name of a new directory. */
 async function syncDirectories(from: string, upTo: string): Promise<void> {
   for (let path = from; path.length >= upTo.length; path = dirname(path)) {
     const directory = await open(path);
@@ -151,7 +146,7 @@ async function syncDirectories(from: string, upTo: string): Promise<void> {
 
 function missing(key: string): (error: unknown) => never {
   return (error) => {
-    throw hasCode(error, 'ENOENT')
+    throw hasErrorCode(error, 'ENOENT')
       ? appError('blob_missing', { cause: new Error(`there is no object ${key}`) })
       : error;
   };
@@ -161,16 +156,6 @@ async function isThere(path: string): Promise<boolean> {
   return (await stat(path).catch(unlessMissing)) !== undefined;
 }
 
-/** A disk that is full is emptied again: asking later may succeed. */
-function unlessFull(error: unknown): unknown {
-  if (!hasCode(error, 'ENOSPC', 'EDQUOT')) return error;
-  return appError('service_unavailable', { detail: 'The storage is full.', retryAfterSeconds: 60, cause: error });
-}
-
 function unlessMissing(error: unknown): undefined {
-  if (!hasCode(error, 'ENOENT')) throw error;
-}
-
-function hasCode(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+  if (!hasErrorCode(error, 'ENOENT')) throw error;
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
+import { createReadStream, createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -15,29 +15,29 @@ import {
   S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import pLimit from 'p-limit';
 import { attachment } from '#src/domain/documents/names.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { requireBlobKey } from './blob-key.ts';
-import { createS3Upload } from './s3-upload.ts';
-import { createUploadMeter } from './upload-meter.ts';
+import { requireBlobKey, toStorageError, writeUploadFile } from './upload-file.ts';
 
-/** Waiting does not help against these statuses. */
+/** A retry does not help against these statuses. */
 const refusals = new Set([301, 400, 401, 403, 405]);
 
-/** The response or failure of the store, without the request, which is signed with our key. */
+/** Keeps the store's response or failure, and drops the request, which is signed with our key. */
 class S3Error extends Error {
   override readonly name = 'S3Error';
 }
 
 /**
- * - refused keys, or a bucket that is missing or in another region: `blob_store_refused`, an operator has to act.
+ * - wrong keys, or a bucket that is missing or in another region: `blob_store_refused`, an operator has to act.
  * - everything else (408, 429, 5xx, network, timeouts): `service_unavailable`, which is retried.
  */
 function toAppError(error: unknown): AppError {
-  const cause = new S3Error(wordsOf(error));
+  const cause = new S3Error(describeError(error));
   if (isRefusal(error)) {
     return appError('blob_store_refused', { detail: 'The store of the files refuses us; tell the operator.', cause });
   }
@@ -45,7 +45,7 @@ function toAppError(error: unknown): AppError {
   return appError('service_unavailable', { detail, retryAfterSeconds: 5, cause });
 }
 
-/** A missing object. The response to a HEAD has no body, so its name is `NotFound`. */
+/** The response to a HEAD has no body, so the SDK names the error `NotFound` instead of `NoSuchKey`. */
 function isMissing(error: unknown): boolean {
   return error instanceof S3ServiceException && ['NoSuchKey', 'NotFound'].includes(error.name);
 }
@@ -57,8 +57,8 @@ function isRefusal(error: unknown): boolean {
   return error.name === 'NoSuchBucket' || refusals.has(error.$metadata.httpStatusCode ?? 0);
 }
 
-function wordsOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(wordsOf).join(', ');
+function describeError(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(describeError).join(', ');
   if (!(error instanceof Error)) return String(error);
   const status = error instanceof S3ServiceException ? ` (${error.$metadata.httpStatusCode})` : '';
   return `${error.name}${status}: ${error.message}`.slice(0, 1_000);
@@ -66,8 +66,14 @@ function wordsOf(error: unknown): string {
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Timeout without a byte in either direction; long, because a copy within the store is slow. */
-const SILENCE_TIMEOUT_MS = 30_000;
+const SOCKET_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 3;
+/** S3's minimum size of a part, except of the last. */
+const PART_BYTES = 5 * 1024 ** 2;
+/** Parts in memory: 6 × 2 of large files and 4 small files, so that small files do not wait for large ones. */
+const LARGE_UPLOADS = 6;
+const PARTS_PER_UPLOAD = 2;
+const SMALL_UPLOADS = 4;
 /** Longer than any upload. */
 const STRAY_AFTER_MS = 24 * 60 * 60_000;
 
@@ -83,8 +89,9 @@ type S3Settings = {
 };
 
 /**
- * Originals as objects of a bucket. An upload goes to a staging object, in parts, and is copied to its key within the
- * store when it is complete, so that a key never has half an object. `deleteStrays` deletes what a crash leaves.
+ * Stores originals as objects of a bucket. A file is received into `tempDir` first, so that slow clients hold no memory
+ * and the bucket gets no part of a refused file. It is then uploaded to a staging object and copied to its key within
+ * the store. `deleteStrays` deletes staging objects that a crash left.
  */
 export function createS3BlobStore(settings: S3Settings & { tempDir: string; strayAfterMs?: number }): BlobStore {
   const { endpoint, region, bucket: Bucket, prefix, accessKeyId, secretAccessKey, tempDir } = settings;
@@ -99,13 +106,14 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
     maxAttempts: ATTEMPTS,
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
-      socketTimeout: SILENCE_TIMEOUT_MS,
-      // Slow downloads occupy sockets, and a request that waits for a socket would count as a connection timeout.
+      socketTimeout: SOCKET_TIMEOUT_MS,
+      // Slow downloads occupy sockets, and a wait for a free socket would count as a connection timeout.
       httpAgent: { maxSockets: Number.POSITIVE_INFINITY },
       httpsAgent: { maxSockets: Number.POSITIVE_INFINITY },
     },
   });
-  const upload = createS3Upload({ client, tempDir });
+  const largeUploads = pLimit(LARGE_UPLOADS);
+  const smallUploads = pLimit(SMALL_UPLOADS);
   const incoming = `${prefix}incoming/`;
   const objects = `${prefix}objects/`;
   const objectOf = (key: string) => ({ Bucket, Key: objects + requireBlobKey(key) });
@@ -134,12 +142,21 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
     const Range = range && { Range: `bytes=${range.start}-${range.end}` };
     const { Body } = await client.send(new GetObjectCommand({ ...objectOf(key), ...Range })).catch(missing(key));
     if (Body instanceof Readable) return Body;
-    throw new TypeError('the answer of the store has no body');
+    throw new TypeError('the response of the store has no body');
   }
 
   const unstage = async (stagingKey: string): Promise<void> => {
     await client.send(new DeleteObjectCommand(stagedOf(stagingKey))).catch(failing);
   };
+
+  /** A file above `PART_BYTES` is uploaded in parts; if one fails, the library deletes the others. */
+  async function upload(target: { Bucket: string; Key: string }, path: string, sizeBytes: number): Promise<void> {
+    const limit = sizeBytes > PART_BYTES ? largeUploads : smallUploads;
+    await limit(async () => {
+      const params = { ...target, Body: createReadStream(path) };
+      await new Upload({ client, params, partSize: PART_BYTES, queueSize: PARTS_PER_UPLOAD }).done();
+    });
+  }
 
   async function abortStrayUploads(isStray: (since: Date | undefined) => boolean): Promise<void> {
     for (let after: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
@@ -158,22 +175,21 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
     read,
     unstage,
 
-    async stage({ content, limitBytes }) {
+    async stage(input) {
       const stagingKey = randomUUID();
-      const meter = createUploadMeter(limitBytes);
-      let broken: unknown;
-      async function* measured() {
-        try {
-          yield* meter.measure(content);
-        } catch (error) {
-          broken = error;
-          throw error;
-        }
-      }
-      await upload(stagedOf(stagingKey), measured()).catch((error: unknown) => {
-        throw broken ?? toAppError(error);
+      const directory = await makeTemporaryFolder(tempDir, 'upload').catch((error: unknown) => {
+        throw toStorageError(error);
       });
-      return { stagingKey, ...meter.result() };
+      try {
+        const path = join(directory, 'file');
+        const measured = await writeUploadFile(path, input, { flush: false }).catch((error: unknown) => {
+          throw toStorageError(error);
+        });
+        await upload(stagedOf(stagingKey), path, measured.sizeBytes).catch(failing);
+        return { stagingKey, ...measured };
+      } finally {
+        await rm(directory, { recursive: true, force: true });
+      }
     },
 
     async promote(stagingKey, key) {

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { googleOAuth } from '#src/adapters/providers.ts';
-import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
@@ -10,20 +10,20 @@ import { createGraphConnector } from './graph-connector.ts';
 import { createS3Connector } from './s3-connector.ts';
 
 /** `baseUrl` is null for the provider's own hosts. */
-type Place = { baseUrl: string | null; client: OAuthProvider['client'] };
+type OAuthSettings = { baseUrl: string | null; client: OAuthProvider['client'] };
 
 /** Read-only scopes. */
-function connectorOAuth(provider: OAuthConnectorProvider, place: Place): ConnectorOAuth {
+function connectorOAuth(provider: OAuthConnectorProvider, settings: OAuthSettings): ConnectorOAuth {
   if (provider === 'acme_drive') {
     const scopes = ['https://www.googleapis.com/auth/drive.readonly'];
-    return { settings: googleOAuth(place.baseUrl, place.client), scopes };
+    return { settings: googleOAuth(settings.baseUrl, settings.client), scopes };
   }
-  if (provider === 'acme_dropbox') return dropbox(place);
-  const right = provider === 'acme_onedrive' ? 'Files.Read.All' : 'Sites.Read.All';
-  return { settings: graph(place), scopes: ['offline_access', 'User.Read', right] };
+  if (provider === 'acme_dropbox') return dropboxOAuth(settings);
+  const scope = provider === 'acme_onedrive' ? 'Files.Read.All' : 'Sites.Read.All';
+  return { settings: graphOAuth(settings), scopes: ['offline_access', 'User.Read', scope] };
 }
 
-function graph({ baseUrl, client }: Place): OAuthProvider {
+function graphOAuth({ baseUrl, client }: OAuthSettings): OAuthProvider {
   const root = `${baseUrl ?? 'https://login.microsoftonline.com'}/common`;
   return {
     issuer: `${root}/v2.0`,
@@ -31,12 +31,12 @@ function graph({ baseUrl, client }: Place): OAuthProvider {
     tokenUrl: `${root}/oauth2/v2.0/token`,
     revokeUrl: null,
     client,
-    // The user may want another account than the one that is signed in.
+    // Lets the user choose another account than the one that is signed in.
     authorizeParameters: { prompt: 'select_account' },
   };
 }
 
-function dropbox({ baseUrl, client }: Place): ConnectorOAuth {
+function dropboxOAuth({ baseUrl, client }: OAuthSettings): ConnectorOAuth {
   return {
     settings: {
       issuer: baseUrl ?? 'https://www.dropbox.com',
@@ -57,23 +57,23 @@ type ConnectorSettings = Readonly<
   }
 >;
 
-/** @param deps.agent with the SSRF guard; for downloads that are too large for `call` */
+/** @param deps.agent with the SSRF guard, for downloads; `call` reads whole responses */
 export function createConnectors(
   settings: ConnectorSettings,
   deps: { call: ProviderCaller; agent: Dispatcher },
 ): ConnectorAccesses {
-  const at = (provider: keyof ConnectorSettings) => ({ ...deps, baseUrl: settings[provider].baseUrl });
+  const depsOf = (provider: keyof ConnectorSettings) => ({ ...deps, baseUrl: settings[provider].baseUrl });
   const consentAt = (provider: OAuthConnectorProvider) => {
     const { baseUrl, client } = settings[provider];
     return client && connectorOAuth(provider, { baseUrl, client });
   };
   return {
     connectors: {
-      acme_drive: createDriveConnector(at('acme_drive')),
-      acme_onedrive: createGraphConnector({ ...at('acme_onedrive'), provider: 'acme_onedrive' }),
-      acme_sharepoint: createGraphConnector({ ...at('acme_sharepoint'), provider: 'acme_sharepoint' }),
-      acme_dropbox: createDropboxConnector(at('acme_dropbox')),
-      acme_s3: createS3Connector(at('acme_s3')),
+      acme_drive: createDriveConnector(depsOf('acme_drive')),
+      acme_onedrive: createGraphConnector({ ...depsOf('acme_onedrive'), provider: 'acme_onedrive' }),
+      acme_sharepoint: createGraphConnector({ ...depsOf('acme_sharepoint'), provider: 'acme_sharepoint' }),
+      acme_dropbox: createDropboxConnector(depsOf('acme_dropbox')),
+      acme_s3: createS3Connector(depsOf('acme_s3')),
     },
     consents: {
       acme_drive: consentAt('acme_drive'),

@@ -6,21 +6,21 @@ import {
   childPath,
   createFolderPaths,
   type FolderCursor,
-  namesOf,
+  pathSegments,
+  queriedPathSegments,
   readCursor,
-  wantedNames,
   writeCursor,
 } from './folder-paths.ts';
 import {
-  absent,
-  asReason,
   type ConnectorDeps,
   createProviderApi,
-  entriesOf,
   folderMediaType,
+  nullIfNotFound,
+  pageEntries,
+  parseErrorBody,
   requiredText,
-  segment,
-  throttled,
+  throttledError,
+  urlSegment,
 } from './provider-api.ts';
 
 const name = 'Google Drive';
@@ -31,8 +31,8 @@ const fields =
 const everyDrive = { supportsAllDrives: 'true', includeItemsFromAllDrives: 'true' };
 
 const office = 'application/vnd.openxmlformats-officedocument';
-/** What Google's own formats are exported to. */
-const exports: Readonly<Record<string, { mediaType: string; ending: string } | undefined>> = {
+/** Google's own formats have no content and are exported. */
+const exportFormats: Readonly<Record<string, { mediaType: string; ending: string } | undefined>> = {
   'application/vnd.google-apps.document': { mediaType: `${office}.wordprocessingml.document`, ending: '.docx' },
   'application/vnd.google-apps.spreadsheet': { mediaType: `${office}.spreadsheetml.sheet`, ending: '.xlsx' },
   'application/vnd.google-apps.presentation': { mediaType: `${office}.presentationml.presentation`, ending: '.pptx' },
@@ -43,7 +43,7 @@ type DriveFile = {
   name: string;
   mimeType: string;
   parentId: string | null;
-  /** Of the shared drive that it is in; empty elsewhere. */
+  /** Id of the shared drive; empty for files outside of one. */
   driveId: string;
   sizeBytes: number | null;
   revision: string;
@@ -52,18 +52,18 @@ type DriveFile = {
 };
 
 /**
- * Drive v3. A shortcut stands for the file that it leads to, whose changes between two full listings are not told; one
- * to a folder is not followed, as it may lead in a circle.
+ * Drive API v3. A shortcut stands for its target file, whose changes Drive does not report between two full listings; a
+ * shortcut to a folder is not followed, because it may lead to a cycle. Why not Google's own client: see docs/adr/0038.
  */
 export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://www.googleapis.com'}/drive/v3`;
-  const api = createProviderApi({ ...deps, name, roots: [root], reasonOf, special });
+  const api = createProviderApi({ ...deps, name, roots: [root], readErrorCode, errorByCode });
 
   const ask = (access: ConnectorAccess, path: string, query: Readonly<Record<string, string>>) =>
     api.ask(access, `${root}/${path}?${new URLSearchParams(query)}`);
 
   const read = async (access: ConnectorAccess, id: string): Promise<DriveFile> => {
-    const file = fileOf(await ask(access, `files/${segment(id)}`, { fields, supportsAllDrives: 'true' }));
+    const file = fileOf(await ask(access, `files/${urlSegment(id)}`, { fields, supportsAllDrives: 'true' }));
     if (file.isTrashed) throw appError('remote_file_not_found');
     return file;
   };
@@ -71,10 +71,10 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   const search = async (access: ConnectorAccess, q: string, more: Readonly<Record<string, string>>) => {
     const query = { q: `${q} and trashed = false`, fields: `nextPageToken,files(${fields})`, ...everyDrive, ...more };
     const { files, nextPageToken } = await ask(access, 'files', query);
-    return { files: entriesOf(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
+    return { files: pageEntries(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
   };
 
-  /** Names need not be unique there: the one that was changed last is taken. */
+  /** Names are not unique in Drive: takes the file that was changed last. */
   async function resolve(access: ConnectorAccess, names: readonly string[], isFolder = false): Promise<DriveFile> {
     let found = await read(access, 'root');
     for (const [depth, wanted] of names.entries()) {
@@ -88,17 +88,17 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     return found;
   }
 
-  /** What a shortcut leads to, under the shortcut's own id and name. */
-  async function followed(access: ConnectorAccess, file: DriveFile): Promise<DriveFile> {
+  /** Returns the target of a shortcut with the shortcut's own id and name. */
+  async function followShortcut(access: ConnectorAccess, file: DriveFile): Promise<DriveFile> {
     if (file.mimeType !== shortcutType || file.targetId === '') return file;
-    const target = await read(access, file.targetId).catch(absent);
+    const target = await read(access, file.targetId).catch(nullIfNotFound);
     if (target === null || target.mimeType === folderType) return file;
     const { mimeType, sizeBytes, revision } = target;
     return { ...file, mimeType, sizeBytes, revision };
   }
 
   const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
-    createFolderPaths(within, (id) => read(access, id).catch(absent));
+    createFolderPaths(within, (id) => read(access, id).catch(nullIfNotFound));
 
   return {
     provider: 'acme_drive',
@@ -111,34 +111,34 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     },
 
     async list(access, { fileId, path }, page) {
-      const folderId = fileId ?? (await resolve(access, namesOf(path), true)).id;
+      const folderId = fileId ?? (await resolve(access, pathSegments(path), true)).id;
       const paging = { pageSize: '500', orderBy: 'folder,name', ...(page !== null && { pageToken: page }) };
       const { files, nextPage } = await search(access, `${quoted(folderId)} in parents`, paging);
       const listed: RemoteFile[] = [];
       for (const file of files)
-        listed.push(remoteFile(await followed(access, file), childPath(namesOf(path).join('/'), file.name)));
+        listed.push(remoteFile(await followShortcut(access, file), childPath(pathSegments(path).join('/'), file.name)));
       return { files: listed, nextPage };
     },
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = wantedNames(wanted);
-        return remoteFile(await followed(access, await resolve(access, names)), names.reduce(childPath, ''));
+        const names = queriedPathSegments(wanted);
+        return remoteFile(await followShortcut(access, await resolve(access, names)), names.reduce(childPath, ''));
       }
       const found = await read(access, wanted.fileId);
-      // What others share lies in no folder of this account.
+      // Files that are shared by others are in no folder of this account.
       const folder = (await pathsWithin(access, null)(found.parentId)) ?? '';
-      return remoteFile(await followed(access, found), childPath(folder, found.name));
+      return remoteFile(await followShortcut(access, found), childPath(folder, found.name));
     },
 
     async download(access, { fileId }, options) {
       const listed = await read(access, fileId);
-      const file = await followed(access, listed);
-      const to = exports[file.mimeType];
+      const file = await followShortcut(access, listed);
+      const to = exportFormats[file.mimeType];
       if (to === undefined && file.mimeType.startsWith('application/vnd.google-apps.')) {
-        throw appError('unsupported_format', { detail: `${name} exports nothing of this kind.` });
+        throw appError('unsupported_format', { detail: `${name} cannot export files of type ${file.mimeType}.` });
       }
-      const id = segment(listed.targetId || file.id);
+      const id = urlSegment(listed.targetId || file.id);
       const query = new URLSearchParams(
         to === undefined ? { alt: 'media', supportsAllDrives: 'true' } : { mimeType: to.mediaType },
       );
@@ -149,19 +149,20 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         content,
         mediaType: to?.mediaType ?? file.mimeType,
         fileName: isNamed ? file.name : `${file.name}${to.ending}`,
-        // Read before the bytes: if it changes in between, the next listing tells of another one.
+        // Read before the content: if the file changes in between, the next listing has another revision.
         revision: file.revision,
       };
     },
 
     changes: {
       async begin(access, { fileId, path }) {
-        const folder = fileId === undefined ? await resolve(access, namesOf(path), true) : await read(access, fileId);
+        const folder =
+          fileId === undefined ? await resolve(access, pathSegments(path), true) : await read(access, fileId);
         const drive = folder.driveId === '' ? {} : { driveId: folder.driveId };
         const query = { supportsAllDrives: 'true', ...drive };
         const { startPageToken } = await ask(access, 'changes/startPageToken', query);
         const position = requiredText(name, startPageToken);
-        return writeCursor({ position, folderId: folder.id, path: namesOf(path).join('/'), ...drive });
+        return writeCursor({ position, folderId: folder.id, path: pathSegments(path).join('/'), ...drive });
       },
 
       async since(access, cursor) {
@@ -172,8 +173,8 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
           fields: `nextPageToken,newStartPageToken,changes(changeType,removed,fileId,file(${fields}))`,
           ...everyDrive,
           ...(from.driveId !== undefined && { driveId: from.driveId }),
-        }).catch(forgotten);
-        const changes = await changesIn(access, from, entriesOf(name, answer.changes));
+        }).catch(throwExpiredCursor);
+        const changes = await changesIn(access, from, pageEntries(name, answer.changes));
         const next = asText(answer.nextPageToken);
         const position = requiredText(name, next || answer.newStartPageToken);
         return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
@@ -194,7 +195,10 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       const folder = now === null || now.isTrashed ? null : await pathOf(now.parentId);
       if (now === null || folder === null) changes.push({ kind: 'gone', fileId: asText(fileId) });
       else
-        changes.push({ kind: 'present', file: remoteFile(await followed(access, now), childPath(folder, now.name)) });
+        changes.push({
+          kind: 'present',
+          file: remoteFile(await followShortcut(access, now), childPath(folder, now.name)),
+        });
     }
     return changes;
   }
@@ -209,7 +213,7 @@ function fileOf(value: unknown): DriveFile {
     parentId: asText(asArray(parents)[0]) || null,
     driveId: asText(rest.driveId),
     sizeBytes: typeof size === 'string' ? Number(size) : null,
-    // Of Google's own formats there is no digest.
+    // Google's own formats have no digest.
     revision: asText(md5Checksum) || asText(modifiedTime),
     isTrashed: trashed === true,
     targetId: asText(asRecord(rest.shortcutDetails).targetId),
@@ -229,31 +233,31 @@ function remoteFile({ id, name: called, mimeType, sizeBytes, revision }: DriveFi
   };
 }
 
-/** A string of its query language. */
+/** A string literal of Drive's query language. */
 function quoted(text: string): string {
   return `'${text.replace(/['\\]/g, '\\$&')}'`;
 }
 
-function reasonOf({ body }: ProviderAnswer): string {
-  const error = asRecord(asReason(body).error);
+function readErrorCode({ body }: ProviderAnswer): string {
+  const error = asRecord(parseErrorBody(body).error);
   return asText(asRecord(asArray(error.errors)[0]).reason) || asText(error.status);
 }
 
-function special(reason: string, { status, headers }: ProviderAnswer): AppError | null {
+function errorByCode(reason: string, { status, headers }: ProviderAnswer): AppError | null {
   if (status !== 403) return null;
-  // A day's limit is none that a pause of an hour would not help with in the end.
+  // A daily limit, too, ends after some pauses of an hour.
   if (/RateLimitExceeded$|^rateLimitExceeded$|^quotaExceeded$|^dailyLimitExceeded$/.test(reason))
-    return throttled(name, headers);
+    return throttledError(name, headers);
   if (reason === 'insufficientPermissions') return appError('not_granted');
   if (reason === 'fileNotDownloadable') return appError('unsupported_format');
   if (reason === 'exportSizeLimitExceeded') {
-    return appError('payload_too_large', { detail: `${name} exports no document of more than 10 MB.` });
+    return appError('payload_too_large', { detail: `${name} exports documents of at most 10 MB.` });
   }
   return null;
 }
 
-/** Whatever it says of a position that it does not take. */
-function forgotten(error: unknown): never {
+/** Drive rejects an expired page token with different errors. */
+function throwExpiredCursor(error: unknown): never {
   const isRefused = error instanceof AppError && ['remote_file_not_found', 'provider_rejected'].includes(error.code);
   throw isRefused ? appError('cursor_expired') : error;
 }

@@ -2,28 +2,28 @@ import { asRecord, asText } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
-import { namesOf, wantedNames } from './folder-paths.ts';
+import { pathSegments, queriedPathSegments } from './folder-paths.ts';
 import {
-  asReason,
   type ConnectorDeps,
   createProviderApi,
-  entriesOf,
   folderMediaType,
+  pageEntries,
+  parseErrorBody,
   requiredText,
 } from './provider-api.ts';
 
 const name = 'Dropbox';
-/** Of more entries an answer could be too long. */
+/** A page of more entries could exceed the size limit of a response. */
 const listing = { limit: 500, include_non_downloadable_files: true };
 
 /**
- * Dropbox v2. What has no bytes, such as its own documents, is exported to what Dropbox exports it to by itself. It names
- * things that are gone by their paths alone.
+ * Dropbox API v2. Files without content, such as Paper documents, are exported in Dropbox's default format. Changes name
+ * deleted files only by their paths. Why not Dropbox's own client: see docs/adr/0038.
  */
 export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://api.dropboxapi.com'}/2`;
   const contentRoot = `${baseUrl ?? 'https://content.dropboxapi.com'}/2`;
-  const api = createProviderApi({ ...deps, name, roots: [root, contentRoot], reasonOf, special });
+  const api = createProviderApi({ ...deps, name, roots: [root, contentRoot], readErrorCode, errorByCode });
 
   const ask = (access: ConnectorAccess, route: string, argument: object | null) =>
     api.ask(access, `${root}/${route}`, {
@@ -36,7 +36,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
   const open = async (access: ConnectorAccess, route: string, fileId: string, options: Options) => {
     const headers = { 'dropbox-api-arg': headerJson({ path: fileId }) };
     const opened = await api.open(access, `${contentRoot}/${route}`, { ...options, method: 'POST', headers });
-    return { ...opened, result: asReason(opened.headers.get('dropbox-api-result') ?? '') };
+    return { ...opened, result: parseErrorBody(opened.headers.get('dropbox-api-result') ?? '') };
   };
 
   return {
@@ -52,21 +52,21 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
     },
 
     async list(access, folder, page) {
-      const first = { path: placeOf(folder), ...listing };
+      const first = { path: pathArgument(folder), ...listing };
       const { entries, cursor, has_more } = await (page === null
         ? ask(access, 'files/list_folder', first)
         : ask(access, 'files/list_folder/continue', { cursor: page }));
       return {
-        files: entriesOf(name, entries).map(remoteFile),
+        files: pageEntries(name, entries).map(remoteFile),
         nextPage: has_more === true ? requiredText(name, cursor) : null,
       };
     },
 
     async find(access, wanted) {
-      const place = placeOf({ fileId: wanted.fileId, path: wantedNames(wanted).join('/') });
-      // Of the root it tells nothing.
-      if (place === '') return remoteFile({ '.tag': 'folder' });
-      return remoteFile(await ask(access, 'files/get_metadata', { path: place }));
+      const path = pathArgument({ fileId: wanted.fileId, path: queriedPathSegments(wanted).join('/') });
+      // Dropbox returns no metadata for the root.
+      if (path === '') return remoteFile({ '.tag': 'folder' });
+      return remoteFile(await ask(access, 'files/get_metadata', { path }));
     },
 
     async download(access, { fileId }, options) {
@@ -89,24 +89,24 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
     changes: {
       async begin(access, folder) {
-        const wanted = { path: placeOf(folder), recursive: true, ...listing };
+        const wanted = { path: pathArgument(folder), recursive: true, ...listing };
         return requiredText(name, (await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
       },
 
       async since(access, from) {
         const { entries, cursor, has_more } = await ask(access, 'files/list_folder/continue', { cursor: from });
-        const changes = entriesOf(name, entries).map(changeOf);
+        const changes = pageEntries(name, entries).map(changeOf);
         return { changes, cursor: requiredText(name, cursor), hasMore: has_more === true };
       },
     },
   };
 }
 
-/** How it takes the name of a file or folder: the root is empty, an id stands for itself. */
-function placeOf({ fileId, path }: { fileId?: string | undefined; path: string }): string {
+/** Dropbox takes an id or a path wherever it names a file; the path of the root is empty. */
+function pathArgument({ fileId, path }: { fileId?: string | undefined; path: string }): string {
   return (
     fileId ??
-    namesOf(path)
+    pathSegments(path)
       .map((part) => `/${part}`)
       .join('')
   );
@@ -118,7 +118,7 @@ function remoteFile(value: unknown): RemoteFile {
   return {
     fileId: asText(id),
     name: asText(called),
-    path: namesOf(asText(path_display) || asText(path_lower)).join('/'),
+    path: pathSegments(asText(path_display) || asText(path_lower)).join('/'),
     mimeType: isFolder ? folderMediaType : 'application/octet-stream',
     sizeBytes: typeof size === 'number' ? size : null,
     isFolder,
@@ -129,24 +129,24 @@ function remoteFile(value: unknown): RemoteFile {
 function changeOf(value: unknown): RemoteChange {
   const { '.tag': tag, path_display, path_lower } = asRecord(value);
   return tag === 'deleted'
-    ? { kind: 'gone-path', path: namesOf(asText(path_display) || asText(path_lower)).join('/') }
+    ? { kind: 'gone-path', path: pathSegments(asText(path_display) || asText(path_lower)).join('/') }
     : { kind: 'present', file: remoteFile(value) };
 }
 
-/** Headers take ASCII only. */
+/** JSON for a header, which may hold ASCII characters only. */
 function headerJson(value: object): string {
   return JSON.stringify(value).replace(/[\u007f-\uffff]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });
 }
 
-/** Such as `path/not_found/..`, of which the end is for people. */
-function reasonOf({ body }: ProviderAnswer): string {
-  return asText(asReason(body).error_summary).replace(/[/.]+$/, '');
+/** The summary is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
+function readErrorCode({ body }: ProviderAnswer): string {
+  return asText(parseErrorBody(body).error_summary).replace(/[/.]+$/, '');
 }
 
-function special(reason: string): AppError | null {
-  // A path of another form than theirs is a malformed argument to them.
+function errorByCode(reason: string): AppError | null {
+  // Dropbox calls a path that no file can have a malformed argument.
   if (/^path\/(?:not_found|not_folder|not_file|malformed_path)/.test(reason)) return appError('remote_file_not_found');
   if (reason === 'missing_scope') return appError('not_granted');
   if (reason.startsWith('reset')) return appError('cursor_expired');

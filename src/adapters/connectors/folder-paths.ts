@@ -49,12 +49,12 @@ export function createFolderPaths(
     const path = known.get(folderId);
     if (path !== undefined) return path;
     const folder = await read(folderId);
-    const found = folder === null ? null : await placeOf(folder, depth);
+    const found = folder === null ? null : await pathBelowParent(folder, depth);
     known.set(folderId, found);
     return found;
   }
 
-  async function placeOf({ name, parentId }: Folder, depth: number): Promise<string | null> {
+  async function pathBelowParent({ name, parentId }: Folder, depth: number): Promise<string | null> {
     if (parentId === null) return within === null ? '' : null;
     const above = await pathOf(parentId, depth + 1);
     return above === null ? null : childPath(above, name);
@@ -70,12 +70,12 @@ export function childPath(folder: string, name: string): string {
 }
 
 /** The names in a path; ignores repeated, leading and trailing slashes. */
-export function namesOf(path: string): string[] {
+export function pathSegments(path: string): string[] {
   return path.split('/').filter(Boolean);
 }
 
 /** The path of a file that is queried by path or name instead of id. */
-export function wantedNames({ path, name, folder = '' }: RemoteFileQuery): string[] {
-  if (path !== undefined) return namesOf(path);
-  return name === undefined ? [] : [...namesOf(folder), name];
+export function queriedPathSegments({ path, name, folder = '' }: RemoteFileQuery): string[] {
+  if (path !== undefined) return pathSegments(path);
+  return name === undefined ? [] : [...pathSegments(folder), name];
 }

@@ -6,21 +6,21 @@ import {
   childPath,
   createFolderPaths,
   type FolderCursor,
-  namesOf,
+  pathSegments,
+  queriedPathSegments,
   readCursor,
-  wantedNames,
   writeCursor,
 } from './folder-paths.ts';
 import {
-  absent,
-  asReason,
   type ConnectorDeps,
   createProviderApi,
-  entriesOf,
   folderMediaType,
-  oauthAccess,
+  nullIfNotFound,
+  pageEntries,
+  parseErrorBody,
   requiredText,
-  segment,
+  requireOAuthAccess,
+  urlSegment,
 } from './provider-api.ts';
 
 const fields = 'id,name,size,file,folder,root,deleted,parentReference,cTag,eTag';
@@ -39,8 +39,8 @@ type Item = {
 };
 
 /**
- * Microsoft Graph v1.0: the drive of the account, or that of a site's documents. Links to further pages and changes are
- * opaque there, so they are kept whole; they are only followed on Graph's own host.
+ * Microsoft Graph v1.0: the drive of the account, or the document library of a site. Links to further pages and changes
+ * are opaque, so they are stored whole; they are followed only on Graph's own host.
  */
 export function createGraphConnector({
   provider,
@@ -49,25 +49,25 @@ export function createGraphConnector({
 }: ConnectorDeps & { provider: 'acme_onedrive' | 'acme_sharepoint' }): Connector {
   const name = provider === 'acme_onedrive' ? 'OneDrive' : 'SharePoint';
   const root = `${baseUrl ?? 'https://graph.microsoft.com'}/v1.0`;
-  const api = createProviderApi({ ...deps, name, roots: [root], reasonOf, special });
+  const api = createProviderApi({ ...deps, name, roots: [root], readErrorCode, errorByCode });
 
   function driveOf(access: ConnectorAccess): string {
     if (provider === 'acme_onedrive') return `${root}/me/drive`;
-    // Commas are part of a site's id, and stay as they are.
-    return `${root}/sites/${segment(oauthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
+    // Graph expects the commas in a site's id unescaped.
+    return `${root}/sites/${urlSegment(requireOAuthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
   }
 
-  function addressOf(access: ConnectorAccess, { fileId, path }: { fileId?: string; path: string }): string {
-    if (fileId !== undefined) return `${driveOf(access)}/items/${segment(fileId)}`;
-    const names = namesOf(path).map(segment);
+  function urlOf(access: ConnectorAccess, { fileId, path }: { fileId?: string; path: string }): string {
+    if (fileId !== undefined) return `${driveOf(access)}/items/${urlSegment(fileId)}`;
+    const names = pathSegments(path).map(urlSegment);
     return names.length === 0 ? `${driveOf(access)}/root` : `${driveOf(access)}/root:/${names.join('/')}:`;
   }
 
-  const read = async (access: ConnectorAccess, address: string, select = `?$select=${fields}`): Promise<Item> =>
-    itemOf(await api.ask(access, `${address.replace(/:$/, '')}${select}`));
+  const read = async (access: ConnectorAccess, url: string, select = `?$select=${fields}`): Promise<Item> =>
+    itemOf(await api.ask(access, `${url.replace(/:$/, '')}${select}`));
 
   const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
-    createFolderPaths(within, (fileId) => read(access, addressOf(access, { fileId, path: '' })).catch(absent));
+    createFolderPaths(within, (fileId) => read(access, urlOf(access, { fileId, path: '' })).catch(nullIfNotFound));
 
   return {
     provider,
@@ -81,10 +81,10 @@ export function createGraphConnector({
     },
 
     async list(access, folder, page) {
-      const first = `${addressOf(access, folder)}/children?$top=200&$select=${fields}`;
+      const first = `${urlOf(access, folder)}/children?$top=200&$select=${fields}`;
       const answer = await api.ask(access, page ?? first);
-      const path = namesOf(folder.path).join('/');
-      const items = entriesOf(name, answer.value).map(itemOf);
+      const path = pathSegments(folder.path).join('/');
+      const items = pageEntries(name, answer.value).map(itemOf);
       return {
         files: items.map((item) => remoteFile(item, childPath(path, item.name))),
         nextPage: asText(answer['@odata.nextLink']) || null,
@@ -93,37 +93,37 @@ export function createGraphConnector({
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = wantedNames(wanted);
-        const item = await read(access, addressOf(access, { path: names.join('/') }));
+        const names = queriedPathSegments(wanted);
+        const item = await read(access, urlOf(access, { path: names.join('/') }));
         return remoteFile(item, item.isRoot ? '' : childPath(names.slice(0, -1).join('/'), item.name));
       }
-      const item = await read(access, addressOf(access, { fileId: wanted.fileId, path: '' }));
+      const item = await read(access, urlOf(access, { fileId: wanted.fileId, path: '' }));
       const folder = (await pathsWithin(access, null)(item.parentId)) ?? '';
       return remoteFile(item, item.isRoot ? '' : childPath(folder, item.name));
     },
 
     async download(access, { fileId }, options) {
-      const address = addressOf(access, { fileId, path: '' });
-      // Whole: its address for the download is not among what can be selected everywhere.
-      const item = await read(access, address, '');
-      if (item.kind !== 'file') throw appError('unsupported_format', { detail: `${name} keeps no file there.` });
-      const { content } = await api.open(access, item.downloadUrl || `${address}/content`, options);
-      // Read before the bytes: if it changes in between, the next listing tells of another one.
+      const url = urlOf(access, { fileId, path: '' });
+      // Without `$select`, because not every drive can select the download URL.
+      const item = await read(access, url, '');
+      if (item.kind !== 'file') throw appError('unsupported_format', { detail: `The item is not a file in ${name}.` });
+      const { content } = await api.open(access, item.downloadUrl || `${url}/content`, options);
+      // Read before the content: if the file changes in between, the next listing has another revision.
       return { content, mediaType: item.mimeType, fileName: item.name, revision: item.revision };
     },
 
     changes: {
       async begin(access, folder) {
-        const { id } = await read(access, addressOf(access, folder));
+        const { id } = await read(access, urlOf(access, folder));
         const latest = await api.ask(access, `${driveOf(access)}/root/delta?token=latest&$select=${fields}`);
         const position = requiredText(name, latest['@odata.deltaLink']);
-        return writeCursor({ position, folderId: id, path: namesOf(folder.path).join('/') });
+        return writeCursor({ position, folderId: id, path: pathSegments(folder.path).join('/') });
       },
 
       async since(access, cursor) {
         const from = readCursor(cursor);
         const answer = await api.ask(access, from.position);
-        const changes = await changesIn(access, from, entriesOf(name, answer.value).map(itemOf));
+        const changes = await changesIn(access, from, pageEntries(name, answer.value).map(itemOf));
         const next = asText(answer['@odata.nextLink']);
         const position = requiredText(name, next || answer['@odata.deltaLink']);
         return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
@@ -173,10 +173,10 @@ function remoteFile({ id, name, kind, mimeType, sizeBytes, revision }: Item, pat
   };
 }
 
-function reasonOf({ body }: ProviderAnswer): string {
-  return asText(asRecord(asReason(body).error).code);
+function readErrorCode({ body }: ProviderAnswer): string {
+  return asText(asRecord(parseErrorBody(body).error).code);
 }
 
-function special(_reason: string, { status }: ProviderAnswer): AppError | null {
+function errorByCode(_reason: string, { status }: ProviderAnswer): AppError | null {
   return status === 410 ? appError('cursor_expired') : null;
 }

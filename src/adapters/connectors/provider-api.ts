@@ -1,14 +1,21 @@
 import type { Readable } from 'node:stream';
-import type { Dispatcher } from 'undici';
-import { asRecord, asText, invalidProviderAnswer, isRecord, parseJson } from '#src/adapters/providers.ts';
+import { type Dispatcher, request } from 'undici';
+import {
+  asRecord,
+  asText,
+  invalidProviderAnswer,
+  isRecord,
+  limitSize,
+  parseJson,
+  readBodyStart,
+} from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorAccess, OAuthAccess } from '#src/ports/connectors.ts';
 import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/web.ts';
-import { openContent } from './open-content.ts';
 
 export type ConnectorDeps = DownloadLimits & {
   call: ProviderCaller;
-  /** A guarded one. */
+  /** Has the SSRF guard. */
   agent: Dispatcher;
   /** Null for the provider's own hosts. */
   baseUrl: string | null;
@@ -17,10 +24,10 @@ export type ConnectorDeps = DownloadLimits & {
 /** The defaults are right for every deployment; tests set shorter ones. */
 type DownloadLimits = { silenceMs?: number; downloadMs?: number };
 
-export type ProviderApi = {
-  /** What it answers, an object of JSON. */
+type ProviderApi = {
+  /** Sends a request and returns the JSON object of its response. */
   ask(access: ConnectorAccess, url: string, request?: ProviderRequest): Promise<Readonly<Record<string, unknown>>>;
-  /** The bytes behind an address, and the headers that came with them. */
+  /** Opens a download, whose redirects may lead to other hosts. */
   open(
     access: ConnectorAccess,
     url: string,
@@ -33,27 +40,27 @@ export type ProviderApi = {
   ): Promise<{ content: Readable; headers: Headers }>;
 };
 
-/** A provider's own word for what went wrong; empty where it gives none. */
-export type ReasonOf = (answer: ProviderAnswer) => string;
+/** Reads the provider's error code from a response; empty if it has none. */
+type ReadErrorCode = (answer: ProviderAnswer) => string;
 
 const maxPauseSeconds = 3_600;
-/** More than any provider has in a page of those that are asked for. */
+/** More than any page that is requested has. */
 const maxEntries = 2_000;
 
 /**
- * One provider, spoken to with the access of a connection. The token goes to the hosts of `roots` only, wherever an
- * answer leads.
- * @param deps.special what a reason means that its status does not tell
+ * Calls one provider's API with the access token of a connection. The token is sent only to the hosts of `roots`,
+ * wherever a response redirects to.
+ * @param deps.errorByCode maps error codes whose meaning the HTTP status does not give
  */
 export function createProviderApi(
   deps: Omit<ConnectorDeps, 'baseUrl'> & {
     name: string;
     roots: readonly string[];
-    reasonOf: ReasonOf;
-    special?: (reason: string, answer: ProviderAnswer) => AppError | null;
+    readErrorCode: ReadErrorCode;
+    errorByCode?: (reason: string, answer: ProviderAnswer) => AppError | null;
   },
 ): ProviderApi {
-  const { call, agent, name, reasonOf, special = () => null, silenceMs, downloadMs } = deps;
+  const { call, agent, name, readErrorCode, errorByCode = () => null, silenceMs, downloadMs } = deps;
   const origins = new Set(deps.roots.map((root) => new URL(root).origin));
 
   const isOwn = (url: string) => URL.canParse(url) && origins.has(new URL(url).origin);
@@ -61,16 +68,15 @@ export function createProviderApi(
     isOwn(url) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
 
   function failure(answer: ProviderAnswer): AppError {
-    // A word, as what is more might quote what was sent.
-    const reason = /^[a-zA-Z_./]{1,80}$/.exec(reasonOf(answer))?.[0] ?? '';
-    return special(reason, answer) ?? failureOf(name, answer, reason);
+    // Only a code: a longer text may quote the request.
+    const reason = /^[a-zA-Z_./]{1,80}$/.exec(readErrorCode(answer))?.[0] ?? '';
+    return errorByCode(reason, answer) ?? failureOf(name, answer, reason);
   }
 
   return {
     async ask(access, url, request = {}) {
-      // Pages of a listing are the provider's own; only downloads may be on another host. The address of a page was stored
-      // between steps, and may have been changed there.
-      if (!isOwn(url)) throw appError('provider_rejected', { detail: `${name} has no such page.` });
+      // The URL of a page was stored between steps and may have been changed; only downloads may be on other hosts.
+      if (!isOwn(url)) throw appError('provider_rejected', { detail: `The URL of the page is not one of ${name}.` });
       const headers = { accept: 'application/json', ...request.headers, ...authorization(access, url) };
       const answer = await call(url, { ...request, headers });
       if (answer.status < 200 || answer.status >= 300) throw failure(answer);
@@ -83,70 +89,70 @@ export function createProviderApi(
         ...request,
         ...{ agent, silenceMs, downloadMs },
         headersFor: (target) => ({ ...headers, ...authorization(access, target) }),
-        // An address that is a key by itself says nothing of the grant when it does not open; the next one may.
+        // A pre-signed URL that fails says nothing about the connection's grant; a new one may work.
         failure: (refusal, from) =>
           isOwn(from) || refusal.status >= 429
             ? failure(refusal)
-            : appError('provider_unavailable', { detail: `${name} did not hand it out.` }),
+            : appError('provider_unavailable', { detail: `The download URL of ${name} failed.` }),
       }),
   };
 }
 
 /**
- * The entries of a page. Throws for anything but a list of objects: a wrong answer must not look like an empty folder,
- * whose documents a sync may delete.
+ * Returns the entries of a page. Throws for anything but a list of objects: a wrong response must not look like an empty
+ * folder, whose documents a sync may delete.
  */
-export function entriesOf(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
+export function pageEntries(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
   if (!Array.isArray(value) || value.length > maxEntries || !value.every(isRecord)) throw invalidProviderAnswer(name);
   return value;
 }
 
-/** An id or a position that the provider always gives. */
+/** Returns an id or a position; throws if the provider gave none. */
 export function requiredText(name: string, value: unknown): string {
   const text = asText(value);
   if (text === '') throw invalidProviderAnswer(name);
   return text;
 }
 
-export function oauthAccess(access: ConnectorAccess): OAuthAccess {
+export function requireOAuthAccess(access: ConnectorAccess): OAuthAccess {
   if (access.kind !== 'oauth') throw new Error('this provider is connected by OAuth');
   return access;
 }
 
 function tokenOf(access: ConnectorAccess): string {
-  return oauthAccess(access).accessToken;
+  return requireOAuthAccess(access).accessToken;
 }
 
-/** What a status says. 509 is SharePoint's word for too much at once. */
+/** 509 is SharePoint's status for an exceeded bandwidth limit. */
 function failureOf(name: string, { status, headers }: ProviderAnswer, reason: string): AppError {
   const said = reason === '' ? '' : `: ${reason}`;
   if (status === 401) return appError('needs_reauth');
   if (status === 404) return appError('remote_file_not_found');
-  if (status === 429 || status === 503 || status === 509) return throttled(name, headers);
+  if (status === 429 || status === 503 || status === 509) return throttledError(name, headers);
   if (status >= 400 && status < 500) {
-    return appError('provider_rejected', { detail: `${name} refuses what it is asked for (${status}${said}).` });
+    return appError('provider_rejected', { detail: `${name} rejected the request (${status}${said}).` });
   }
-  return appError('provider_unavailable', { detail: `${name} answers ${status}${said}.` });
+  return appError('provider_unavailable', { detail: `${name} responded with ${status}${said}.` });
 }
 
-/** The one media type of folders. */
+/** Media type of folders of all providers. */
 export const folderMediaType = 'application/x-directory';
 
-/** An id as one part of an address. */
-export function segment(id: string): string {
-  // These name no thing, but a place above it.
+/** Escapes an id as one segment of a URL's path. */
+export function urlSegment(id: string): string {
+  // Dot segments and empty ones would address the parent resource.
   if (id === '' || id === '.' || id === '..') throw appError('remote_file_not_found');
   return encodeURIComponent(id);
 }
 
-/** For what may be missing. */
-export function absent(error: unknown): null {
+/** For `.catch`: turns `remote_file_not_found` into null. */
+export function nullIfNotFound(error: unknown): null {
   if (error instanceof AppError && error.code === 'remote_file_not_found') return null;
   throw error;
 }
 
-/** What a refusal says, which need not be JSON. */
-export function asReason(body: string): Readonly<Record<string, unknown>> {
+/** Parses the body of an error response, which may be no JSON. */
+export function parseErrorBody(body: string): Readonly<Record<string, unknown>> {
   try {
     return asRecord(JSON.parse(body));
   } catch {
@@ -154,16 +160,146 @@ export function asReason(body: string): Readonly<Record<string, unknown>> {
   }
 }
 
-export function throttled(name: string, headers: Headers = new Headers()): AppError {
+export function throttledError(name: string, headers: Headers = new Headers()): AppError {
   const retryAfterSeconds = pauseSecondsOf(headers.get('retry-after') ?? '');
   return appError('provider_throttled', {
-    detail: `${name} takes no more requests for now.`,
+    detail: `${name} limits the rate of requests.`,
     ...(retryAfterSeconds !== null && { retryAfterSeconds }),
   });
 }
 
-/** Of a Retry-After: seconds or a date (RFC 9110 10.2.3), an hour at most. Null for neither. */
+/** Parses `Retry-After`: seconds or a date (RFC 9110 10.2.3), at most an hour. Returns null for anything else. */
 export function pauseSecondsOf(text: string): number | null {
   const seconds = /^\d+$/.test(text.trim()) ? Number(text) : Math.ceil((Date.parse(text) - Date.now()) / 1_000);
   return Number.isNaN(seconds) ? null : Math.min(Math.max(seconds, 1), maxPauseSeconds);
+}
+
+/**
+ * Time limit for a whole file, against endlessly slow downloads. Shorter than the hour of an import step (`transfer` in
+ * `workflows/policies.ts`), so that it becomes an error of the file.
+ */
+export const maxDownloadMs = 50 * 60_000;
+
+/**
+ * Limits a download. Fails with `payload_too_large` above `limitBytes`, before the first byte if the announced size is too
+ * large, and with `provider_unavailable` if it is interrupted or too slow. Destroying it closes the connection.
+ * @param options.announcedBytes 0 if unknown
+ */
+export function limitDownload(
+  body: Readable,
+  { announcedBytes, limitBytes, longestMs }: { announcedBytes: number; limitBytes: number; longestMs: number },
+): Readable {
+  if (announcedBytes > limitBytes) {
+    body.on('error', () => {}).destroy();
+    throw tooLarge(limitBytes);
+  }
+  const content = limitSize(limitBytes, () => tooLarge(limitBytes));
+  const fail = (detail: string) => content.destroy(appError('provider_unavailable', { detail }));
+  const timer = setTimeout(() => fail(`The download takes longer than ${longestMs / 60_000} minutes.`), longestMs);
+  body.on('error', () => fail('The provider interrupted the download.'));
+  content.once('close', () => {
+    clearTimeout(timer);
+    body.destroy();
+  });
+  // An error without a listener would end the process.
+  content.on('error', () => {});
+  return body.pipe(content);
+}
+
+function tooLarge(limitBytes: number) {
+  return appError('payload_too_large', { detail: `The file has more than ${limitBytes} bytes.` });
+}
+
+const maxRedirects = 3;
+/** Time limit without a byte of content; also for redirects, headers and the body of an error response. */
+const defaultSilenceMs = 30_000;
+const maxErrorBodyBytes = 16_000;
+
+type DownloadRequest = {
+  agent: Dispatcher;
+  method?: 'GET' | 'POST';
+  /** Called for each URL, because a token must not go to another host. */
+  headersFor: (url: string) => Readonly<Record<string, string>>;
+  /** Error for a response other than 2xx. */
+  failure: (answer: ProviderAnswer, url: string) => AppError;
+  limitBytes: number;
+  signal: AbortSignal;
+  silenceMs?: number | undefined;
+  downloadMs?: number | undefined;
+};
+
+/** Opens a download and follows redirects. Errors contain no URL, because it may contain a secret. */
+async function openContent(url: string, options: DownloadRequest): Promise<{ content: Readable; headers: Headers }> {
+  const { limitBytes, signal, failure } = options;
+  const { silenceMs = defaultSilenceMs, downloadMs: longestMs = maxDownloadMs } = options;
+  const opening = new AbortController();
+  const timer = setTimeout(() => opening.abort(), silenceMs);
+  try {
+    const until = AbortSignal.any([signal, opening.signal]);
+    const { url: finalUrl, answer } = await follow(url, { ...options, signal: until, silenceMs });
+    const headers = headersOf(answer);
+    const status = answer.statusCode;
+    // 206 without a range request is not the whole file.
+    if (status < 200 || status >= 300 || status === 206) {
+      throw failure(
+        { status, headers, body: (await readBodyStart(answer.body, maxErrorBodyBytes)).toString('utf8') },
+        finalUrl,
+      );
+    }
+    const announcedBytes = Number(headers.get('content-length') ?? 0);
+    return { content: limitDownload(answer.body, { announcedBytes, limitBytes, longestMs }), headers };
+  } catch (error) {
+    throw toDownloadError(error, signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function follow(
+  asked: string,
+  options: DownloadRequest & { silenceMs: number },
+): Promise<{ url: string; answer: Dispatcher.ResponseData }> {
+  const { agent, headersFor, method = 'GET', signal, silenceMs } = options;
+  let url = asked;
+  for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
+    const answer = await request(url, {
+      dispatcher: agent,
+      method,
+      headers: { 'user-agent': 'AgentConversationService', ...headersFor(url) },
+      bodyTimeout: silenceMs,
+      signal,
+    });
+    const location = headersOf(answer).get('location');
+    if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === null) return { url, answer };
+    closeConnection(answer.body);
+    const next = new URL(location, url);
+    // No downgrade from https.
+    if (url.startsWith('https:') && next.protocol !== 'https:')
+      throw unavailable('The provider redirects from https to http.');
+    url = next.href;
+  }
+  throw unavailable(`The provider redirects more than ${maxRedirects} times.`);
+}
+
+function headersOf({ headers }: Dispatcher.ResponseData): Headers {
+  return new Headers(
+    Object.entries(headers).flatMap(([name, value = []]) => [value].flat().map((one): [string, string] => [name, one])),
+  );
+}
+
+function closeConnection(body: Readable): void {
+  body.on('error', () => {}).destroy();
+}
+
+function toDownloadError(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason;
+  if (!(error instanceof AppError)) return unavailable('The provider does not respond, or closed the connection.');
+  // `url_not_allowed` is for URLs of users; this one comes from the provider or the deployment.
+  return error.code === 'url_not_allowed'
+    ? unavailable('The provider redirects to a non-public address that EGRESS_ALLOW does not list.')
+    : error;
+}
+
+function unavailable(detail: string): AppError {
+  return appError('provider_unavailable', { detail });
 }

@@ -6,23 +6,21 @@ import {
   S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
-import type { Dispatcher } from 'undici';
+import { type Dispatcher, request as send } from 'undici';
+import { readBody } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
-import { createGuardedS3Handler, notS3 } from './guarded-s3-handler.ts';
-import { limited, longestDownloadMs } from './open-content.ts';
-import { pauseSecondsOf } from './provider-api.ts';
+import { folderMediaType, limitDownload, maxDownloadMs, pauseSecondsOf } from './provider-api.ts';
 
-const folderType = 'application/x-directory';
-/** What is asked for in one page; see the limit of an answer in `guarded-s3-handler.ts`. */
+/** Objects per page, so that a page fits in `maxAnswerBytes`. */
 const pageSize = 300;
 /** S3's own limit of a page, for stores that ignore `max-keys`. */
 const maxEntries = 1_000;
-/** Where a store asks for a pause and does not say of what length. */
-const pauseSeconds = 5;
+/** For responses 429 and 503 without `Retry-After`. */
+const defaultPauseSeconds = 5;
 
-/** Words for keys that are not taken, whatever is asked. A right that is missing is another matter. */
-const refusedKeys = [
+/** S3 error codes for invalid keys. A missing permission (`AccessDenied`) is not one of them. */
+const invalidKeyCodes = [
   'InvalidAccessKeyId',
   'SignatureDoesNotMatch',
   'ExpiredToken',
@@ -36,8 +34,8 @@ const refusedKeys = [
 type Objects = { files: RemoteFile[]; nextPage: string | null; isThere: boolean };
 
 /**
- * Objects of a bucket as files, by the slashes of their keys. The id of a file is its key behind the connection's
- * prefix, that of a folder ends with a slash; so what is renamed is another file.
+ * Connects S3 with access keys: objects of a bucket are files, and slashes in their keys make folders. The id of a file
+ * is its key after the connection's prefix, and the id of a folder ends with a slash: a renamed object is a new file.
  */
 export function createS3Connector(deps: {
   agent: Dispatcher;
@@ -46,7 +44,7 @@ export function createS3Connector(deps: {
   silenceMs?: number;
   downloadMs?: number;
 }): Connector {
-  const { baseUrl, downloadMs: longestMs = longestDownloadMs } = deps;
+  const { baseUrl, downloadMs: longestMs = maxDownloadMs } = deps;
   const requestHandler = createGuardedS3Handler(deps);
 
   async function call<Result>(access: ConnectorAccess, ask: (client: S3Client, keys: KeyAccess) => Promise<Result>) {
@@ -60,7 +58,7 @@ export function createS3Connector(deps: {
       credentials: { accessKeyId, secretAccessKey, ...(sessionToken !== null && { sessionToken }) },
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      // Whoever calls knows how long it may wait, and that it was asked to.
+      // Imports retry by themselves, and respect `Retry-After`.
       maxAttempts: 1,
       requestHandler,
     });
@@ -83,7 +81,6 @@ export function createS3Connector(deps: {
     return { prefixes: CommonPrefixes, objects: Contents, nextPage };
   }
 
-  /** What is immediately below a key that ends with a slash, or at the top. */
   async function children(access: ConnectorAccess, folderId: string, page: string | null): Promise<Objects> {
     return call(access, async (client, keys) => {
       const Prefix = keys.prefix + folderId;
@@ -107,7 +104,7 @@ export function createS3Connector(deps: {
     });
   }
 
-  /** By a list, whose refusals have words; it begins with the key itself where that is there. */
+  /** Lists from the key on, because the response to a HEAD request has no error code. */
   async function findFile(access: ConnectorAccess, key: string): Promise<RemoteFile | undefined> {
     const prefix = access.kind === 'keys' ? access.prefix : '';
     const object = await first(access, key);
@@ -126,7 +123,7 @@ export function createS3Connector(deps: {
       return call(access, async (client, keys) => {
         const { bucket, prefix, endpoint } = keys;
         await listObjects(client, keys, { MaxKeys: 1 }).catch((error: unknown) => {
-          // Without this right there is nothing that the keys are good for.
+          // Keys without the permission to list are of no use here.
           throw error instanceof S3ServiceException && error.name === 'AccessDenied'
             ? appError('needs_reauth', { detail: reasonOf(error, error.$metadata.httpStatusCode ?? 0) })
             : error;
@@ -156,9 +153,9 @@ export function createS3Connector(deps: {
       return call(access, async (client, { bucket, prefix }) => {
         const wanted = new GetObjectCommand({ Bucket: bucket, Key: prefix + file.fileId });
         const { Body, ContentLength = 0, ContentType, ETag } = await client.send(wanted, { abortSignal: signal });
-        if (!(Body instanceof Readable)) throw new TypeError('the answer of the store has no body');
+        if (!(Body instanceof Readable)) throw new TypeError('the response of the S3 endpoint has no body');
         return {
-          content: limited(Body, { announcedBytes: ContentLength, limitBytes, longestMs }),
+          content: limitDownload(Body, { announcedBytes: ContentLength, limitBytes, longestMs }),
           mediaType: ContentType ?? file.mimeType,
           fileName: file.name,
           revision: revisionOf(ETag),
@@ -196,7 +193,7 @@ function folderOf(folderId: string): RemoteFile {
     fileId: folderId,
     name: nameOf(path),
     path,
-    mimeType: folderType,
+    mimeType: folderMediaType,
     sizeBytes: null,
     isFolder: true,
     revision: '',
@@ -211,29 +208,146 @@ function revisionOf(tag = ''): string {
   return tag.replaceAll('"', '');
 }
 
-/** Without the request, which is signed. */
+/** Drops the SDK's error, which holds the signed request. */
 function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
   if (error instanceof AppError) return error;
   const { $response: response, $metadata: metadata } = Object(error);
   const status = Number(response?.statusCode ?? metadata?.httpStatusCode ?? 0);
-  if (status === 0) return appError('provider_unavailable', { detail: 'The store does not answer, or breaks off.' });
-  // The client could not parse it.
+  if (status === 0)
+    return appError('provider_unavailable', { detail: 'The S3 endpoint does not respond, or closed the connection.' });
+  // The SDK could not parse the response.
   if (status < 300) return notS3();
   const name = error instanceof S3ServiceException ? error.name : 'Unknown';
   const detail = reasonOf(error, status).replaceAll(accessKeyId, '…');
   if (name === 'NoSuchKey') return appError('remote_file_not_found');
-  if (refusedKeys.includes(name) || status === 401) return appError('needs_reauth', { detail });
+  if (invalidKeyCodes.includes(name) || status === 401) return appError('needs_reauth', { detail });
   if (status === 429 || status === 503) {
     const asked = pauseSecondsOf(response?.headers?.['retry-after'] ?? '');
-    return appError('provider_throttled', { retryAfterSeconds: asked ?? pauseSeconds });
+    return appError('provider_throttled', { retryAfterSeconds: asked ?? defaultPauseSeconds });
   }
-  // A clock that is off, or a request that came too slowly: the next may be in time.
+  // A wrong clock, or a request that arrived too slowly: a retry may succeed.
   const isFault = status >= 500 || status === 408 || name === 'RequestTimeTooSkewed';
   return isFault ? appError('provider_unavailable') : appError('provider_rejected', { detail });
 }
 
-/** `UnknownError` is the client's word for a refusal without one. */
+/** The SDK names an error response without a code `UnknownError`. */
 function reasonOf(error: unknown, status: number): string {
-  if (!(error instanceof S3ServiceException) || error.message === 'UnknownError') return `It answers ${status}.`;
+  if (!(error instanceof S3ServiceException) || error.message === 'UnknownError')
+    return `The S3 endpoint responded with ${status}.`;
   return `${error.name}: ${error.message}`.slice(0, 300);
+}
+
+/** A request of the SDK: signed, with its path already escaped. */
+type S3Request = {
+  method: string;
+  protocol: string;
+  hostname: string;
+  port?: number;
+  path: string;
+  query?: Record<string, string | string[] | null>;
+  headers: Record<string, string>;
+  body?: unknown;
+};
+type S3Response = { statusCode: number; headers: Record<string, string>; body: Readable };
+
+/** Time limit for a whole response; for an object, only for its headers. */
+const defaultDeadlineMs = 10_000;
+/** Time limit without a byte of an object. */
+const defaultSilenceMs = 30_000;
+/**
+ * The SDK parses a response synchronously on the main thread, which takes up to 100 ms of CPU time within these limits.
+ * A page of 300 objects with keys of 1,024 bytes fits in, and one of 1,000 objects with shorter keys.
+ */
+const maxAnswerBytes = 512 * 1024;
+const maxTags = 30_000;
+/** Limits XML attributes. S3 sends one or two; the rest is for keys (`year=2026/`). */
+const maxEqualsSigns = 10_000;
+
+/**
+ * The SDK's HTTP handler for endpoints that users name: requests go through the agent with the SSRF guard. Objects are
+ * streamed; every other response is read here, within its limits.
+ */
+function createGuardedS3Handler(deps: { agent: Dispatcher; deadlineMs?: number; silenceMs?: number }) {
+  const { agent, deadlineMs = defaultDeadlineMs, silenceMs = defaultSilenceMs } = deps;
+  return {
+    async handle(
+      request: S3Request,
+      { abortSignal }: { abortSignal?: unknown } = {},
+    ): Promise<{ response: S3Response }> {
+      const { host: _, ...headers } = request.headers;
+      const deadline = new AbortController();
+      const timer = setTimeout(() => deadline.abort(), deadlineMs);
+      const signals = [deadline.signal, ...(abortSignal instanceof AbortSignal ? [abortSignal] : [])];
+      try {
+        const {
+          statusCode,
+          headers: answered,
+          body,
+        } = await send(urlOf(request), {
+          dispatcher: agent,
+          method: request.method as Dispatcher.HttpMethod,
+          headers,
+          bodyTimeout: silenceMs,
+          signal: AbortSignal.any(signals),
+        });
+        const one = Object.entries(answered).map(([name, value]): [string, string] => [
+          name,
+          [value].flat().join(', '),
+        ]);
+        const isObject = request.query?.['x-id'] === 'GetObject' && statusCode < 300;
+        const content = isObject ? body : Readable.from([await readAnswer(body, statusCode)]);
+        return { response: { statusCode, headers: Object.fromEntries(one), body: content } };
+      } catch (error) {
+        if (deadline.signal.aborted)
+          throw unavailable(`The S3 endpoint did not respond within ${deadlineMs / 1_000} seconds.`);
+        throw error;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    httpHandlerConfigs: () => ({}),
+    updateHttpClientConfig() {},
+    destroy() {},
+  };
+}
+
+async function readAnswer(body: Readable, statusCode: number): Promise<Buffer> {
+  const bytes = await readBody(body, maxAnswerBytes);
+  if (bytes === null || hasMore(bytes, '<', maxTags) || hasMore(bytes, '=', maxEqualsSigns)) {
+    throw unavailable('The response of the S3 endpoint is too large.');
+  }
+  // HTML. S3 sends no document types, and the SDK's parser takes quadratic time for many of them.
+  if (!/<!doctype/i.test(bytes.toString('latin1'))) return bytes;
+  if (statusCode >= 300) return Buffer.alloc(0);
+  throw notS3();
+}
+
+function hasMore(bytes: Buffer, sign: string, limit: number): boolean {
+  let at = -1;
+  for (let count = 0; count <= limit; count += 1) {
+    at = bytes.indexOf(sign, at + 1);
+    if (at < 0) return false;
+  }
+  return true;
+}
+
+function notS3() {
+  return unavailable('The endpoint does not respond like an S3 server. Check its URL.');
+}
+
+function unavailable(detail: string) {
+  return appError('provider_unavailable', { detail });
+}
+
+function urlOf({ protocol, hostname, port, path, query = {} }: S3Request): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    [value].flat().map((each) => (each === null ? escaped(name) : `${escaped(name)}=${escaped(each)}`)),
+  );
+  const place = port === undefined ? hostname : `${hostname}:${port}`;
+  return `${protocol}//${place}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`;
+}
+
+/** Escapes like the SDK's signature. */
+function escaped(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 }

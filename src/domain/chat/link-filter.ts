@@ -1,7 +1,7 @@
 import { addressEnd, addressRestEnd, addressStart, longestAddress, withoutClosing } from './urls.ts';
 
 /** Syntax that the filter handles, in order of precedence. */
-const special = new RegExp(
+const specialSyntax = new RegExp(
   [
     `(?<address>${addressStart})`,
     String.raw`(?<scheme>:\\?\/\\?\/)`,
@@ -14,52 +14,53 @@ const special = new RegExp(
   ].join('|'),
   'gi',
 );
-/** The end of a text that may become such syntax when more text arrives. */
-const unfinished =
+/** Matches the end of a text that may become special syntax when more text arrives. */
+const incompleteSyntax =
   /(?:!|\]|<|&[a-z]{0,7}|(?<![a-z])(?:h|ht|htt|https?|f|ft|ftps?)(?::\\?\/?\\?)?|:\\?\/?\\?|(?<![a-z])(?:w{1,3}\.?|m(?:a(?:i(?:l(?:t(?:o:?)?)?)?)?)?))$/i;
-/** Including the character before it. */
-const longestUnfinished = 11;
+/** Includes one character before the incomplete syntax. */
+const longestIncompleteSyntax = 11;
 
 /** White space of Markdown. `\s` matches more, which Markdown treats as part of a URL. */
 const space = String.raw`[ \t\r\n]`;
 const sign = String.raw`[^ \t\r\n()<>]`;
 /** The target of a link, with its title: `](<address> "title")`. */
-const target = new RegExp(
+const linkTarget = new RegExp(
   String.raw`^(?<opening>\]\(${space}{0,8}(?:<(?<inAngles>[^<> \t\r\n]*)>|(?<alone>(?:${sign}|\(${sign}*\))*)))(?:${space}{1,8}"(?<title>[^"]{0,200})")?${space}{0,8}\)`,
 );
-/** Only words: safe also for clients that show the title as text. */
+/** Titles of plain words are safe also for clients that show a title as text. */
 const plainTitle = /^(?!.*www\.)[\p{L}\p{N} .,;?%()'’–-]*$/iu;
-/** An incomplete target at the end of the text. */
-const unfinishedTarget = new RegExp(
+/** An incomplete link target at the end of the text. */
+const incompleteLinkTarget = new RegExp(
   String.raw`^\]\(${space}{0,8}(?:<[^<> \t\r\n]*>?|(?:${sign}|\(${sign}*\))*(?:\(${sign}*)?)(?:${space}{1,8}(?:"[^"]{0,200}"?)?)?${space}{0,8}$`,
 );
-const longestTarget = longestAddress + 250;
+const longestLinkTarget = longestAddress + 250;
 /** Allowed directly after a link: characters that close a sentence, a bracket or an emphasis. */
-const closingBehindLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
-/** Including the character after it. */
+const closingAfterLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
+/** Includes the character after the closing ones. */
 const longestClosing = 17;
-/** The end of an emphasis, which a space before it would break. A surrogate pair may be incomplete yet. */
+/** The end of an emphasis, which a space before it would break. A surrogate pair may still be incomplete. */
 const emphasisEnd = /^[*_~]{1,3}(?=[^\p{L}\p{N}\u{10000}-\u{10ffff}\ud800-\udfff*_~])/u;
 
 /** The beginning of a line up to a possible code fence, including container markers (quotes, lists). */
 const lineStart = /^([ \t>*+\-\d.):]*)(`{3,}|~{3,}|\$\$)?/;
-const unfinishedLineStart = /^[ \t>*+\-\d.):]*(?:`*|~*|\$)$/;
+const incompleteLineStart = /^[ \t>*+\-\d.):]*(?:`*|~*|\$)$/;
 const longestFenceLine = 200;
-const rememberedLine = 200;
+/** Kept of the current line, to recognize words and numbered sources. */
+const maxLineLength = 200;
 
 /**
  * Languages of code blocks that clients render with images and links instead of showing the code. Matched anywhere in the info
  * string, because clients differ in what names the language. Also matches characters that may be escapes.
  */
-const drawnCode =
+const renderedCode =
   /[&\\]|mermaid|plantuml|puml|graphviz|svg|vega|excalidraw|bpmn|wavedrom|kroki|(?:geo|topo)json|\b(?:mmd|dot|gv|d2|stl|math|latex|tex)\b/i;
 
-const removed = '(link removed)';
+const removalNotice = '(link removed)';
 
-/** Removes URLs, images, links and tags; keeps the number of lines. */
-export function withoutAddresses(text: string): string {
-  const rewriter = createAddressRewriter(new Set());
-  return (rewriter.add(text) + rewriter.end()).replaceAll(removed, '');
+/** Removes URLs and breaks up links, images and tags; keeps the number of lines. */
+export function removeLinks(text: string): string {
+  const filter = createLinkFilter(new Set());
+  return (filter.add(text) + filter.end()).replaceAll(removalNotice, '');
 }
 
 /**
@@ -75,35 +76,38 @@ export function withoutAddresses(text: string): string {
  * differ, or of a language that clients render, nothing counts as code any more.
  *
  * The result does not depend on how the reply is split into pieces. At most about 2,000 characters are held back, because
- * they are scanned again with each piece.
+ * they are scanned again with each piece. Why no Markdown parser does this: see docs/adr/0037.
  */
-export function createAddressRewriter(known: ReadonlySet<string>) {
+export function createLinkFilter(known: ReadonlySet<string>) {
   let held = '';
   let isLineStart = true;
   /** The fence that closes the current code block; null outside of code. */
   let fence: string | null = null;
-  let isCodeCertain = true;
+  let isFenceCertain = true;
   /** Inside a URL above the length limit. */
   let isInLongAddress = false;
-  /** The current line of the original text. */
+  /** The end of the current line of the original text. */
   let line = '';
+  /** The last character of the filtered reply. */
   let last = '\n';
   let removedCount = 0;
 
-  function say(text: string): string {
+  /** Records the end of the filtered reply. */
+  function emit(text: string): string {
     last = text.at(-1) ?? last;
     return text;
   }
 
-  function hear(text: string): string {
-    line = (line + text).slice(-rememberedLine);
+  /** Records the end of the original line. */
+  function consume(text: string): string {
+    line = (line + text).slice(-maxLineLength);
     return text;
   }
 
   /** Replaces a URL; never directly after `]`, where the replacement would become a link target. */
   function remove(): string {
     removedCount += 1;
-    return say(/[\s(]/.test(last) ? removed : ` ${removed}`);
+    return emit(/[\s(]/.test(last) ? removalNotice : ` ${removalNotice}`);
   }
 
   function endLine(): void {
@@ -123,12 +127,12 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
       const rest = text.slice(at);
       if (isLineStart) {
         const lineEnd = rest.search(/[\r\n]/);
-        if (!isEnd && lineEnd < 0 && mayBeFence(rest)) break;
+        if (!isEnd && lineEnd < 0 && mayBecomeFence(rest)) break;
         isLineStart = false;
         const isWhole = lineEnd >= 0 || isEnd;
         if (openOrCloseFence(lineEnd < 0 ? rest : rest.slice(0, lineEnd), isWhole)) {
           const end = lineEnd < 0 ? text.length : at + lineEnd;
-          yield say(text.slice(at, end));
+          yield emit(text.slice(at, end));
           at = end;
           continue;
         }
@@ -137,12 +141,12 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
         const lineEnd = rest.search(/[\r\n]/);
         const end = lineEnd < 0 ? text.length : at + lineEnd + 1;
         if (lineEnd >= 0) endLine();
-        yield say(text.slice(at, end));
+        yield emit(text.slice(at, end));
         at = end;
         continue;
       }
       const next = at;
-      at = yield* rewritePlain(text, at, isEnd);
+      at = yield* rewriteProse(text, at, isEnd);
       if (at === next) break;
     }
     held = text.slice(at);
@@ -154,24 +158,24 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
     isInLongAddress = end === text.length && !isEnd;
     // More text may turn the bracket into `](`.
     const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
-    hear(text.slice(from, stop));
+    consume(text.slice(from, stop));
     return stop;
   }
 
-  function mayBeFence(rest: string): boolean {
+  function mayBecomeFence(rest: string): boolean {
     if (rest.length > longestFenceLine) return false;
-    if (unfinishedLineStart.test(rest)) return true;
+    if (incompleteLineStart.test(rest)) return true;
     const [, , mark] = lineStart.exec(rest) ?? [];
     return mark !== undefined;
   }
 
   /** True for a line that opens or closes a code block and is passed on unchanged. */
-  function openOrCloseFence(said: string, isWhole: boolean): boolean {
-    const start = said.slice(0, longestFenceLine + 1);
+  function openOrCloseFence(lineText: string, isWhole: boolean): boolean {
+    const start = lineText.slice(0, longestFenceLine + 1);
     const [, prefix = '', mark] = lineStart.exec(start) ?? [];
     if (mark === undefined) {
       // A fence may follow after the part that is checked.
-      if (fence === null && start.length > longestFenceLine && unfinishedLineStart.test(start)) isCodeCertain = false;
+      if (fence === null && start.length > longestFenceLine && incompleteLineStart.test(start)) isFenceCertain = false;
       return false;
     }
     const info = start.slice(prefix.length + mark.length);
@@ -180,108 +184,120 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
       if (!/^ {0,3}$/.test(prefix) || !mark.startsWith(fence)) return false;
       const isClosing = isShort && /^[ \t]*$/.test(info);
       // With other or too many spaces after it, it closes the block only for some parsers.
-      if (!isClosing && info.trim() === '') isCodeCertain = false;
-      if (isClosing || !isCodeCertain) fence = null;
+      if (!isClosing && info.trim() === '') isFenceCertain = false;
+      if (isClosing || !isFenceCertain) fence = null;
       return isClosing;
     }
-    if (!isCodeCertain) return false;
-    const isShown = mark !== '$$' && !info.includes('`') && !drawnCode.test(info);
-    const isSure = prefix === '' && isShort && isShown;
-    if (isSure) fence = mark;
-    else isCodeCertain = false;
-    return isSure;
+    if (!isFenceCertain) return false;
+    const isShownAsCode = mark !== '$$' && !info.includes('`') && !renderedCode.test(info);
+    const isCertain = prefix === '' && isShort && isShownAsCode;
+    if (isCertain) fence = mark;
+    else isFenceCertain = false;
+    return isCertain;
   }
 
   /** Processes text up to and including the next special syntax; returns where it stopped. */
-  function* rewritePlain(text: string, from: number, isEnd: boolean): Generator<string, number> {
-    const limit = isEnd ? text.length : text.length - unfinishedLength(text, from);
-    special.lastIndex = from;
-    const match = special.exec(text);
+  function* rewriteProse(text: string, from: number, isEnd: boolean): Generator<string, number> {
+    const limit = isEnd ? text.length : text.length - incompleteLength(text, from);
+    specialSyntax.lastIndex = from;
+    const match = specialSyntax.exec(text);
     if (match === null || match.index >= limit) {
-      yield say(hear(text.slice(from, limit)));
+      yield emit(consume(text.slice(from, limit)));
       return limit;
     }
-    yield say(hear(text.slice(from, match.index)));
+    yield emit(consume(text.slice(from, match.index)));
     const { index, groups = {} } = match;
     if (groups.address !== undefined && /[a-z]$/i.test(line)) {
       // Inside a word a scheme does not begin a URL, but `://` may.
       const letters = match[0].search(/[^a-z]/i);
-      yield say(hear(match[0].slice(0, letters)));
+      yield emit(consume(match[0].slice(0, letters)));
       return index + letters;
     }
     if (groups.address !== undefined || groups.scheme !== undefined) {
-      const end = addressEnd(text, index);
-      // One more character, because more text may turn a bracket into `](`.
-      if (end === text.length && !isEnd && end - index <= longestAddress + 1) return index;
-      if (end - index > longestAddress) {
-        isInLongAddress = true;
-        hear(match[0]);
-        yield remove();
-        return index + match[0].length;
-      }
-      const address = withoutClosing(text.slice(index, end));
-      hear(address);
-      if (!known.has(address)) yield remove();
-      // Parsers differ on where a URL ends, also at `<` or `](`: only Markdown white space ends it for all of them.
-      else yield say(address) + (/[^ \t\r\n]/.test(text[end] ?? ' ') ? say(' ') : '');
-      return index + Math.max(address.length, match[0].length);
+      return yield* rewriteUrl(text, index, match[0], isEnd);
     }
-    if (groups.target !== undefined) {
-      const ahead = text.slice(index, index + longestTarget);
-      const link = target.exec(ahead);
-      if (link === null && !isEnd && ahead.length < longestTarget && unfinishedTarget.test(ahead)) return index;
-      const { opening = '', inAngles, alone, title = '' } = link?.groups ?? {};
-      const address = inAngles ?? alone;
-      if (link === null || address === undefined || !/[:/]/.test(address)) return yield* broken(index, '](', '] (');
-      const end = index + link[0].length;
-      if (!known.has(address)) {
-        hear(link[0]);
-        yield say(']') + remove();
-        return end;
-      }
-      const behind = text.slice(end, end + longestClosing);
-      const closing = closingBehindLink.exec(behind);
-      if (closing !== null && end + closing[0].length === text.length && !isEnd) return index;
-      hear(link[0]);
-      yield say(plainTitle.test(title) ? link[0] : `${opening})`);
-      if (closing !== null) return end;
-      // Without a link text some clients link the URL alone, together with everything directly after it.
-      const [emphasis = ''] = emphasisEnd.exec(behind) ?? [];
-      yield say(`${hear(emphasis)} `);
-      return end + emphasis.length;
-    }
-    if (groups.image !== undefined) return yield* broken(index, '![', '! [');
+    if (groups.target !== undefined) return yield* rewriteLinkTarget(text, index, isEnd);
+    if (groups.image !== undefined) return yield* breakUp(index, '![', '! [');
     if (groups.definition !== undefined) {
-      return yield* broken(index, ']:', isNumberedSource(line) ? ']:' : '] :');
+      return yield* breakUp(index, ']:', isNumberedSource(line) ? ']:' : '] :');
     }
-    if (groups.tag !== undefined) return yield* broken(index, '<', '< ');
-    if (groups.entity !== undefined) return yield* broken(index, '&', '& ');
-    yield say(match[0]);
+    if (groups.tag !== undefined) return yield* breakUp(index, '<', '< ');
+    if (groups.entity !== undefined) return yield* breakUp(index, '&', '& ');
+    yield emit(match[0]);
     endLine();
     return index + 1;
   }
 
-  function* broken(index: number, original: string, apart: string): Generator<string, number> {
-    hear(original);
-    yield say(apart);
+  /** Handles a URL that stands in the text and begins with `start`; returns where it stopped. */
+  function* rewriteUrl(text: string, index: number, start: string, isEnd: boolean): Generator<string, number> {
+    const end = addressEnd(text, index);
+    // One more character, because more text may turn a bracket into `](`.
+    if (end === text.length && !isEnd && end - index <= longestAddress + 1) return index;
+    if (end - index > longestAddress) {
+      isInLongAddress = true;
+      consume(start);
+      yield remove();
+      return index + start.length;
+    }
+    const address = withoutClosing(text.slice(index, end));
+    consume(address);
+    if (!known.has(address)) yield remove();
+    // Parsers differ on where a URL ends, also at `<` or `](`: only Markdown white space ends it for all of them.
+    else yield emit(address) + (/[^ \t\r\n]/.test(text[end] ?? ' ') ? emit(' ') : '');
+    return index + Math.max(address.length, start.length);
+  }
+
+  /** Handles `](…)`, the target of a link or an image; returns where it stopped. */
+  function* rewriteLinkTarget(text: string, index: number, isEnd: boolean): Generator<string, number> {
+    const ahead = text.slice(index, index + longestLinkTarget);
+    const link = linkTarget.exec(ahead);
+    if (link === null && !isEnd && ahead.length < longestLinkTarget && incompleteLinkTarget.test(ahead)) return index;
+    const { opening = '', inAngles, alone, title = '' } = link?.groups ?? {};
+    const address = inAngles ?? alone;
+    if (link === null || address === undefined || !/[:/]/.test(address)) return yield* breakUp(index, '](', '] (');
+    const end = index + link[0].length;
+    if (!known.has(address)) {
+      consume(link[0]);
+      yield emit(']') + remove();
+      return end;
+    }
+    const after = text.slice(end, end + longestClosing);
+    const closing = closingAfterLink.exec(after);
+    if (closing !== null && end + closing[0].length === text.length && !isEnd) return index;
+    consume(link[0]);
+    yield emit(plainTitle.test(title) ? link[0] : `${opening})`);
+    if (closing !== null) return end;
+    // Without a link text some clients link the URL alone, together with everything directly after it.
+    const [emphasis = ''] = emphasisEnd.exec(after) ?? [];
+    yield emit(`${consume(emphasis)} `);
+    return end + emphasis.length;
+  }
+
+  /** Inserts a space into syntax, so that no Markdown parser reads it as such. */
+  function* breakUp(index: number, original: string, apart: string): Generator<string, number> {
+    consume(original);
+    yield emit(apart);
     return index + original.length;
   }
 
-  function unfinishedLength(text: string, from: number): number {
-    const end = text.slice(Math.max(from, text.length - longestUnfinished));
+  function incompleteLength(text: string, from: number): number {
+    const end = text.slice(Math.max(from, text.length - longestIncompleteSyntax));
     const before = line.slice(-1);
-    return Math.min(unfinished.exec((before + end).slice(-longestUnfinished))?.[0].length ?? 0, text.length - from);
+    return Math.min(
+      incompleteSyntax.exec((before + end).slice(-longestIncompleteSyntax))?.[0].length ?? 0,
+      text.length - from,
+    );
   }
 
-  function addMore(piece: string, isEnd: boolean): string {
+  function filterPiece(piece: string, isEnd: boolean): string {
     return [...rewrite(held + piece, isEnd)].join('');
   }
 
   return {
     /** @returns the text that is final now */
-    add: (piece: string): string => addMore(piece, false),
+    add: (piece: string): string => filterPiece(piece, false),
     /** @returns the remaining text, at the end of the reply */
-    end: (): string => addMore('', true),
+    end: (): string => filterPiece('', true),
     /** @returns how many URLs were removed */
     removedCount: (): number => removedCount,
   };

@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import { LRUCache } from 'lru-cache';
 import passport from 'passport';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -27,14 +28,41 @@ type TokenCheckDeps = {
  * Rights are read from Postgres and not from the token, so that a logout or a revoked role takes effect within seconds.
  */
 function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
-  const actors = createExpiringCache<Actor | null>(maxCachedActors);
-  onAccessChange((orgId) => actors.forget((actor) => actor?.orgId === orgId));
+  /** Requests of one session share a look-up; `actor` is set when it has ended. */
+  type Session = { lookUp: Promise<Actor | null>; actor?: Actor | null };
+  const sessions = new LRUCache<string, Session>({
+    max: maxCachedActors,
+    ttl: actorMaxAgeMs,
+    perf: Date,
+    // Reads the clock each time, instead of starting a timer for each millisecond with a request.
+    ttlResolution: 0,
+  });
+  onAccessChange((orgId) => {
+    for (const [key, { actor }] of sessions.entries()) {
+      // A look-up that has not ended may have read the old rights.
+      if (actor === undefined || actor?.orgId === orgId) sessions.delete(key);
+    }
+  });
+
+  function lookUp(caller: Caller): Promise<Actor | null> {
+    const key = `${caller.sessionId} ${caller.userId}`;
+    const cached = sessions.get(key);
+    if (cached !== undefined) return cached.lookUp;
+    const session: Session = { lookUp: findCaller(caller) };
+    sessions.set(key, session);
+    session.lookUp.then(
+      (actor) => {
+        session.actor = actor;
+      },
+      () => {
+        if (sessions.peek(key) === session) sessions.delete(key);
+      },
+    );
+    return session.lookUp;
+  }
 
   async function findActor(caller: Caller): Promise<Actor> {
-    const actor = await actors.get(`${caller.sessionId} ${caller.userId}`, async () => {
-      const expiresAtMs = Date.now() + actorMaxAgeMs;
-      return { value: await findCaller(caller), expiresAtMs };
-    });
+    const actor = await lookUp(caller);
     if (actor === null) throw appError('invalid_token', { detail: 'The session of this token has ended.' });
     return actor;
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { NextFunction, Request, Response } from 'express';
+import cors from 'cors';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
@@ -88,27 +89,21 @@ const allowedHeaders =
 const exposedHeaders =
   'Content-Disposition, ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id';
 
-/** CORS for the listed origins, without credentials: tokens are sent in a header, and there are no cookies. */
-export function createCors(origins: readonly string[]) {
-  const allowed = new Set(origins);
-
-  return (req: Request, res: Response, next: NextFunction): void => {
-    const origin = req.get('origin');
-    const isAllowed = origin !== undefined && allowed.has(origin);
-    const isPreflight = req.method === 'OPTIONS' && req.get('access-control-request-method') !== undefined;
-    if (allowed.size > 0) res.vary('Origin');
-    if (isAllowed) {
-      res.set({ 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': exposedHeaders });
-    }
-    if (!isAllowed || !isPreflight) {
+/** Allows browsers of the listed origins. Tokens are sent in a header, so credentials (cookies) are not allowed. */
+export function createCors(origins: readonly string[]): RequestHandler[] {
+  return [
+    // Responses to other origins vary, too: a shared cache must not give them to an allowed origin.
+    (_req, res, next) => {
+      res.vary('Origin');
       next();
-      return;
-    }
-    res.set({
-      'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE',
-      'Access-Control-Allow-Headers': allowedHeaders,
-      'Access-Control-Max-Age': '600',
-    });
-    res.status(204).end();
-  };
+    },
+    cors({
+      // With `false`, the request goes on without CORS headers.
+      origin: (origin, decide) => decide(null, origin !== undefined && origins.includes(origin) ? origin : false),
+      methods: 'GET, POST, PUT, PATCH, DELETE',
+      allowedHeaders,
+      exposedHeaders,
+      maxAge: 600,
+    }),
+  ];
 }

@@ -1,5 +1,5 @@
 import { asMaterial, visibleText } from '#src/domain/chat/context-blocks.ts';
-import { withoutAddresses } from '#src/domain/chat/link-filter.ts';
+import { removeLinks } from '#src/domain/chat/link-filter.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 
 const maxTitleCharacters = 80;
@@ -34,7 +34,7 @@ export async function proposeTitle(
  * markup: whoever reads the chat sees its title in lists.
  */
 function cleanTitle(text: string): string | null {
-  const [line = ''] = withoutAddresses(visibleText(text))
+  const [line = ''] = removeLinks(visibleText(text))
     .trim()
     .split(/\r\n?|\n/);
   const bare = line

@@ -10,7 +10,7 @@ import { initialFoldState } from '#src/domain/alignment/fold.ts';
 import { type Steering, steeringFor } from '#src/domain/alignment/steering.ts';
 import type { DroppedCitation } from '#src/domain/chat/citations.ts';
 import { visibleText } from '#src/domain/chat/context-blocks.ts';
-import { createAddressRewriter } from '#src/domain/chat/link-filter.ts';
+import { createLinkFilter } from '#src/domain/chat/link-filter.ts';
 import { addressesIn } from '#src/domain/chat/urls.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
@@ -244,24 +244,24 @@ function eventsOf(
   return events;
 }
 
-/** Removes from a reply the addresses that stand in none of the texts: see `createAddressRewriter`. */
+/** Removes from a reply the addresses that stand in none of the texts: see `createLinkFilter`. */
 function createReplyFilter(texts: readonly string[]) {
   const allowed = new Set(texts.flatMap(addressesIn));
-  const rewriter = createAddressRewriter(allowed);
+  const filter = createLinkFilter(allowed);
 
   return {
     async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
       for await (const piece of pieces) {
-        const text = rewriter.add(piece);
+        const text = filter.add(piece);
         if (text !== '') yield text;
       }
-      const rest = rewriter.end();
+      const rest = filter.end();
       if (rest !== '') yield rest;
     },
     allow(addresses: readonly string[]): void {
       for (const address of addresses) allowed.add(address);
     },
-    removedCount: rewriter.removedCount,
+    removedCount: filter.removedCount,
   };
 }
 

@@ -1,6 +1,7 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { ConnectorProvider, SyncConfig } from '#src/domain/documents/imports.ts';
+import type { ConnectorProvider } from '#src/domain/documents/connector-providers.ts';
+import type { SyncConfig } from '#src/domain/documents/sync-schedule.ts';
 import type { OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
 
 export class ConnectionModel extends model('connections', {

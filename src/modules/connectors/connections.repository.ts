@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { withoutUndefined } from '#src/adapters/postgres/base-model.ts';
-import type { ConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { ConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { NewCredentials } from '#src/modules/credentials/credentials.model.ts';
 import { type Connection, ConnectionModel } from './connections.model.ts';
 

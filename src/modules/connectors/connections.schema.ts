@@ -3,7 +3,7 @@ import {
   connectorLabels,
   type OAuthConnectorProvider,
   oauthConnectorProviders,
-} from '#src/domain/documents/imports.ts';
+} from '#src/domain/documents/connector-providers.ts';
 import { idField, nameField } from '#src/http/request/fields.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
 import type { ConnectionView, StoredS3Keys } from './connections.model.ts';

@@ -4,7 +4,11 @@ import { maskSecret } from '#src/domain/access/credentials.ts';
 import { canonicalJson, type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { type ConnectorProvider, connectorLabels, oauthConnectorProviders } from '#src/domain/documents/imports.ts';
+import {
+  type ConnectorProvider,
+  connectorLabels,
+  oauthConnectorProviders,
+} from '#src/domain/documents/connector-providers.ts';
 import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ConsentCallback, ConsentReturn, ConsentsService } from '#src/modules/consents/consents.service.ts';

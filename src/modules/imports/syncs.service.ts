@@ -5,8 +5,7 @@ import type { QueueSyncInput, QueueSyncResult } from '#src/contracts/connectors.
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import type { SyncConfig } from '#src/domain/documents/imports.ts';
-import { cronHasDays, cronMinutesApart, isCron } from '#src/domain/documents/imports.ts';
+import { cronHasDays, cronMinutesApart, isCron, type SyncConfig } from '#src/domain/documents/sync-schedule.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';

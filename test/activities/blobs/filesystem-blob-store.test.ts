@@ -19,12 +19,12 @@ describe('the filesystem blob store', () => {
 
   itKeepsBlobs(async () => ({ store: open(), leftovers }));
 
-  it('lists no folder', async () => {
+  it('lists no directories', async () => {
     await mkdir(join(directory, 'objects', 'empty'), { recursive: true });
     expect(await open().list({ after: null, limit: 10 })).deep.equal([]);
   });
 
-  it('sweeps what a crash left of an upload', async () => {
+  it('deletes the remains of crashed uploads', async () => {
     await putBlob(open(), 'org/one', 'kept');
     for (const name of ['stray', 'fresh']) await writeFile(join(incoming(), name), 'half');
     const hoursAgo = new Date(Date.now() - 2 * 60 * 60_000);
@@ -36,7 +36,7 @@ describe('the filesystem blob store', () => {
     expect(await open().exists('org/one')).equal(true);
   });
 
-  it('has no addresses of its own', async () => {
+  it('returns no signed URL', async () => {
     const options = { fileName: 'a.txt', mediaType: 'text/plain', expiresInSeconds: 60 };
     expect(await open().signedUrl('org/one', options)).equal(null);
   });

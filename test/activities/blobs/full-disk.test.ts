@@ -9,7 +9,7 @@ describe('F17: the filesystem blob store on a full disk', () => {
     if (!hasSmallDisks()) skip(this, 'no user namespaces');
   });
 
-  /** What storing so many bytes in one file after the other ends with, and what is there then. */
+  /** Stores files until the disk is full; returns the outcome of each and what is stored then. */
   const storeOn = async (options: string, fileBytes: number, files: number) =>
     JSON.parse(
       await onSmallDisk(
@@ -40,15 +40,15 @@ describe('F17: the filesystem blob store on a full disk', () => {
       ),
     );
 
-  it('says so when it is full while a file comes in, and leaves nothing of it', async () => {
+  it('throws service_unavailable when the disk fills up during an upload, and leaves nothing of it', async () => {
     const { ends, incoming, objects } = await storeOn('size=1m', 400_000, 4);
     expect(ends.slice(0, 2)).deep.equal(['stored', 'stored']);
     for (const end of ends.slice(2)) expect(end).equal('service_unavailable The storage is full. 60');
     expect({ incoming, objects }).deep.equal({ incoming: [], objects: 2 });
   });
 
-  it('says so when there is no room for another name, and leaves nothing of it', async () => {
-    // The folder itself, incoming, objects, and for each object its folder and its file.
+  it('throws service_unavailable when the disk has no free inode, and leaves nothing of the upload', async () => {
+    // Inodes: the directory itself, incoming, objects, and two for each object, its directory and its file.
     const { ends, incoming, objects } = await storeOn('size=1m,nr_inodes=7', 1_000, 3);
     expect(ends.slice(0, 1)).deep.equal(['stored']);
     for (const end of ends.slice(2)) expect(end).equal('service_unavailable The storage is full. 60');

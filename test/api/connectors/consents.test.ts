@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { connectorLabels, oauthConnectorProviders } from '#src/domain/documents/imports.ts';
+import { connectorLabels, oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
 import type { Member } from '#test/support/client.ts';
 import {
   createsConnectionOnConsent,

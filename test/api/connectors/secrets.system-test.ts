@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { oauthConnectorProviders } from '#src/domain/documents/imports.ts';
+import { oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
 import { startApiProcess } from '#test/support/child-processes.ts';
 import { beginConsent, connect, connectorStack, consentTo, s3Fields } from '#test/support/connector-stack.ts';
 import { finishConsent } from '#test/support/finish-consent.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { oauthConnectorProviders } from '#src/domain/documents/imports.ts';
+import { oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
 import type { Connector, OAuthAccess, RemoteChange } from '#src/ports/connectors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
@@ -39,7 +39,7 @@ for (const provider of oauthConnectorProviders) {
 
     itKeepsTheConnectorContract(theCase);
 
-    it('has no trouble with ten thousand files in a folder', async () => {
+    it('lists ten thousand files in a folder', async () => {
       for (let index = 0; index < 10_000; index += 1) fake.tree.add(`many/${index}.txt`, 'x');
       const before = fake.calls.length;
       const files = await listAll(theCase(), { path: 'many' });
@@ -48,7 +48,7 @@ for (const provider of oauthConnectorProviders) {
       fake.tree.remove('many');
     });
 
-    it('keeps id and revision of a file that is renamed or moved', async () => {
+    it('keeps the id and revision of a renamed or moved file', async () => {
       fake.tree.add('kept/one.txt');
       const file = await find('kept/one.txt');
       fake.tree.rename('kept/one.txt', 'two.txt');
@@ -58,7 +58,7 @@ for (const provider of oauthConnectorProviders) {
       expect(moved).deep.equal({ ...file, name: 'two.txt', path: 'kept/below/two.txt' });
     });
 
-    it('tells by what it was refused', async () => {
+    it('maps error responses to error codes', async () => {
       fake.tree.add('refused/file.txt');
       const file = await find('refused/file.txt');
       const codeOf = async (
@@ -81,7 +81,7 @@ for (const provider of oauthConnectorProviders) {
       expect(await codeOf({ status: 401 }, download)).equal('needs_reauth');
     });
 
-    it('passes on how long a pause is wanted, by seconds or by a date', async () => {
+    it('passes on Retry-After, in seconds or as a date', async () => {
       const pauseOf = async (after: string) => {
         fake.failNext(1, { status: 429, headers: { 'retry-after': after } });
         return connector.check(access).catch((error) => error.retryAfterSeconds);
@@ -93,7 +93,7 @@ for (const provider of oauthConnectorProviders) {
       expect(await pauseOf('soon')).equal(undefined);
     });
 
-    it('does without tokens that are too old or taken back, and quotes none', async () => {
+    it('throws needs_reauth for expired or revoked tokens, and quotes no token', async () => {
       fake.tree.add('token/file.txt');
       const file = await find('token/file.txt');
       for (const end of [fake.expireTokens, fake.revokeGrants]) {
@@ -115,7 +115,7 @@ for (const provider of oauthConnectorProviders) {
       expect(JSON.stringify(error) + String(error)).not.include(access.accessToken);
     });
 
-    describe('told of changes', () => {
+    describe('listing changes', () => {
       /** All pages since the cursor: what a mirror of the folder would hold, and how many were told. */
       async function since(cursor: string) {
         const told: RemoteChange[] = [];
@@ -135,7 +135,7 @@ for (const provider of oauthConnectorProviders) {
           change.kind === 'gone' ? change.fileId === fileId : change.kind === 'gone-path' && change.path === path,
         );
 
-      it('names what came, was edited, renamed, moved, deleted and restored, and each once', async () => {
+      it('reports each added, edited, renamed, moved, deleted and restored file once', async () => {
         for (const name of ['edited', 'renamed', 'moved', 'removed', 'untouched']) fake.tree.add(`watched/${name}.txt`);
         fake.tree.addFolder('watched/below');
         fake.tree.addFolder('outside');
@@ -167,7 +167,7 @@ for (const provider of oauthConnectorProviders) {
         expect(present((await since(first)).told)).include('watched/removed.txt');
       });
 
-      it('goes on at the next page', async () => {
+      it('continues at the next page', async () => {
         const cursor = await begin('');
         for (let index = 0; index < 7; index += 1) fake.tree.add(`in pages/${index}.txt`);
         fake.pageSize(3);
@@ -179,7 +179,7 @@ for (const provider of oauthConnectorProviders) {
         }
       });
 
-      it('leaves no doubt about what was in a folder that is gone, renamed or new', async () => {
+      it('reports deleted and renamed folders', async () => {
         fake.tree.add('folders/old/a.txt');
         fake.tree.add('folders/away/b.txt');
         const [old, away] = [await find('folders/old'), await find('folders/away')];
@@ -192,7 +192,7 @@ for (const provider of oauthConnectorProviders) {
         expect(renamed.find(({ fileId }) => fileId === old.fileId)).include({ path: 'folders/other', isFolder: true });
       });
 
-      it('says when it cannot tell any more', async () => {
+      it('throws cursor_expired for a cursor that the provider no longer accepts', async () => {
         const cursor = await begin('');
         fake.forgetChanges();
         expect(await appErrorCode(since(cursor))).equal('cursor_expired');
@@ -204,6 +204,6 @@ for (const provider of oauthConnectorProviders) {
 }
 
 function required<Value>(value: Value | null): Value {
-  if (value === null) throw new Error('it tells of no changes');
+  if (value === null) throw new Error('the connector lists no changes');
   return value;
 }

@@ -70,7 +70,7 @@ function ofClient(places: readonly Place[], position: number): Place[] {
   return isFullRun ? [...places] : places.filter((_, index) => (index + position) % 4 === 0);
 }
 
-describe('the answers of an S3 endpoint', () => {
+describe('responses of an S3 endpoint', () => {
   const entry = (key: string) => `<Contents><Key>${key}</Key><Size>1</Size></Contents>`;
   const listing = (...keys: string[]) =>
     `<ListBucketResult><Name>b</Name>${keys.map(entry).join('')}</ListBucketResult>`;
@@ -105,43 +105,45 @@ describe('the answers of an S3 endpoint', () => {
     expect(site.requests.at(-1)?.path).include('max-keys=300');
   });
 
-  it('takes up to 1,000 entries from a store that ignores the size of a page, and refuses more', async () => {
+  it('accepts up to 1,000 entries from an S3 server that ignores the page size, and refuses more', async () => {
     const keys = Array.from({ length: 1_001 }, (_, index) => `k${index}`);
     expect((await list(listing(...keys.slice(1)))).files).length(1_000);
-    expect(await failure(listing(...keys))).match(/^provider_unavailable: The endpoint does not answer as S3 does/);
+    expect(await failure(listing(...keys))).match(
+      /^provider_unavailable: The endpoint does not respond like an S3 server/,
+    );
   });
 
-  it('does not let the client parse a document type, for which its parser takes quadratic time', async () => {
+  it('does not let the SDK parse a document type, for which its parser takes quadratic time', async () => {
     const answer = `${'<!DOCTYPE a>'.repeat(20_000)}${listing('a')}`;
-    expect(await failure(answer)).match(/^provider_unavailable: The endpoint does not answer as S3 does/);
+    expect(await failure(answer)).match(/^provider_unavailable: The endpoint does not respond like an S3 server/);
   });
 
-  it('refuses an answer with many attributes, which take the parser half a second', async () => {
+  it('refuses a response with many attributes, which take the parser half a second', async () => {
     const attributes = Array.from({ length: 10_001 }, (_, index) => `a${index}="1"`).join(' ');
     const answer = `<ListBucketResult><Name>b</Name><Contents ${attributes}><Key>a</Key></Contents></ListBucketResult>`;
-    expect(await failure(answer)).equal('provider_unavailable: The answer of the store is too large.');
+    expect(await failure(answer)).equal('provider_unavailable: The response of the S3 endpoint is too large.');
   });
 
-  it('takes keys that name the columns of a partitioned table', async () => {
+  it('accepts keys with many equals signs, such as those of partitioned tables', async () => {
     const keys = Array.from({ length: 1_000 }, (_, index) => `year=2026/month=11/day=24/region=eu/file=${index}`);
     expect((await list(listing(...keys))).files).length(1_000);
   });
 
-  it('tells the status of a refusal that is a page of HTML', async () => {
+  it('reports the status of an error response that is an HTML page', async () => {
     const page = '<!DOCTYPE html><html><body>Not found<br></body></html>';
-    expect(await failure(page, 404)).equal('provider_rejected: It answers 404.');
+    expect(await failure(page, 404)).equal('provider_rejected: The S3 endpoint responded with 404.');
     expect(await failure(page, 503)).match(/^provider_throttled/);
     expect(await failure(page, 500)).match(/^provider_unavailable/);
   });
 
-  it('waits an hour at most before it asks again', async () => {
+  it('limits Retry-After to an hour', async () => {
     const bucket = 'throttled';
     site.page(answerWith('', { 'retry-after': '100000000' }, 503), `/${bucket}/`);
     const error = await listBucket(bucket).catch((reason: unknown) => reason);
     expect(error).property('retryAfterSeconds', 3_600);
   });
 
-  it('refuses well-formed XML that is no listing, which would look like an empty bucket', async () => {
+  it('refuses well-formed XML that is not a listing, which would look like an empty bucket', async () => {
     expect(await failure('<html><body>Hello</body></html>')).match(/^provider_unavailable: The endpoint does not/);
     expect((await list('<ListBucketResult><Name>b</Name><KeyCount>0</KeyCount></ListBucketResult>')).files).length(0);
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { marked } from 'marked';
-import { createAddressRewriter, withoutAddresses } from '#src/domain/chat/link-filter.ts';
+import { createLinkFilter, removeLinks } from '#src/domain/chat/link-filter.ts';
 import { addressesIn } from '#src/domain/chat/urls.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
@@ -13,8 +13,8 @@ function rewrite(...pieces: string[]): string {
 }
 
 function rewriteAll(pieces: readonly string[]): string {
-  const rewriter = createAddressRewriter(new Set([known, other]));
-  return pieces.map(rewriter.add).join('') + rewriter.end();
+  const filter = createLinkFilter(new Set([known, other]));
+  return pieces.map(filter.add).join('') + filter.end();
 }
 
 describe('addresses in a reply', () => {
@@ -110,7 +110,7 @@ describe('addresses in a reply', () => {
   });
 
   it('hold nothing back but what may become one', () => {
-    const rewriter = createAddressRewriter(new Set([known]));
+    const filter = createLinkFilter(new Set([known]));
     const pieces = [
       'The month',
       'ly rate is h',
@@ -123,7 +123,7 @@ describe('addresses in a reply', () => {
       '(x',
       ' y',
     ];
-    expect(pieces.map(rewriter.add)).deep.equal([
+    expect(pieces.map(filter.add)).deep.equal([
       'The month',
       'ly rate is ',
       'high: ',
@@ -135,8 +135,8 @@ describe('addresses in a reply', () => {
       '',
       '] (x y',
     ]);
-    expect(rewriter.end()).equal('');
-    expect(rewriter.removedCount()).equal(1);
+    expect(filter.end()).equal('');
+    expect(filter.removedCount()).equal(1);
   });
 
   it('are found in texts as they can be said again', () => {
@@ -145,9 +145,7 @@ describe('addresses in a reply', () => {
       'www.bank.example',
       'mailto:a@b.example',
     ]);
-    expect(withoutAddresses('Loans at [us](https://evil.example) https://evil.example/a now')).equal(
-      'Loans at [us]   now',
-    );
+    expect(removeLinks('Loans at [us](https://evil.example) https://evil.example/a now')).equal('Loans at [us]   now');
   });
 });
 
@@ -182,11 +180,11 @@ describe('addresses in long runs', () => {
 
   for (const run of ['3.14159265358979 ', '2026-11-22 ', '-', '`', 'https://', '[a](b', '[a](b "c', ' ', '> ']) {
     it(`are not held back for ever: ${JSON.stringify(run)}`, () => {
-      const rewriter = createAddressRewriter(new Set());
+      const filter = createLinkFilter(new Set());
       let said = 0;
       let shown = 0;
       while (shown === 0 && said < 2_500) {
-        shown += rewriter.add(run[said % run.length] ?? '').length;
+        shown += filter.add(run[said % run.length] ?? '').length;
         said += 1;
       }
       expect(shown).above(0);

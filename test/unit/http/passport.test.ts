@@ -14,8 +14,8 @@ describe('authentication of a request', () => {
   let authenticate: Authenticate;
 
   beforeEach(() => {
-    // The clock is stopped, because cached sessions expire after two seconds.
-    mock.timers.enable({ apis: ['Date'] });
+    // Stops the clock: cached sessions expire after two seconds.
+    mock.timers.enable({ apis: ['Date'], now: 1_000 });
     verified = [];
     lookedUp = [];
     found = ada;
@@ -66,10 +66,36 @@ describe('authentication of a request', () => {
     expect(await appErrorCode(authenticate('Bearer s1'))).to.equal('invalid_token');
   });
 
-  it('passes on an error of the database unchanged', async () => {
+  it('passes on an error of the database unchanged, and looks the session up again after it', async () => {
     failure = new Error('connection lost');
     const thrown = await authenticate('Bearer s1').catch((error: unknown) => error);
     expect(thrown).to.equal(failure);
+    failure = null;
+    expect(await authenticate('Bearer s1')).to.deep.include({ actor: ada });
+  });
+
+  it('looks a session up once for concurrent requests', async () => {
+    await Promise.all(['s1', 's2', 's1'].map((token) => authenticate(`Bearer ${token}`)));
+    expect(lookedUp).to.deep.equal(['s']);
+  });
+
+  it('looks a session up again after two seconds', async () => {
+    await authenticate('Bearer s1');
+    mock.timers.tick(2_001);
+    await authenticate('Bearer s1');
+    expect(lookedUp).to.have.length(2);
+  });
+
+  it('does not reuse a look-up that began before a change of rights', async () => {
+    const before = authenticate('Bearer s1');
+    found = { ...ada, teamIds: ['t'] };
+    changed('another organization');
+    const { actor } = await authenticate('Bearer s1');
+    expect(actor.teamIds).to.deep.equal(['t']);
+    expect(lookedUp).to.have.length(2);
+    await before;
+    await authenticate('Bearer s1');
+    expect(lookedUp).to.have.length(2);
   });
 
   it('does not mix up concurrent requests', async () => {

@@ -6,7 +6,7 @@ import { type FakeFiles, shortcutType, startFakeDrive } from '#test/support/fake
 import { startFakeDropbox } from '#test/support/fake-dropbox.ts';
 
 // What the providers' own clients understand is their protocol, and no idea of ours.
-describe('the fake of Drive, asked by the client of Google', () => {
+describe('the fake Drive, called by the client of Google', () => {
   let fake: FakeFiles;
   before(async () => {
     fake = await startFakeDrive();
@@ -21,7 +21,7 @@ describe('the fake of Drive, asked by the client of Google', () => {
       retry: false,
     });
 
-  it('lists in pages by the fields that are wanted, and finds by a name', async () => {
+  it('lists pages with the requested fields, and finds a file by its name', async () => {
     for (let index = 0; index < 5; index += 1) fake.tree.add(`folder/${index}.txt`, 'x');
     const folderId = fake.tree.at('folder')?.id;
     const q = `'${folderId}' in parents and trashed = false`;
@@ -39,7 +39,7 @@ describe('the fake of Drive, asked by the client of Google', () => {
     expect(about.data.user).deep.equal({ permissionId: 'account-1', emailAddress: 'account-1@example.com' });
   });
 
-  it('reads bytes, exports documents, and knows shortcuts', async () => {
+  it('downloads files, exports documents and returns shortcuts', async () => {
     const file = fake.tree.add('one.txt', 'ü');
     const doc = fake.tree.add('doc', 'text', 'application/vnd.google-apps.document');
     const link = fake.tree.add('link', file.id, shortcutType);
@@ -55,7 +55,7 @@ describe('the fake of Drive, asked by the client of Google', () => {
     });
   });
 
-  it('tells of changes, the bin among them', async () => {
+  it('lists changes, including files in the bin', async () => {
     const { data: start } = await client().changes.getStartPageToken();
     fake.tree.add('changed.txt');
     fake.tree.remove('changed.txt');
@@ -65,7 +65,7 @@ describe('the fake of Drive, asked by the client of Google', () => {
     expect(later.data.changes).deep.equal([]);
   });
 
-  it('refuses as Google does', async () => {
+  it('returns the errors that Google returns', async () => {
     const reasonOf = async (work: Promise<unknown>) => {
       const error = await work.then(
         () => null,
@@ -82,7 +82,7 @@ describe('the fake of Drive, asked by the client of Google', () => {
   });
 });
 
-describe('the fake of Dropbox, asked by the client of Dropbox', () => {
+describe('the fake Dropbox, called by the client of Dropbox', () => {
   let fake: FakeFiles;
   before(async () => {
     fake = await startFakeDropbox();
@@ -96,7 +96,7 @@ describe('the fake of Dropbox, asked by the client of Dropbox', () => {
       fetch: (url: string, init: RequestInit) => fetch(url.replace(/^https:\/\/[^/]+/, fake.baseUrl), init),
     });
 
-  it('lists in pages, reads bytes and what stands beside them', async () => {
+  it('lists pages, and downloads files with their metadata', async () => {
     for (let index = 0; index < 5; index += 1) fake.tree.add(`ordner ü/${index}.txt`, `${index}`);
     const first = await client().filesListFolder({ path: '/ordner ü', limit: 3 });
     expect(first.result.entries.map(({ name }) => name)).deep.equal(['0.txt', '1.txt', '2.txt']);
@@ -108,7 +108,7 @@ describe('the fake of Dropbox, asked by the client of Dropbox', () => {
     expect(account.result).include({ account_id: 'dbid:account-1', email: 'account-1@example.com' });
   });
 
-  it('tells of changes behind a cursor, and of what is gone by its path', async () => {
+  it('lists changes after a cursor, and deleted files by their paths', async () => {
     fake.tree.add('watched/a.txt');
     const { result: start } = await client().filesListFolderGetLatestCursor({ path: '/watched', recursive: true });
     fake.tree.rename('watched/a.txt', 'b.txt');
@@ -120,7 +120,7 @@ describe('the fake of Dropbox, asked by the client of Dropbox', () => {
     ]);
   });
 
-  it('refuses as Dropbox does', async () => {
+  it('returns the errors that Dropbox returns', async () => {
     const refusalOf = async (work: Promise<unknown>) => {
       const error = await work.catch((reason: unknown) => reason);
       if (!(error instanceof DropboxResponseError)) throw error;

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
-import type { OAuthConnectorProvider } from '#src/domain/documents/imports.ts';
+import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { unheeded } from '#test/support/connector-contract.ts';
@@ -9,7 +9,7 @@ import { paperType } from '#test/support/fake-dropbox.ts';
 import { type OpenedConnector, openConnector } from '#test/support/opened-connector.ts';
 import { startProviderServer } from '#test/support/provider-server.ts';
 
-describe('what is special', () => {
+describe('connector peculiarities', () => {
   let opened: OpenedConnector;
   const open = async (provider: OAuthConnectorProvider) => {
     opened = await openConnector(provider);
@@ -21,10 +21,10 @@ describe('what is special', () => {
   const download = (file: RemoteFile) => opened.connector.download(opened.newAccess(), file, unheeded);
   const doc = 'application/vnd.google-apps.document';
 
-  describe('about Drive', () => {
+  describe('of Drive', () => {
     const docx = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
 
-    it('exports its own documents, with the ending of what they become', async () => {
+    it('exports Google documents and adds the file extension of the exported format', async () => {
       const { fake } = await open('acme_drive');
       fake.tree.add('Plan', 'the plan', doc);
       const file = await find('Plan');
@@ -36,7 +36,7 @@ describe('what is special', () => {
       expect((await find('Plan')).revision).not.equal(file.revision);
     });
 
-    it('says why something of its own is not to be had', async () => {
+    it('reports why a Google file cannot be exported', async () => {
       const { fake } = await open('acme_drive');
       fake.tree.add('Form', '', 'application/vnd.google-apps.form');
       fake.tree.add('Book', Buffer.alloc(10 * 1_024 * 1_024 + 1), doc);
@@ -46,7 +46,7 @@ describe('what is special', () => {
       expect(await appErrorCode(download(await find('folder')))).equal('unsupported_format');
     });
 
-    it('takes a shortcut for what it leads to, and leads into no circle', async () => {
+    it('reads a shortcut as its target file, and does not follow shortcuts to folders', async () => {
       const { fake } = await open('acme_drive');
       const target = fake.tree.add('far/away.txt', 'far');
       fake.tree.add('near/link.txt', target.id, shortcutType);
@@ -65,7 +65,7 @@ describe('what is special', () => {
       }
     });
 
-    it('does not take a name with a slash for two', async () => {
+    it('does not read a slash in a name as a path separator', async () => {
       const { fake, connector, newAccess } = await open('acme_drive');
       fake.tree.addFolder('minutes');
       fake.tree.add('minutes/draft');
@@ -77,7 +77,7 @@ describe('what is special', () => {
       expect(file).include({ name: '1/2 done', path: 'minutes/1_2 done' });
     });
 
-    it('takes the newest of several with one name, and no file for a folder between', async () => {
+    it('finds the newest of several files with the same name, and ignores files where the path needs a folder', async () => {
       const { fake } = await open('acme_drive');
       fake.tree.add('twice/a', 'old');
       fake.tree.add('twice/a', 'new');
@@ -88,7 +88,7 @@ describe('what is special', () => {
       expect(await find('twice/b/c.txt')).include({ path: 'twice/b/c.txt' });
     });
 
-    it('tells a limit, a missing right and a refusal apart', async () => {
+    it('distinguishes a rate limit, a missing permission and a rejected request', async () => {
       const { fake } = await open('acme_drive');
       const codeFor = async (reason: string) => {
         fake.failNext(1, { status: 403, json: { error: { code: 403, errors: [{ domain: 'global', reason }] } } });
@@ -101,7 +101,7 @@ describe('what is special', () => {
       expect(await codeFor('cannotDownloadFile')).equal('provider_rejected');
     });
 
-    it('asks a drive that several share for its own changes', async () => {
+    it('reads the changes of a shared drive from that drive', async () => {
       const { fake, connector, newAccess } = await open('acme_drive');
       const { id, name } = fake.tree.addFolder('ours');
       fake.failNext(1, { status: 200, json: { id, name, driveId: 'drive-1', mimeType: 'x' } });
@@ -110,7 +110,7 @@ describe('what is special', () => {
       expect(fake.calls.slice(-2).map(({ url }) => url.searchParams.get('driveId'))).deep.equal(['drive-1', 'drive-1']);
     });
 
-    it('forgets no change of a file that is gone for good', async () => {
+    it('reports a permanently deleted file as gone', async () => {
       const { fake, connector, newAccess } = await open('acme_drive');
       const { changes } = connector;
       const cursor = (await changes?.begin(newAccess(), { path: '' })) ?? '';
@@ -128,14 +128,14 @@ describe('what is special', () => {
     });
   });
 
-  describe('about Graph', () => {
-    it('asks another host for bytes without the token, and follows no link of pages or changes there', async () => {
+  describe('of Graph', () => {
+    it('downloads from other hosts without the token, and follows no page or change links to them', async () => {
       const { fake, connector, newAccess } = await open('acme_onedrive');
       fake.tree.add('one.txt', 'one');
       const stranger = await startProviderServer(() => ({ status: 200, json: { value: [] } }));
       try {
         const reading = await download(await find('one.txt'));
-        // The host that keeps the bytes refuses whoever brings a token.
+        // The fake download host refuses requests with a token.
         expect(await text(reading.content)).equal('one');
         const page = `${stranger.baseUrl}/v1.0/me/drive/root/children`;
         const listed = connector.list(newAccess(), { path: '' }, page);
@@ -151,7 +151,7 @@ describe('what is special', () => {
       }
     });
 
-    it('reads through the redirect where no address for the download is given', async () => {
+    it('follows the redirect of a download if the item has no download URL', async () => {
       const { fake } = await open('acme_onedrive');
       fake.tree.add('one.txt', 'one');
       const file = await find('one.txt');
@@ -162,7 +162,7 @@ describe('what is special', () => {
       expect(fake.calls.at(-1)?.url.pathname).match(/\/content$/);
     });
 
-    it('takes the refusal of an address that was handed out for no end of the grant', async () => {
+    it('does not end the grant when a pre-signed download URL is refused', async () => {
       const { fake } = await open('acme_onedrive');
       fake.tree.add('one.txt', 'one');
       const file = await find('one.txt');
@@ -178,7 +178,7 @@ describe('what is special', () => {
       expect(await appErrorCode(download(file))).equal('provider_unavailable');
     });
 
-    it('knows no site but its own, and keeps no file of a notebook', async () => {
+    it('rejects an unknown site, and notebooks as unsupported', async () => {
       const { fake, connector } = await open('acme_sharepoint');
       const elsewhere = { kind: 'oauth' as const, accessToken: fake.token(), siteId: 'other.example,1,2' };
       expect(await appErrorCode(connector.check(elsewhere))).equal('remote_file_not_found');
@@ -190,8 +190,8 @@ describe('what is special', () => {
     });
   });
 
-  describe('about Dropbox', () => {
-    it('exports what has no bytes', async () => {
+  describe('of Dropbox', () => {
+    it('exports files without content', async () => {
       const { fake } = await open('acme_dropbox');
       fake.tree.add('Notes ü.paper', '<p>notes</p>', paperType);
       const file = await find('Notes ü.paper');
@@ -202,20 +202,20 @@ describe('what is special', () => {
       expect(await appErrorCode(download(await find('folder')))).equal('remote_file_not_found');
     });
 
-    it('tells a right that was not granted from a token that is over', async () => {
+    it('distinguishes a scope that was not granted from an expired token', async () => {
       const { fake, connector, newAccess } = await open('acme_dropbox');
       const weak = { ...newAccess(), accessToken: fake.accessToken(['account_info.read']) };
       expect(await appErrorCode(connector.list(weak, { path: '' }, null))).equal('not_granted');
     });
 
-    it('ends a grant by a call of its own', async () => {
+    it('revokes a grant by an API call', async () => {
       const { fake, connector } = await open('acme_dropbox');
       const access = { kind: 'oauth' as const, accessToken: fake.token(), siteId: null };
       await connector.revoke?.(access);
       expect(await appErrorCode(connector.check(access))).equal('needs_reauth');
     });
 
-    it('tells a renamed folder by all that is in it, and where it was', async () => {
+    it('reports a renamed folder as its contents at the new path and its old path as gone', async () => {
       const { fake, connector, newAccess } = await open('acme_dropbox');
       fake.tree.add('old/deep/a.txt');
       const before = await find('old/deep/a.txt');

@@ -1,19 +1,3 @@
-/** Providers that are connected by OAuth consent. */
-export const oauthConnectorProviders = ['acme_drive', 'acme_onedrive', 'acme_sharepoint', 'acme_dropbox'] as const;
-
-export type OAuthConnectorProvider = (typeof oauthConnectorProviders)[number];
-
-/** File providers. `acme_s3` is connected with access keys. */
-export type ConnectorProvider = OAuthConnectorProvider | 'acme_s3';
-
-export const connectorLabels: Readonly<Record<ConnectorProvider, string>> = {
-  acme_drive: 'Google Drive',
-  acme_onedrive: 'OneDrive',
-  acme_sharepoint: 'SharePoint',
-  acme_dropbox: 'Dropbox',
-  acme_s3: 'S3',
-};
-
 /** How a connection is synced, as in the API and the database. `cron` is in UTC; either it or the interval is set. */
 export type SyncConfig = {
   enabled: boolean;
@@ -24,21 +8,6 @@ export type SyncConfig = {
   delete_missing?: boolean | undefined;
 };
 
-type CountedFiles = 'total' | 'added' | 'updated' | 'unchanged' | 'deleted' | 'failed';
-
-/** Progress of an import or sync for operators. */
-export function importLine(
-  stage: string,
-  { total, added, updated, unchanged, deleted, failed }: Record<CountedFiles, number>,
-): string {
-  const done = added + updated + unchanged + failed;
-  if (stage === 'list' || stage === 'queued') return `Listing files: ${total} so far.`;
-  if (stage === 'delete') return `Imported ${done} of ${total} files; deleted ${deleted} that are gone.`;
-  const verb = stage === 'done' ? 'Done' : 'Imported';
-  const parts = [`${added} added`, `${updated} updated`, `${unchanged} unchanged`, `${deleted} deleted`];
-  return `${verb} ${done} of ${total} files: ${parts.join(', ')}; ${failed} failed.`;
-}
-
 /** Smallest and largest value of minute, hour, day of the month, month and day of the week. */
 const cronRanges = [
   [0, 59],
@@ -48,7 +17,10 @@ const cronRanges = [
   [0, 7],
 ] as const;
 
-/** Validates a cron expression of five numeric fields with `*`, `-`, `,` and `/`. */
+/**
+ * Validates a cron expression of five numeric fields with `*`, `-`, `,` and `/`. Temporal reads and runs the expression:
+ * these functions only refuse it early, with a clear error. Cron libraries accept forms that Temporal does not, such as `L`.
+ */
 export function isCron(text: string): boolean {
   const fields = text.trim().split(/\s+/);
   return fields.length === cronRanges.length && cronRanges.every((range, index) => isField(fields[index] ?? '', range));

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { cronHasDays, cronMinutesApart } from '#src/domain/documents/imports.ts';
+import { cronHasDays, cronMinutesApart } from '#src/domain/documents/sync-schedule.ts';
 
 describe('cronMinutesApart', () => {
   for (const [text, apart] of [
@@ -12,7 +12,8 @@ describe('cronMinutesApart', () => {
     ['5/20 * * * *', 20],
     ['0-1 * * * *', 1],
   ] as const) {
-    it(`is ${apart} for ${text}`, () => expect(cronMinutesApart(text)).equal(apart));
+    it(`finds ${apart} minutes between the closest two runs of "${text}"`, () =>
+      expect(cronMinutesApart(text)).equal(apart));
   }
 });
 
@@ -27,6 +28,6 @@ describe('cronHasDays', () => {
     ['0 0 31 2/2 *', true],
     ['0 0 31 2/9 *', false],
   ] as const) {
-    it(`is ${has} for ${text}`, () => expect(cronHasDays(text)).equal(has));
+    it(`finds ${has ? 'a' : 'no'} day on which "${text}" runs`, () => expect(cronHasDays(text)).equal(has));
   }
 });

@@ -1,0 +1,46 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import { appError } from '#src/errors.ts';
+
+/** Keys are generated and hold no user text: the check keeps a bug from reaching a path outside of the store. */
+export function requireBlobKey(key: string): string {
+  if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`not a blob key: ${key}`);
+  return key;
+}
+
+/**
+ * Writes an upload to a new file while counting and hashing its bytes. The caller deletes the file after an error.
+ * Throws `payload_too_large` above `limitBytes`, and the error of `content` unchanged.
+ */
+export async function writeUploadFile(
+  path: string,
+  upload: { content: AsyncIterable<Buffer>; limitBytes: number },
+  options: { flush: boolean },
+): Promise<{ sizeBytes: number; sha256: string }> {
+  const { content, limitBytes } = upload;
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  async function* measured(): AsyncGenerator<Buffer> {
+    for await (const piece of content) {
+      sizeBytes += piece.length;
+      if (sizeBytes > limitBytes) {
+        throw appError('payload_too_large', { detail: `The file has more than ${limitBytes} bytes.` });
+      }
+      hash.update(piece);
+      yield piece;
+    }
+  }
+  await pipeline(measured(), createWriteStream(path, { flags: 'wx', ...options }));
+  return { sizeBytes, sha256: hash.digest('hex') };
+}
+
+/** Makes a full disk a temporary error: deletions free space, so a retry may succeed. */
+export function toStorageError(error: unknown): unknown {
+  if (!hasErrorCode(error, 'ENOSPC', 'EDQUOT')) return error;
+  return appError('service_unavailable', { detail: 'The storage is full.', retryAfterSeconds: 60, cause: error });
+}
+
+export function hasErrorCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}
