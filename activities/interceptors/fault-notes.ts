@@ -8,7 +8,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
  * Tells clients why a step takes so long: what will be tried again shows in the job, whose id is the workflow's, as it
  * does in the Temporal UI. What ends or parks the run is the workflow's to record.
  */
-export function noteFaults(jobs: Pick<JobsService, 'noteFault'>) {
+export function noteFaults(jobs: Pick<JobsService, 'recordRetriedError'>) {
   return ({ info }: Context): ActivityInterceptors => ({
     inbound: {
       async execute(input, next) {
@@ -21,7 +21,7 @@ export function noteFaults(jobs: Pick<JobsService, 'noteFault'>) {
             // That of a case is a part of its evaluation's.
             const { workflowId: jobId } = parseJobId(workflowId);
             // A database that is down cannot be told so.
-            await jobs.noteFault(jobId, { code: type ?? 'internal_error', message }).catch(() => undefined);
+            await jobs.recordRetriedError(jobId, { code: type ?? 'internal_error', message }).catch(() => undefined);
           }
           throw error;
         }

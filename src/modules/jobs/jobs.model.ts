@@ -12,7 +12,7 @@ export class JobModel extends model('jobs', {
   progressDone: integer(),
   progressTotal: integer().nullable(),
   progressUnit: text().nullable(),
-  /** Counts the starts asked for, not the attempts of single steps. */
+  /** Number of requested starts, not of attempts at single steps. */
   attempt: integer(),
   errorCode: text().nullable(),
   errorMessage: text().nullable(),
@@ -32,13 +32,13 @@ export class JobModel extends model('jobs', {
   finishedAt: timestamp().nullable(),
   updatedAt: timestamp(),
   cancelRequestedAt: timestamp().nullable(),
-  /** Names the present attempt: its number may come again after a database was restored. */
+  /** Identifies the current attempt. Its number may repeat after an older database was restored. */
   startId: uuid(),
 }) {}
 
 export type Job = Row<typeof JobModel>;
 
-/** What is read again and again of a job that clients watch. */
+/** Columns that are polled for jobs that clients watch. */
 export const watchedJob = pick(
   JobModel,
   'id',
@@ -68,12 +68,12 @@ export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' |
   agentId?: string;
 };
 
-/** `progress` counts units of the stage; a `total` of null means that it is not known. */
+/** Progress within a stage; `total` is null while unknown. */
 export type JobProgress = { done: number; total: number | null; unit: string };
 
 export type JobError = { code: string; message: string };
 
-/** What a step says about its job. What is left out stays as it is. */
+/** An update of a job by a step of its work. Omitted fields stay unchanged. */
 export type JobChange = { status?: JobStatus; stage?: string; progress?: JobProgress; error?: JobError };
 
 export type JobFilters = {
@@ -82,11 +82,11 @@ export type JobFilters = {
   errorCode?: string | undefined;
   documentId?: string | undefined;
   connectionId?: string | undefined;
-  /** Of a document that is linked in this folder. */
+  /** Matches jobs of the documents in this folder. */
   folderId?: string | undefined;
 };
 
-/** Jobs of one status that count in one unit. `total` sums up what is known; `unknown` are open and have yet to tell. */
+/** Totals over jobs with the same status and unit. `unknown` counts open jobs without a known total. */
 export const jobGroup = shape({
   ...pick(JobModel, 'status').columns,
   unit: text().nullable(),
@@ -97,14 +97,14 @@ export const jobGroup = shape({
 });
 export type JobGroup = Row<typeof jobGroup>;
 
-/** How many jobs there are of each status, and how far they are altogether. */
+/** Number of jobs per status, and their progress together. */
 export type JobSummary = Record<JobStatus, number> & {
   total: number;
-  /** `unit` is null while none of them counts anything, and where they count different things. */
+  /** `unit` is null if no job has one or the units differ. */
   progress: { done: number; total: number | null; unit: string | null };
 };
 
 export type EndedJob = Pick<Job, 'id' | 'status' | 'errorCode'>;
 
-/** What jobs work on that are asked for. */
-export type OpenRunsOf = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };
+/** Selects the open jobs of one kind on a document, or all open jobs of a connection. */
+export type OpenRunsFilter = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };

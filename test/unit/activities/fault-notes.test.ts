@@ -11,8 +11,8 @@ describe('what a job tells of a step that failed', () => {
       attempt,
       ...(maximumAttempts !== undefined && { retryPolicy: { maximumAttempts } }),
     };
-    const noteFault = async (jobId: string, fault: unknown) => void notes.push([jobId, fault]);
-    const interceptors = noteFaults({ noteFault })({ info } as Context);
+    const recordRetriedError = async (jobId: string, fault: unknown) => void notes.push([jobId, fault]);
+    const interceptors = noteFaults({ recordRetriedError })({ info } as Context);
     const step = async () => {
       throw failure;
     };
