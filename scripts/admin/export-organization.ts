@@ -19,10 +19,10 @@ export const exportOrganization: Command = {
     const { into: folder } = read.values;
     if (!folder) return { wrong: '--into needs the folder that the archives are written to' };
     const orgId = given.toLowerCase();
-    return async ({ wholeExports }, { print, note }) => {
+    return async ({ operatorExports }, { print, note }) => {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       let total = 0;
-      const volumes = wholeExports.volumesOf(thisOperator(), orgId, async (name, content) => {
+      const volumes = operatorExports.exportVolumes(thisOperator(), orgId, async (name, content) => {
         const path = join(folder, name);
         try {
           await pipeline(content, createWriteStream(`${path}.part`, { flags: 'wx', mode: 0o600, flush: true }));
