@@ -9,14 +9,14 @@ import type { AlignmentService } from '#src/modules/alignment/alignment.service.
 import { heartbeating } from './heartbeating.ts';
 
 /**
- * With the embedder down a round waits for it through these attempts, some seconds in all, and is then scored by words
- * alone: the score is shown beside a conversation that goes on, so that a late exact one is worth less.
+ * After this many attempts (some seconds) without the embedding model a round is scored by words alone: the score is shown
+ * during the conversation, so an early approximation is worth more than a late exact score.
  */
 const attemptsBeforeDegrading = 3;
 
 export type AlignmentActivities = ReturnType<typeof createAlignmentActivities>;
 
-/** The steps of `scoreAlignment`. Each may run twice, also at the same time, with the same result. */
+/** Activities of `scoreAlignment`. All are idempotent and safe to run concurrently. */
 export function createAlignmentActivities({ alignment }: { alignment: AlignmentService }) {
   return {
     scoreNextRound: (input: ScoreAlignmentInput): Promise<ScoreRoundResult> =>

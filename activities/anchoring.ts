@@ -8,12 +8,12 @@ import type {
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
 import { heartbeating } from './heartbeating.ts';
 
-/** Some seconds: nobody waits for the words, and those without the chat model are good ones, too. */
+/** After this many attempts (some seconds) words are proposed without the chat model; their quality is good as well. */
 const attemptsBeforeDegrading = 4;
 
 export type AnchoringActivities = ReturnType<typeof createAnchoringActivities>;
 
-/** The steps of `proposeAnchorWords`. Each may run twice, also at the same time, with the same result. */
+/** Activities of `proposeAnchorWords`. All are idempotent and safe to run concurrently. */
 export function createAnchoringActivities({ anchoring }: { anchoring: AnchoringService }) {
   return {
     proposeWords: (input: ProposeAnchorWordsInput): Promise<ProposeAnchorWordsResult> =>

@@ -20,8 +20,8 @@ import { heartbeating } from './heartbeating.ts';
 export type ConnectorActivities = ReturnType<typeof createConnectorActivities>;
 
 /**
- * The steps of `importFromConnector`, `syncConnection`, `importFile` and `queueSync`. Each may run twice, also at the same
- * time: what was listed or imported once is found, and not fetched again.
+ * Activities of `importFromConnector`, `syncConnection`, `importFile` and `queueSync`. All are idempotent: files that were
+ * listed or imported before are not fetched again.
  */
 export function createConnectorActivities(deps: {
   importSteps: ImportStepsService;

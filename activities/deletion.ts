@@ -4,7 +4,7 @@ import { heartbeating } from './heartbeating.ts';
 
 export type DeletionActivities = ReturnType<typeof createDeletionActivities>;
 
-/** The steps of `deleteDocument`. Each may run twice, also at the same time, with the same result. */
+/** Activities of `deleteDocument`. All are idempotent and safe to run concurrently. */
 export function createDeletionActivities({ deletion }: { deletion: DeletionService }) {
   return {
     stopIngestion: (input: DeleteDocumentInput): Promise<void> =>

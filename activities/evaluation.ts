@@ -14,8 +14,8 @@ import { heartbeating } from './heartbeating.ts';
 export type EvaluationActivities = ReturnType<typeof createEvaluationActivities>;
 
 /**
- * The steps of `evaluateVersion`, `compareVersions` and `evaluateCase`. Each may run twice, also at the same time: what
- * was answered once is found and not asked for again.
+ * Activities of `evaluateVersion`, `compareVersions` and `evaluateCase`. All are idempotent: stored replies and judgements
+ * are not requested again.
  */
 export function createEvaluationActivities({ evaluationSteps }: { evaluationSteps: EvaluationStepsService }) {
   return {

@@ -11,7 +11,7 @@ import { heartbeating } from './heartbeating.ts';
 
 export type ExportActivities = ReturnType<typeof createExportActivities>;
 
-/** The steps of `exportOrganization`. Each may run twice, also at the same time, with the same result. */
+/** Activities of `exportOrganization`. All are idempotent and safe to run concurrently. */
 export function createExportActivities({ exportSteps }: { exportSteps: ExportStepsService }) {
   return {
     countExport: (input: ExportKey): Promise<{ total: number }> => heartbeating(() => exportSteps.count(input)),

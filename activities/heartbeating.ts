@@ -3,14 +3,14 @@ import { Context } from '@temporalio/activity';
 /** A third of the shortest heartbeat timeout. */
 const BEAT_INTERVAL_MS = 3_000;
 
-/** What a step gets from the place where it runs: when to stop, and whom to tell how far it is. */
-export type StepContext = { signal: AbortSignal; report: (details: unknown) => void };
+/** `signal` aborts on cancellation; `report` stores heartbeat details that the next attempt can read. */
+export type ActivityControls = { signal: AbortSignal; report: (details: unknown) => void };
 
 /**
- * Runs one step and tells the engine all the while that its process lives; this is also how a cancellation arrives.
- * Hanging steps are bounded by their own limits: the beat says nothing about progress.
+ * Runs an activity and sends heartbeats from a timer, which is also how Temporal delivers a cancellation. A heartbeat proves
+ * only that the process is alive; timeouts bound an activity that hangs.
  */
-export async function heartbeating<T>(work: (step: StepContext) => Promise<T>): Promise<T> {
+export async function heartbeating<T>(work: (controls: ActivityControls) => Promise<T>): Promise<T> {
   const context = Context.current();
   let details: unknown;
   const beat = () => context.heartbeat(details);
@@ -18,8 +18,8 @@ export async function heartbeating<T>(work: (step: StepContext) => Promise<T>): 
   try {
     return await work({
       signal: context.cancellationSignal,
-      report: (news) => {
-        details = news;
+      report: (newDetails) => {
+        details = newDetails;
         beat();
       },
     });

@@ -15,7 +15,7 @@ import { heartbeating } from './heartbeating.ts';
 
 export type IngestionActivities = ReturnType<typeof createIngestionActivities>;
 
-/** The steps of `ingestDocument`. Each may run twice, also at the same time, with the same result. */
+/** Activities of `ingestDocument`. All are idempotent and safe to run concurrently. */
 export function createIngestionActivities({ ingestion }: { ingestion: IngestionService }) {
   return {
     ingestAtOnce: (input: IngestDocumentInput): Promise<AtOnceResult> =>

@@ -10,7 +10,7 @@ import { heartbeating } from './heartbeating.ts';
 
 export type PreviewActivities = ReturnType<typeof createPreviewActivities>;
 
-/** The steps of `previewDocument`. Each may run twice, also at the same time, with the same result. */
+/** Activities of `previewDocument`. All are idempotent and safe to run concurrently. */
 export function createPreviewActivities({ previews }: { previews: PreviewsService }) {
   return {
     renderPreview: (input: PreviewDocumentInput): Promise<RenderResult> =>

@@ -13,7 +13,7 @@ import { heartbeating } from './heartbeating.ts';
 
 export type ReembeddingActivities = ReturnType<typeof createReembeddingActivities>;
 
-/** The steps of `reembedOrganization`. Each may run twice, also at the same time, with the same result. */
+/** Activities of `reembedOrganization`. All are idempotent and safe to run concurrently. */
 export function createReembeddingActivities({ reembedding }: { reembedding: ReembeddingService }) {
   return {
     countReembeddings: (input: { orgId: string; model: string }): Promise<{ total: number }> =>

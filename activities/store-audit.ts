@@ -5,7 +5,7 @@ import { heartbeating } from './heartbeating.ts';
 
 export type StoreAuditActivities = ReturnType<typeof createStoreAuditActivities>;
 
-/** The step of `auditStores`. It may run twice, also at the same time: what is mended is not found again. */
+/** Activity of `auditStores`. It is idempotent, because repaired differences are not found again. */
 export function createStoreAuditActivities({ storeAudit }: { storeAudit: StoreAuditService }) {
   return {
     auditPage: (input: AuditPageInput): Promise<AuditPage> => heartbeating(() => storeAudit.auditPage(input)),

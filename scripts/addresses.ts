@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { TemporalConfig } from '#src/config.ts';
-import { reasonOf } from './admin/reason-of.ts';
+import { reasonOf } from './admin/output.ts';
 import type { StartSettings } from './settings.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 

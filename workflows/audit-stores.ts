@@ -17,10 +17,10 @@ const { auditPage } = proxyActivities<StoreAuditActivities>(comparison);
 
 const stageQuery = defineQuery<AuditProgress>(stageQueryName);
 
-/** Seventy pages: the state that goes along is small, and nobody scrolls through thousands of events. */
+/** Continues as new after this many events (about 70 pages), so that a history stays readable. */
 const eventsPerRun = 500;
 
-/** Compares the stores page by page, and mends what differs where it is asked to. Its result is the report. */
+/** Compares the stores page by page, and repairs differences if requested. */
 export async function auditStores({ progress = auditStart, ...input }: AuditStoresInput): Promise<AuditReport> {
   setHandler(stageQuery, () => progress);
 
@@ -34,7 +34,7 @@ export async function auditStores({ progress = auditStart, ...input }: AuditStor
       }
     }
   } catch (error) {
-    // It has no job: what it did is in the report of the next one.
+    // An audit has no job to record the failure in.
     throw await endOfRun(error, { cancelled: () => Promise.resolve(), failed: () => Promise.resolve() });
   }
   showStage('done', auditSummary(progress.report));

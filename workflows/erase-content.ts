@@ -22,12 +22,12 @@ import {
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
-import { bulk, quick, record, turn } from './policies.ts';
+import { bulk, fewDocuments, quick, record } from './policies.ts';
 import { showStage } from './visibility.ts';
 
 // A stopped run may be inside a parser, which ends within a minute.
 const { stopWork } = proxyActivities<ErasureActivities>(bulk);
-const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(turn);
+const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(fewDocuments);
 const { forgetLeaver } = proxyActivities<ErasureActivities>(quick);
 const { recordErasure, recordParkedErasure, recordResumedErasure, recordErasureFailure } =
   proxyActivities<ErasureActivities>(record);

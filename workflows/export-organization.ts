@@ -27,10 +27,10 @@ const { recordExport, recordParkedExport, recordResumedExport, recordExportFailu
 
 const stageQuery = defineQuery<ExportProgress>(stageQueryName);
 
-/** The state that goes along is small, and nobody scrolls through thousands of events. */
+/** Continues as new after this many events, so that a history stays readable. */
 const eventsPerRun = 300;
 
-/** Writes an organization into archives, a volume a step: a step that is repeated makes one volume again. */
+/** Exports an organization, one volume per activity, so that a failed activity repeats one volume only. */
 export async function exportOrganization(input: ExportOrganizationInput): Promise<ExportOrganizationResult> {
   const of = { orgId: input.orgId, exportId: input.exportId };
   const progress: ExportProgress = input.progress ?? { stage: 'queued', volumes: 0, records: 0, total: 0 };
@@ -57,7 +57,7 @@ export async function exportOrganization(input: ExportOrganizationInput): Promis
 
   try {
     if (input.progress === undefined) {
-      enter('count', 'Counting what there is to export.');
+      enter('count', 'Counting the records.');
       progress.total = (await orPark(() => countExport(of))).total;
     }
     while (await writeNext()) {

@@ -7,7 +7,7 @@ import { parking } from './parking.ts';
 import { bulk, record } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// A slow model is asked twice, within two minutes.
+// A slow model is called twice within two minutes.
 const { proposeWords } = proxyActivities<AnchoringActivities>(bulk);
 const {
   recordAnchoring,
@@ -19,7 +19,7 @@ const {
 
 const stageQuery = defineQuery<AnchoringProgress>(stageQueryName);
 
-/** Gives a published agent the words that its anchors could be extended by, once. */
+/** Proposes anchor words for a published agent, once. */
 export async function proposeAnchorWords(input: ProposeAnchorWordsInput): Promise<ProposeAnchorWordsResult> {
   let progress: AnchoringProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
@@ -30,11 +30,11 @@ export async function proposeAnchorWords(input: ProposeAnchorWordsInput): Promis
 
   try {
     progress = { stage: 'propose' };
-    showStage('propose', "Asking the agent's chat model, and a list of English words, what the agent may talk about.");
+    showStage('propose', "Collecting candidates from the agent's chat model and a list of English words.");
     const { count } = await orPark(() => proposeWords(input));
     await recordAnchoring({ ...input, ...attemptOfJob() });
     progress = { stage: 'done' };
-    showStage('done', count === 0 ? 'Done: the agent was deleted meanwhile.' : `Done: ${count} words are proposed.`);
+    showStage('done', count === 0 ? 'Done: the agent was deleted.' : `Done: ${count} words are proposed.`);
     return { count };
   } catch (error) {
     throw await endOfRun(error, {

@@ -1,7 +1,7 @@
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
-import { mapErrors } from '#activities/interceptors/error-mapping.ts';
+import { mapErrors } from '#activities/interceptors/errors.ts';
 import { taskQueues } from '#src/contracts/task-queues.ts';
 import { appError } from '#src/errors.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';

@@ -58,7 +58,7 @@ describe('scoreAlignment', () => {
     const { run } = await align(activities);
     await untilCalled('scoreNextRound');
     expect(await attributeOf(run, 'Stage')).equal('score');
-    expect(await detailsOf(run)).include('Looking for rounds');
+    expect(await detailsOf(run)).include('Looking for unscored rounds');
     await run.cancel();
     await failureOf(run);
   });

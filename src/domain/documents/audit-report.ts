@@ -23,8 +23,8 @@ export const findingKinds = [
 export type FindingKind = (typeof findingKinds)[number];
 
 /**
- * `first`: ids of documents or blob keys. `heldBack`: findings that were not repaired, because so many orphans suggest that
- * the database is an older or another one; absent if there are none.
+ * Findings of one kind. `first` holds ids of documents or blob keys. `heldBack` counts orphans that were not deleted,
+ * because so many suggest that the database is an older or another one; absent if there are none.
  */
 export type FindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
 
@@ -40,7 +40,7 @@ export type AuditReport = {
   findings: { [kind in FindingKind]?: FindingSummary };
 };
 
-/** Result of one page of a pass; `next` is the position of the next page, null at the end of the pass. */
+/** Result of auditing one page; `next` is the position of the next page, null at the end of the pass. */
 export type AuditPage = { checked: number; findings: AuditReport['findings']; next: string | null };
 
 /** State of an audit; `pass` is null when it is complete. */
@@ -82,13 +82,12 @@ export function withFinding(
   return { ...findings, [kind]: summary };
 }
 
-/** One line for operators. */
 export function auditSummary({ checked, findings }: AuditReport): string {
   const found = findingKinds.flatMap((kind) => {
     const summary = findings[kind];
     if (summary === undefined) return [];
     const { heldBack, repaired } = summary;
-    const rest = heldBack === undefined ? '' : `, ${heldBack} held back: too many to be deleted unasked`;
+    const rest = heldBack === undefined ? '' : `, ${heldBack} not deleted: too many without --force`;
     return [`${summary.found} ${kind} (${repaired} repaired${rest})`];
   });
   const { documents, points, blobs } = checked;

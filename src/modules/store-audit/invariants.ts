@@ -1,11 +1,11 @@
 import { deletedAccountsAreErased, organizationsHaveAdmins } from './invariants/accounts.ts';
-import { resultsFollowFromJudgements, versionChainsAreLinear } from './invariants/agents.ts';
 import { chatLogsMatchRounds, roundsAreContiguous, statesFollowFromScores } from './invariants/chats.ts';
 import {
   accessKeysFollowFolders,
   documentTotalsMatchDocuments,
   importCountsMatchFiles,
 } from './invariants/documents.ts';
+import { resultsFollowFromJudgements, versionChainsAreLinear } from './invariants/drafts.ts';
 import {
   chunksMatchVectors,
   noJobIsStuck,

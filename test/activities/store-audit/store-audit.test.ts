@@ -115,7 +115,7 @@ describe('store audit', () => {
     const { findings } = await audit({ repair: true });
     expect(findings.orphan_points).deep.include(held);
     expect(findings.orphan_blob).deep.include(held);
-    expect(auditSummary({ ...auditStart.report, findings })).include('21 orphan_blob (0 repaired, 21 held back');
+    expect(auditSummary({ ...auditStart.report, findings })).include('21 orphan_blob (0 repaired, 21 not deleted');
     for (const key of keys) expect(await own.container.blobs.exists(key)).equal(true);
     const forced = { found: 21, repaired: 21 };
     const after = (await audit({ repair: true, force: true })).findings;

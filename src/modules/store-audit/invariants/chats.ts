@@ -22,7 +22,6 @@ const chatsWithGaps = `
    ) chat
    where rounds <> highest or rounds <> round_count or unanswered > 0`;
 
-/** I5: no round is lost or stored twice. */
 export const roundsAreContiguous: InvariantCheck = {
   invariant: 'I5',
   title: "a chat's rounds are numbered 1..n, and each complete one has its reply",
@@ -52,7 +51,6 @@ const scoredRound = shape({
 });
 type ScoredRound = Row<typeof scoredRound>;
 
-/** I6: the state and trend of a chat follow from its stored scores alone. */
 export const statesFollowFromScores: InvariantCheck = {
   invariant: 'I6',
   title: 'folding the stored scores again gives the stored states and trends',
@@ -73,7 +71,7 @@ export const statesFollowFromScores: InvariantCheck = {
   },
 };
 
-/** Ordered by chat and round, so that each row is folded onto the row before it. */
+/** Loads scored rounds ordered by chat and round, because each round is folded onto the previous one. */
 function scoredRoundsAfter(db: Knex, before: ScoredRound | undefined): Promise<ScoredRound[]> {
   const query = db('rounds as r')
     .join('chats as c', { 'c.orgId': 'r.orgId', 'c.id': 'r.chatId' })
@@ -115,7 +113,7 @@ const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wro
 const totalsOf = (table: string) => roundTotals.map((column) => `${table}.${column}`).join(', ');
 
 /**
- * One statement, so that both sides come from the same snapshot. Each scored round is counted in exactly one class:
+ * One statement, so that logs and rounds come from the same snapshot. Each scored round is counted in exactly one class:
  * stable, drift or refusal.
  */
 const wronglyLoggedChats = `
@@ -154,13 +152,13 @@ const chatsWithWords = `
   ) as has_wrong_words
   from chats c
   where c.id > :after`;
-/** A statement over this many chats of usual length takes about half a second. */
+/** A statement over 100 chats of usual length takes about half a second. */
 const CHATS_PER_PAGE = 100;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
 const totals = [...states.map((state) => `${state}_chats`), ...roundTotals];
 
-/** Subtracts the logs from their totals: every difference must be 0. */
+/** Subtracts the logs from the stored totals: every difference must be 0. */
 const wrongLogTotals = `
   select * from (
     select o.id, (
@@ -187,7 +185,6 @@ const wrongLogTotals = `
   ) organization
   where wrong_totals > 0`;
 
-/** I17: logs, their totals and their search words equal the chats. */
 export const chatLogsMatchRounds: InvariantCheck = {
   invariant: 'I17',
   title: 'chat logs, their totals and their search words equal the stored rounds',

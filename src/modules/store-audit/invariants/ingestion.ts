@@ -6,7 +6,7 @@ import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { Finding } from '../store-audit.repository.ts';
-import { createStoreInspector } from '../store-inspector.ts';
+import { createStoreInspector } from '../store-audit.service.ts';
 import {
   countRows,
   type GracePeriods,
@@ -34,7 +34,6 @@ const unfinishedDocuments = `
    ) document
    where fault is not null`;
 
-/** I1: every stored upload becomes readable, or its job says why it does not. */
 export const uploadsReachAnEnd: InvariantCheck = {
   invariant: 'I1',
   title: 'every uploaded document is complete, failed with a reason, or being processed by a workflow run',
@@ -55,7 +54,6 @@ export const uploadsReachAnEnd: InvariantCheck = {
   },
 };
 
-/** The sweeper closes jobs whose run has ended; `reconcileSeconds` is the time it has for that. */
 async function eachJobWithoutRun(
   { db, orchestrator }: InvariantDeps,
   { reconcileSeconds: seconds }: GracePeriods,
@@ -86,7 +84,6 @@ const activeChunks = `
   join documents d on d.org_id = c.org_id and d.id = c.document_id and d.active_generation = c.generation
   where d.deleted_at is null`;
 
-/** I2: a readable document is complete, and vector search can find all of it. */
 export const chunksMatchVectors: InvariantCheck = {
   invariant: 'I2',
   title: 'active chunks are numbered 0..n-1 without gaps, and each has its vector',
@@ -101,7 +98,7 @@ export const chunksMatchVectors: InvariantCheck = {
   },
 };
 
-/** Together with equal counts this also proves that no vector belongs to another document. */
+/** Finds chunks without a vector. As the counts are equal, no vector can belong to another document either. */
 async function eachChunkWithoutVector(
   { db, vectors }: InvariantDeps,
   report: (chunk: ActiveChunk) => void,
@@ -128,7 +125,6 @@ const termCounts = shape({
   terms: bigint(),
 });
 
-/** I2: BM25 weighs terms by these counts. */
 export const termCountsMatchChunks: InvariantCheck = {
   invariant: 'I2',
   title: 'the BM25 statistics of each organization equal the chunks and terms that are stored',
@@ -150,7 +146,7 @@ export const termCountsMatchChunks: InvariantCheck = {
   },
 };
 
-/** One statement, so that both sides come from the same snapshot. */
+/** One statement, so that statistics and chunks come from the same snapshot. */
 function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> {
   return oneRow(
     db,
@@ -173,7 +169,6 @@ function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> 
 const passes: AuditPass[] = ['points', 'documents', 'blobs', 'deletions'];
 const reportedByI2: FindingKind[] = ['broken_chunks', 'missing_points'];
 
-/** I4: deleted and replaced content is gone from every store, and everything else is there. */
 export const nothingIsOrphaned: InvariantCheck = {
   invariant: 'I4',
   title: 'no orphaned vectors, chunks or originals, no document without its original, no deletion without a job',
@@ -225,7 +220,6 @@ const stuckJobs = `
     )
   )`;
 
-/** I11: every job is started, and goes on. */
 export const noJobIsStuck: InvariantCheck = {
   invariant: 'I11',
   title: `every job is started, and none that runs is unchanged for over ${STUCK_AFTER_HOURS} hours`,

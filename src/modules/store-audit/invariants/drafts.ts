@@ -8,7 +8,7 @@ import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
 import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
 import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
 
-/** Runs are loaded with all their answers and judgements. */
+/** Small, because runs are loaded with all their answers and judgements. */
 const RUNS_PER_PAGE = 20;
 
 const evaluatedUnit = shape({
@@ -19,7 +19,7 @@ const evaluatedUnit = shape({
 type EvaluatedUnit = Row<typeof evaluatedUnit>;
 type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specification' | 'results'>;
 
-/** I7. That each key has one judgement is a constraint of the table. */
+/** Invariant I7. A table constraint ensures that each cache key has only one judgement. */
 export const resultsFollowFromJudgements: InvariantCheck = {
   invariant: 'I7',
   title:
@@ -120,7 +120,6 @@ const brokenChains = `
    ) draft
    where roots <> 1 or misnumbered > 0 or branches > 0 or heads <> 1 or not is_next_free`;
 
-/** I8: each version follows its parent, and no number is used twice. */
 export const versionChainsAreLinear: InvariantCheck = {
   invariant: 'I8',
   title: "a draft's versions form one chain that ends at its head, with ascending numbers",
