@@ -11,17 +11,19 @@ import type {
 } from '#src/contracts/evaluation.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { nothingSpent, plusSpending, spendingLine } from '#src/domain/judging/judgement.ts';
-import { namesOfFailed } from '#src/domain/judging/results.ts';
 import {
+  type JudgingUnit,
+  nothingSpent,
+  plusSpending,
   type Side,
-  type Unit,
+  spendingLine,
   unitName,
   unitsOfBothPrompts,
   unitsOfPair,
   unitsOfPrompt,
   unitsOfReply,
-} from '#src/domain/judging/units.ts';
+} from '#src/domain/judging/judgement.ts';
+import { namesOfFailed } from '#src/domain/judging/outcome.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { modelQuestion, quick, record } from './policies.ts';
 import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
@@ -36,7 +38,7 @@ const stageQuery = defineQuery<EvaluationProgress>(stageQueryName);
 const concurrentCases = 8;
 
 /** Units of the prompts, and how the replies to the cases are judged. */
-type Work = { units: Unit[]; mode: EvaluateCaseInput['mode'] };
+type Work = { units: JudgingUnit[]; mode: EvaluateCaseInput['mode'] };
 
 /** Grades a prompt (of a version, or sent with the request) and its replies to the cases. */
 export function evaluateVersion(input: EvaluationInput): Promise<StepsResult> {
@@ -124,7 +126,7 @@ export async function evaluateCase(input: EvaluateCaseInput): Promise<StepsResul
   return done;
 }
 
-function judge(run: EvaluationInput, unit: Unit): Promise<StepsResult> {
+function judge(run: EvaluationInput, unit: JudgingUnit): Promise<StepsResult> {
   return judgeUnit.executeWithOptions({ summary: unitName(unit) }, [{ ...run, unit }]);
 }
 

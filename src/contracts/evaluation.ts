@@ -1,7 +1,6 @@
-import type { Spending } from '#src/domain/judging/judgement.ts';
-import type { FailedUnit } from '#src/domain/judging/results.ts';
+import type { JudgedCase, JudgingUnit, Side, Spending } from '#src/domain/judging/judgement.ts';
+import type { FailedUnit } from '#src/domain/judging/outcome.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
-import type { JudgedCase, Side, Unit } from '#src/domain/judging/units.ts';
 import type { AttemptOfJob } from './attempts.ts';
 
 /** In order. Runs of a single case have no stages. */
@@ -25,7 +24,7 @@ export type EvaluationPlan = {
 export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 'pairwise' };
 
 export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: Side };
-export type JudgeUnitInput = EvaluationInput & { unit: Unit };
+export type JudgeUnitInput = EvaluationInput & { unit: JudgingUnit };
 
 /** Failed units and cost of activities. */
 export type StepsResult = { spent: Spending; failed: FailedUnit[] };

@@ -1,5 +1,5 @@
-import type { Axis } from '#src/domain/judging/axes.ts';
 import type { JudgeTask, PairMaterial, ReplyMaterial } from '#src/domain/judging/judgement.ts';
+import type { Axis } from '#src/domain/judging/rubric.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 
 const replied: ReplyMaterial = {

@@ -1,5 +1,5 @@
 import { type ChunkSource, chunkDocument, type IndexedChunk } from '#src/domain/documents/chunk-document.ts';
-import { semanticWindows } from '#src/domain/documents/semantic-chunking.ts';
+import { semanticWindows } from '#src/domain/documents/chunking.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 

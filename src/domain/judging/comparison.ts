@@ -1,8 +1,6 @@
-import { type ResponseAxis, rubricOf } from './axes.ts';
-import type { PairWinner } from './judgement.ts';
-import type { UnitOutcome } from './results.ts';
+import type { PairOrder, PairWinner, Side, UnitOutcome } from './judgement.ts';
+import { type ResponseAxis, rubricOf } from './rubric.ts';
 import { signTest } from './statistics.ts';
-import type { PairOrder, Side } from './units.ts';
 
 export type PairedWinner = Side | 'tie';
 

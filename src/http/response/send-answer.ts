@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
-import { attachment } from '#src/domain/documents/names.ts';
+import { attachmentDisposition } from '#src/domain/text/content-disposition.ts';
 import { appError } from '#src/errors.ts';
 import { type ByteRange, entityTag, namesTag, parseByteRange } from '../request/headers.ts';
 import type { AnswerHeaders, DownloadAnswer, FileContent, JsonAnswer } from './answers.ts';
@@ -95,7 +95,7 @@ export async function sendDownload(
 /** Prevents a user's file from running as a page of this origin. */
 function describeFile(res: Response, { fileName, mediaType }: Pick<FileContent, 'fileName' | 'mediaType'>): void {
   res.set({
-    'Content-Disposition': attachment(fileName),
+    'Content-Disposition': attachmentDisposition(fileName),
     'Content-Security-Policy': "sandbox; default-src 'none'",
   });
   // Not with `set`, which would add a charset; that of a user's file is unknown.

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { canonicalJson } from '#src/domain/access/idempotency.ts';
+import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 

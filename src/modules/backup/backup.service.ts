@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { Knex } from 'knex';
-import { organizationOf } from '#src/domain/documents/names.ts';
+import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 import { AppError } from '#src/errors.ts';
 import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';

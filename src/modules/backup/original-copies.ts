@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { organizationOf } from '#src/domain/documents/names.ts';
+import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 
 const OWNER_ONLY = 0o700;
 const PROGRESS_INTERVAL_MS = 5_000;

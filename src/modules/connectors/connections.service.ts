@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { maskSecret } from '#src/domain/access/credentials.ts';
-import { canonicalJson, type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import type { SyncConfig } from '#src/domain/documents/imports.ts';
-import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
+import { canonicalJson } from '#src/domain/text/canonical-json.ts';
+import { AppError, appError, type ExpectedVersions, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';

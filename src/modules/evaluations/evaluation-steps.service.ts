@@ -14,19 +14,21 @@ import type {
 import { costUsd } from '#src/domain/agents/models.ts';
 import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
 import { planWindow } from '#src/domain/chat/context-window.ts';
-import { isReference } from '#src/domain/judging/axes.ts';
 import {
+  answerName,
   type CaseText,
   type JudgeTask,
+  type JudgingUnit,
   nothingSpent,
   type PromptText,
   pairMaterial,
+  type Side,
   type Spending,
+  type TextRef,
+  unitName,
 } from '#src/domain/judging/judgement.ts';
-import { outcomeOf } from '#src/domain/judging/outcome.ts';
-import { namesOfFailed } from '#src/domain/judging/results.ts';
-import { rubricVersion } from '#src/domain/judging/rubric.ts';
-import { answerName, type Side, type TextRef, type Unit, unitName } from '#src/domain/judging/units.ts';
+import { namesOfFailed, outcomeOf } from '#src/domain/judging/outcome.ts';
+import { isReference, rubricVersion } from '#src/domain/judging/rubric.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -311,7 +313,7 @@ async function questionOf(
   return { persona: agentPrompt, input, model, temperature, maxTokens, draw: specification.draw };
 }
 
-async function taskOf(texts: RunTexts, unit: Unit): Promise<JudgeTask> {
+async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
   const replyText = async (caseIndex: number, side: Side) => ({
     persona: (await texts.prompt(side)).agentPrompt,
     reply: await texts.reply(caseIndex, side),

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
-import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { appError, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { FolderContentsService } from '#src/modules/documents/document-links.service.ts';
 import { createFolderTreeRepository } from './folder-tree.repository.ts';
 import type { FolderView } from './folders.model.ts';

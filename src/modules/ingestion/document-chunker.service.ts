@@ -1,5 +1,5 @@
 import type { ChunkSource, IndexedChunk } from '#src/domain/documents/chunk-document.ts';
-import { subjectDistance } from '#src/domain/documents/semantic-chunking.ts';
+import { subjectDistance } from '#src/domain/documents/chunking.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { Chunker } from '#src/ports/documents.ts';
 import type { ChunkContextsService, ConvertedBody } from './chunk-contexts.service.ts';

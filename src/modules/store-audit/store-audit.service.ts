@@ -10,7 +10,7 @@ import {
   maxDeletions,
   withFinding,
 } from '#src/domain/documents/audit-report.ts';
-import { organizationOf } from '#src/domain/documents/names.ts';
+import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';

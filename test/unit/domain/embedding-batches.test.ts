@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { halves, planBatches, poolVectors } from '#src/domain/documents/embedding.ts';
+import { planBatches, poolVectors, splitInHalves } from '#src/domain/documents/embedding.ts';
 
 describe('planBatches', () => {
   it('puts the longest first and keeps to both limits', () => {
@@ -30,15 +30,15 @@ describe('planBatches', () => {
   });
 });
 
-describe('halves', () => {
+describe('splitInHalves', () => {
   it('cuts at the space nearest to the middle', () => {
-    expect(halves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
+    expect(splitInHalves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
   });
 
   it('loses nothing and never cuts a character', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 2, unit: 'grapheme' }), (text) => {
-        const pieces = halves(text);
+        const pieces = splitInHalves(text);
         expect(pieces.join('')).equal(text);
         if (text.isWellFormed()) expect(pieces.every((piece) => piece.isWellFormed())).equal(true);
       }),

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { guessFormat, mediaTypeOf } from '#src/domain/documents/format-guess.ts';
+import { guessFormat, mediaTypeOf } from '#src/domain/documents/formats.ts';
 
 describe('the guess of a format', () => {
   const cases: [string, string, string | null][] = [

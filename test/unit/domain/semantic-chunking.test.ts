@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { chunkBody } from '#src/domain/documents/chunking.ts';
-import { chunkSemantically, semanticWindows, subjectDistance } from '#src/domain/documents/semantic-chunking.ts';
+import { chunkBody, chunkSemantically, semanticWindows, subjectDistance } from '#src/domain/documents/chunking.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();

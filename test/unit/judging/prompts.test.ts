@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { cacheKeyText, type JudgeTask } from '#src/domain/judging/judgement.ts';
 import { exhibitsOf, fitExhibits, shortened } from '#src/domain/judging/material.ts';
-import { judgeMessages } from '#src/domain/judging/prompts.ts';
-import { verdictSchema } from '#src/domain/judging/verdict.ts';
+import { judgeMessages, verdictSchema } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
 
 const nonce = '0123456789abcdef';

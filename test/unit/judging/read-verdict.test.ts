@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { axesOfReply, promptAxes } from '#src/domain/judging/axes.ts';
 import type { JudgeTask } from '#src/domain/judging/judgement.ts';
-import { allowedScore } from '#src/domain/judging/rubric.ts';
+import { allowedScore, axesOfReply, promptAxes } from '#src/domain/judging/rubric.ts';
 import { readVerdict } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
 

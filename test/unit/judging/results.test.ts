@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { promptAxes, responseAxes } from '#src/domain/judging/axes.ts';
 import {
   axisComparisons,
   type ComparedCase,
@@ -11,15 +10,15 @@ import {
   summarize,
 } from '#src/domain/judging/comparison.ts';
 import { evalScores, pairCases } from '#src/domain/judging/eval-scores.ts';
-import type { PairWinner } from '#src/domain/judging/judgement.ts';
 import {
-  caseResult,
-  evaluationResult,
-  failedUnits,
-  promptScores,
+  type PairWinner,
   type UnitOutcome,
-} from '#src/domain/judging/results.ts';
-import { unitsOfPair, unitsOfPrompt, unitsOfReply } from '#src/domain/judging/units.ts';
+  unitsOfPair,
+  unitsOfPrompt,
+  unitsOfReply,
+} from '#src/domain/judging/judgement.ts';
+import { caseResult, evaluationResult, failedUnits, promptScores } from '#src/domain/judging/outcome.ts';
+import { promptAxes, responseAxes } from '#src/domain/judging/rubric.ts';
 
 const rationale = 'So it is.';
 const answered = { input: 'q', generatedResponse: 'r', hasReference: false };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isSameFamily } from '#src/domain/judging/eval-scores.ts';
-import { endOf } from '#src/domain/judging/outcome.ts';
+import { finalStatusOf } from '#src/domain/judging/outcome.ts';
 import { meanInterval, meanScore, signTest, studentQuantile } from '#src/domain/judging/statistics.ts';
 
 describe('the sign test', () => {
@@ -83,12 +83,12 @@ describe('families of models', () => {
 describe('the status of an evaluation', () => {
   const run = { failedUnits: 1, judgedAxes: 5, cases: 4, judgedCases: 3 };
   it('ends completed with all, partial with enough, else failed', () => {
-    expect(endOf({ ...run, failedUnits: 0 })).equal('completed');
-    expect(endOf(run)).equal('partial');
-    expect(endOf({ ...run, judgedCases: 2 })).equal('partial');
-    expect(endOf({ ...run, judgedCases: 1 })).equal('failed');
-    expect(endOf({ ...run, judgedAxes: 0 })).equal('failed');
-    expect(endOf({ ...run, judgedAxes: null, judgedCases: 4 })).equal('partial');
-    expect(endOf({ ...run, cases: 0, judgedCases: 0 })).equal('partial');
+    expect(finalStatusOf({ ...run, failedUnits: 0 })).equal('completed');
+    expect(finalStatusOf(run)).equal('partial');
+    expect(finalStatusOf({ ...run, judgedCases: 2 })).equal('partial');
+    expect(finalStatusOf({ ...run, judgedCases: 1 })).equal('failed');
+    expect(finalStatusOf({ ...run, judgedAxes: 0 })).equal('failed');
+    expect(finalStatusOf({ ...run, judgedAxes: null, judgedCases: 4 })).equal('partial');
+    expect(finalStatusOf({ ...run, cases: 0, judgedCases: 0 })).equal('partial');
   });
 });

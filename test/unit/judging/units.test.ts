@@ -1,6 +1,4 @@
 import { expect } from 'chai';
-import { axesOfReply, isReference, promptAxes, responseAxes, rubricOf } from '#src/domain/judging/axes.ts';
-import { rubricFor } from '#src/domain/judging/rubric.ts';
 import {
   callsOfComparison,
   callsOfEvaluation,
@@ -9,7 +7,8 @@ import {
   unitsOfPair,
   unitsOfPrompt,
   unitsOfReply,
-} from '#src/domain/judging/units.ts';
+} from '#src/domain/judging/judgement.ts';
+import { axesOfReply, isReference, promptAxes, responseAxes, rubricFor, rubricOf } from '#src/domain/judging/rubric.ts';
 
 describe('axes of judging', () => {
   it('have a label, two checks and six scores each, no two alike', () => {

@@ -4,6 +4,7 @@ import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Judgement } from '#src/domain/judging/judgement.ts';
 import { outcomeOf } from '#src/domain/judging/outcome.ts';
 import { rubricVersion } from '#src/domain/judging/rubric.ts';
+import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
 import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
 import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
@@ -76,16 +77,8 @@ function hasSameResults({ specification, results }: CompleteRun, units: readonly
   const verdicts = new Map(units.flatMap(({ unit, verdict }) => (verdict === null ? [] : [[unit, verdict] as const])));
   const answers = new Map(units.flatMap(({ unit, answer }) => (answer === null ? [] : [[unit, answer] as const])));
   const again = outcomeOf(specification, { verdicts, answers, failed: [] });
-  return again.status === 'completed' && sortedJson(again.results) === sortedJson(results);
-}
-
-/** A `jsonb` column does not keep the order of keys. */
-function sortedJson(value: unknown): string {
-  return JSON.stringify(value, (_key, item: unknown) =>
-    item !== null && typeof item === 'object' && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : item,
-  );
+  // A `jsonb` column does not keep the order of keys.
+  return again.status === 'completed' && canonicalJson(again.results) === canonicalJson(results);
 }
 
 async function organizationsWithOrphanedJudgements(db: Knex): Promise<string[]> {
