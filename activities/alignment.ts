@@ -6,7 +6,7 @@ import type {
   ScoreRoundResult,
 } from '#src/contracts/alignment.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 /**
  * After this many attempts (some seconds) without the embedding model a round is scored by words alone: the score is shown
@@ -16,24 +16,23 @@ const attemptsBeforeDegrading = 3;
 
 export type AlignmentActivities = ReturnType<typeof createAlignmentActivities>;
 
-/** Activities of `scoreAlignment`. All are idempotent and safe to run concurrently. */
 export function createAlignmentActivities({ alignment }: { alignment: AlignmentService }) {
   return {
     scoreNextRound: (input: ScoreAlignmentInput): Promise<ScoreRoundResult> =>
-      heartbeating(({ signal }) =>
+      withHeartbeats(({ signal }) =>
         alignment.scoreNextRound(input, { mayDegrade: activityInfo().attempt > attemptsBeforeDegrading, signal }),
       ),
 
     nameChat: (input: ScoreAlignmentInput): Promise<void> =>
-      heartbeating(({ signal }) => alignment.nameChat(input, signal)),
+      withHeartbeats(({ signal }) => alignment.nameChat(input, signal)),
 
     recordAlignmentSuccess: (input: ScoreAlignmentInput): Promise<void> =>
-      heartbeating(() => alignment.recordSuccess(input)),
+      withHeartbeats(() => alignment.recordSuccess(input)),
 
     recordAlignmentFailure: ({ error, ...input }: RecordAlignmentFailureInput): Promise<void> =>
-      heartbeating(() => alignment.recordFailure(input, error)),
+      withHeartbeats(() => alignment.recordFailure(input, error)),
 
     recordAlignmentCancellation: (input: RecordAlignmentCancellationInput): Promise<void> =>
-      heartbeating(() => alignment.recordCancellation(input)),
+      withHeartbeats(() => alignment.recordCancellation(input)),
   };
 }

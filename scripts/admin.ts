@@ -1,7 +1,7 @@
 // `npm run admin -- <command> …`: operators' commands for an installation. scripts/admin/commands.ts lists them.
 import type { Task } from './admin/command.ts';
 import { commands } from './admin/commands.ts';
-import { helpOf, openOutput, overview, reasonOf } from './admin/output.ts';
+import { commandHelp, commandOverview, errorReason, openOutput } from './admin/output.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
@@ -9,10 +9,10 @@ const WRONG_ARGUMENTS = 2;
 
 await exitAfter(async () => {
   const [name, ...args] = process.argv.slice(2);
-  if (name === undefined || name === '--help') return show(overview(commands));
+  if (name === undefined || name === '--help') return show(commandOverview(commands));
   const command = commands.get(name);
   if (command === undefined) return refuse(`There is no command "${name}": npm run admin lists the commands.`);
-  if (args.includes('--help')) return show(helpOf(name, command));
+  if (args.includes('--help')) return show(commandHelp(name, command));
   const task = command.read(args);
   if ('wrong' in task)
     return refuse(`${task.wrong.replace(/\.$/, '')}: npm run admin -- ${name} --help shows the usage.`);
@@ -42,7 +42,7 @@ async function perform(task: Task): Promise<boolean> {
     await output.written();
     return isDone;
   } catch (error) {
-    throw error instanceof StartFailure ? error : new StartFailure(reasonOf(error));
+    throw error instanceof StartFailure ? error : new StartFailure(errorReason(error));
   } finally {
     await container.close();
   }

@@ -2,16 +2,17 @@ import { CancellationScope, defineQuery, proxyActivities, setHandler } from '@te
 import type { DeletionActivities } from '#activities/deletion.ts';
 import type { DeleteDocumentInput, DeletionProgress, DeletionStage } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { parking } from './parking.ts';
-import { bulk, quick, record } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { bulkPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
 // A stopped ingestion may be inside a parser, which ends within a minute.
-const { stopIngestion } = proxyActivities<DeletionActivities>(bulk);
-const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } = proxyActivities<DeletionActivities>(quick);
+const { stopIngestion } = proxyActivities<DeletionActivities>(bulkPolicy);
+const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } =
+  proxyActivities<DeletionActivities>(quickPolicy);
 const { recordDeletion, recordParkedDeletion, recordResumedDeletion, recordDeletionFailure } =
-  proxyActivities<DeletionActivities>(record);
+  proxyActivities<DeletionActivities>(recordPolicy);
 
 const stageQuery = defineQuery<DeletionProgress>(stageQueryName);
 
@@ -20,7 +21,7 @@ export async function deleteDocument(input: DeleteDocumentInput): Promise<void> 
   let progress: DeletionProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
 
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParkedDeletion({ ...input, error }),
     resumed: () => recordResumedDeletion(input),
   });
@@ -52,7 +53,7 @@ export async function deleteDocument(input: DeleteDocumentInput): Promise<void> 
       await perform('forget', 'Deleting the row of the document and its folder links.', forgetDocument);
       await recordDeletion(input);
     } catch (error) {
-      throw await endOfRun(error, {
+      throw await recordEndOfRun(error, {
         cancelled: () => Promise.resolve(),
         failed: (failure) => recordDeletionFailure({ ...input, ...attemptOfJob(), error: failure }),
       });

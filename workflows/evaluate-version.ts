@@ -12,10 +12,10 @@ import type {
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
 import {
+  type ComparedSide,
   type JudgingUnit,
   nothingSpent,
   plusSpending,
-  type Side,
   spendingLine,
   unitName,
   unitsOfBothPrompts,
@@ -24,23 +24,21 @@ import {
   unitsOfReply,
 } from '#src/domain/judging/judgement.ts';
 import { namesOfFailed } from '#src/domain/judging/outcome.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { modelQuestion, quick, record } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { modelQuestionPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
 
-const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quick);
-const { answerCase, judgeUnit } = proxyActivities<EvaluationActivities>(modelQuestion);
-const { recordEvaluationFailure, recordEvaluationCancellation } = proxyActivities<EvaluationActivities>(record);
+const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quickPolicy);
+const { answerCase, judgeUnit } = proxyActivities<EvaluationActivities>(modelQuestionPolicy);
+const { recordEvaluationFailure, recordEvaluationCancellation } = proxyActivities<EvaluationActivities>(recordPolicy);
 
 const stageQuery = defineQuery<EvaluationProgress>(stageQueryName);
 
 /** Equals the limit of concurrent calls per organization and model. */
 const concurrentCases = 8;
 
-/** Units of the prompts, and how the replies to the cases are judged. */
 type Work = { units: JudgingUnit[]; mode: EvaluateCaseInput['mode'] };
 
-/** Grades a prompt (of a version, or sent with the request) and its replies to the cases. */
 export function evaluateVersion(input: EvaluationInput): Promise<StepsResult> {
   return runEvaluation(input, ({ rubric, judgesPrompt }) => ({
     units: judgesPrompt ? unitsOfPrompt(rubric) : [],
@@ -89,7 +87,7 @@ async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPl
     showStage('done', `Done: ${progressLine(progress)}`);
     return { spent, failed };
   } catch (error) {
-    const end = await endOfRun(error, {
+    const end = await recordEndOfRun(error, {
       cancelled: () => recordEvaluationCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordEvaluationFailure({ ...input, ...attemptOfJob(), error: failure }),
     });
@@ -101,7 +99,7 @@ async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPl
 /** Generates the reply of each version to a case, and judges the replies. Ends early if a reply is missing. */
 export async function evaluateCase(input: EvaluateCaseInput): Promise<StepsResult> {
   const { mode, caseIndex, hasReference, ...run } = input;
-  const sides: Side[] = mode === 'pairwise' ? ['version', 'baseline'] : ['version'];
+  const sides: ComparedSide[] = mode === 'pairwise' ? ['version', 'baseline'] : ['version'];
   const units =
     mode === 'pairwise' ? unitsOfPair({ caseIndex, hasReference }) : unitsOfReply(mode, { caseIndex, hasReference });
   const done: StepsResult = { spent: nothingSpent, failed: [] };

@@ -15,15 +15,15 @@ import type {
   ExportStage,
 } from '#src/contracts/exports.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { parking } from './parking.ts';
-import { quick, record, transfer } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { quickPolicy, recordPolicy, transferPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { countExport, publishExport } = proxyActivities<ExportActivities>(quick);
-const { writeVolume } = proxyActivities<ExportActivities>(transfer);
+const { countExport, publishExport } = proxyActivities<ExportActivities>(quickPolicy);
+const { writeVolume } = proxyActivities<ExportActivities>(transferPolicy);
 const { recordExport, recordParkedExport, recordResumedExport, recordExportFailure, recordExportCancellation } =
-  proxyActivities<ExportActivities>(record);
+  proxyActivities<ExportActivities>(recordPolicy);
 
 const stageQuery = defineQuery<ExportProgress>(stageQueryName);
 
@@ -36,7 +36,7 @@ export async function exportOrganization(input: ExportOrganizationInput): Promis
   const progress: ExportProgress = input.progress ?? { stage: 'queued', volumes: 0, records: 0, total: 0 };
   setHandler(stageQuery, () => progress);
 
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParkedExport({ ...of, error }),
     resumed: () => recordResumedExport(of),
   });
@@ -75,7 +75,7 @@ export async function exportOrganization(input: ExportOrganizationInput): Promis
     showStage('done', `Done: ${records} records in ${volumes} volumes.`);
     return { volumes, records };
   } catch (error) {
-    throw await endOfRun(error, {
+    throw await recordEndOfRun(error, {
       cancelled: () => recordExportCancellation({ ...of, ...attemptOfJob() }),
       failed: (failure) => recordExportFailure({ ...of, ...attemptOfJob(), error: failure }),
     });

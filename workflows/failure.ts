@@ -16,13 +16,13 @@ import type { AttemptOfJob, FailureDetails } from '#src/contracts/attempts.ts';
 import { showFailure } from './visibility.ts';
 
 /** Why an activity failed: a code of the error catalogue, and a message for users and operators. */
-export type Failure = { code: string; message: string };
+export type RunFailure = { code: string; message: string };
 
 /**
  * @returns the root cause of an error that a workflow caught; undefined for an error in workflow code, which must fail the
  * workflow task and not the run, so that the run continues after a fix
  */
-export function failureOf(error: unknown): Failure | undefined {
+export function failureOf(error: unknown): RunFailure | undefined {
   if (!(error instanceof TemporalFailure)) return undefined;
   let cause: Error | undefined = error;
   while (cause instanceof TemporalFailure) {
@@ -34,7 +34,7 @@ export function failureOf(error: unknown): Failure | undefined {
 }
 
 /** True if an operator has to fix the cause of an activity's failure, or its attempts are exhausted. */
-export function needsPerson(error: unknown): boolean {
+export function needsOperator(error: unknown): boolean {
   const step = error instanceof ChildWorkflowFailure ? stepOf(error) : error;
   if (!(step instanceof ActivityFailure)) return false;
   const { cause, retryState } = step;
@@ -77,9 +77,9 @@ export function attemptOfJob(): AttemptOfJob {
  * @param record writes the end into the job of the run
  * @returns the error to throw: it closes the run as cancelled or failed; an error in workflow code does not close it
  */
-export async function endOfRun(
+export async function recordEndOfRun(
   error: unknown,
-  record: { cancelled: () => Promise<void>; failed: (failure: Failure) => Promise<void> },
+  record: { cancelled: () => Promise<void>; failed: (failure: RunFailure) => Promise<void> },
 ): Promise<unknown> {
   // An activity whose worker died times out instead of reporting its cancellation.
   const isCancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;
@@ -105,7 +105,7 @@ function ignoreFailure(error: unknown): void {
   if (failureOf(error) === undefined) throw error;
 }
 
-function runFailure({ code, message }: Failure, cause: unknown): ApplicationFailure {
+function runFailure({ code, message }: RunFailure, cause: unknown): ApplicationFailure {
   return ApplicationFailure.create({
     // The code is repeated in the message, because lists in the Temporal UI do not show the type.
     message: `${code}: ${message}`,

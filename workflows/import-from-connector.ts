@@ -27,17 +27,17 @@ import type {
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { importLine } from '#src/domain/documents/imports.ts';
-import { attemptOfJob, endOfRun, failureOf, needsPerson, wasTerminated } from './failure.ts';
-import { parking } from './parking.ts';
-import { quick, record, remotePages, transfer } from './policies.ts';
+import { attemptOfJob, failureOf, needsOperator, recordEndOfRun, wasTerminated } from './failure.ts';
+import { createParking } from './parking.ts';
+import { quickPolicy, recordPolicy, remotePagesPolicy, transferPolicy } from './policies.ts';
 import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
 
-const { beginImport, pendingFiles } = proxyActivities<ConnectorActivities>(quick);
-const { listFiles, deleteMissing } = proxyActivities<ConnectorActivities>(remotePages);
-const { fetchFile } = proxyActivities<ConnectorActivities>(transfer);
-const { finishImport, recordFileFailure, queueSyncOfConnection } = proxyActivities<ConnectorActivities>(quick);
+const { beginImport, pendingFiles } = proxyActivities<ConnectorActivities>(quickPolicy);
+const { listFiles, deleteMissing } = proxyActivities<ConnectorActivities>(remotePagesPolicy);
+const { fetchFile } = proxyActivities<ConnectorActivities>(transferPolicy);
+const { finishImport, recordFileFailure, queueSyncOfConnection } = proxyActivities<ConnectorActivities>(quickPolicy);
 const { recordImportParked, recordImportResumed, recordImportFailure, recordImportCancellation } =
-  proxyActivities<ConnectorActivities>(record);
+  proxyActivities<ConnectorActivities>(recordPolicy);
 
 const stageQuery = defineQuery<ImportProgress>(stageQueryName);
 
@@ -54,7 +54,6 @@ export function importFromConnector(input: ImportRunInput): Promise<ImportCounts
   return runImport(input, { isSync: false });
 }
 
-/** Imports new and changed files of a connection's folder, and deletes documents whose file is gone. */
 export function syncConnection(input: ImportRunInput): Promise<ImportCounts> {
   return runImport(input, { isSync: true });
 }
@@ -69,7 +68,7 @@ async function runImport(
 ): Promise<ImportCounts> {
   setHandler(stageQuery, () => progress);
   const jobId = isSync ? syncWorkflowId(run.connectionId) : importWorkflowId(run.runId);
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordImportParked({ ...run, error }),
     resumed: () => recordImportResumed(run),
   });
@@ -101,7 +100,6 @@ async function runImport(
     showProgress(importLine('import', progress.counts));
   }
 
-  /** @returns false if no file was left */
   async function importBatch(): Promise<boolean> {
     const { numbers, counts } = await pendingFiles(run);
     enter('import', counts);
@@ -141,7 +139,7 @@ async function runImport(
     showStage('done', importLine('done', counts));
     return counts;
   } catch (error) {
-    const end = await endOfRun(error, {
+    const end = await recordEndOfRun(error, {
       cancelled: () => recordImportCancellation({ ...run, ...attemptOfJob() }),
       failed: (failure) => recordImportFailure({ ...run, ...attemptOfJob(), error: failure }),
     });
@@ -166,7 +164,7 @@ async function withConcurrency(numbers: readonly number[], work: (n: number) => 
   const ended = await Promise.allSettled(Array.from({ length: concurrentFiles }, workOn));
   const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
   // A cancellation, or an error that needs an operator, takes precedence over other errors.
-  const first = failures.find(isCancellation) ?? failures.find(needsPerson) ?? failures[0];
+  const first = failures.find(isCancellation) ?? failures.find(needsOperator) ?? failures[0];
   if (first !== undefined) throw first;
 }
 
@@ -206,8 +204,7 @@ export async function importFile(input: ImportFileInput): Promise<ImportFileResu
     showProgress(result.code === null ? `Done: ${result.status}.` : `Failed: **${result.code}**.`);
     return result;
   } catch (error) {
-    // The parent workflow records the failure.
-    throw await endOfRun(error, { cancelled: () => Promise.resolve(), failed: () => Promise.resolve() });
+    throw await recordEndOfRun(error, { cancelled: () => Promise.resolve(), failed: () => Promise.resolve() });
   }
 }
 

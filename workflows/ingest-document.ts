@@ -19,16 +19,18 @@ import type {
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
-import { parking } from './parking.ts';
-import { bulk, modelSlice, oneAttempt, quick, record } from './policies.ts';
+import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { bulkPolicy, modelSlicePolicy, oneAttemptPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { ingestAtOnce } = proxyActivities<IngestionActivities>(oneAttempt);
-const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulk);
-const { embedWindows, situateChunks, chunkDocument, embedChunks } = proxyActivities<IngestionActivities>(modelSlice);
-const { activateGeneration } = proxyActivities<IngestionActivities>(quick);
-const { recordParked, recordResumed, recordFailure, recordCancellation } = proxyActivities<IngestionActivities>(record);
+const { ingestAtOnce } = proxyActivities<IngestionActivities>(oneAttemptPolicy);
+const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulkPolicy);
+const { embedWindows, situateChunks, chunkDocument, embedChunks } =
+  proxyActivities<IngestionActivities>(modelSlicePolicy);
+const { activateGeneration } = proxyActivities<IngestionActivities>(quickPolicy);
+const { recordParked, recordResumed, recordFailure, recordCancellation } =
+  proxyActivities<IngestionActivities>(recordPolicy);
 
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
 
@@ -46,7 +48,7 @@ export async function ingestDocument({
 }: IngestDocumentRun): Promise<IngestDocumentResult> {
   setHandler(stageQuery, () => progress);
 
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParked({ ...input, error }),
     resumed: () => recordResumed(input),
   });
@@ -156,7 +158,7 @@ export async function ingestDocument({
     showStage('done', `Done: ${chunks} chunks.`);
     return { chunks };
   } catch (error) {
-    throw await endOfRun(error, {
+    throw await recordEndOfRun(error, {
       cancelled: () => recordCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordFailure({ ...input, ...attemptOfJob(), error: failure }),
     });

@@ -1,20 +1,23 @@
 import { ApplicationFailure, condition, defineUpdate, patched, setHandler } from '@temporalio/workflow';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
-import { type Failure, failureOf, needsPerson } from './failure.ts';
+import { failureOf, needsOperator, type RunFailure } from './failure.ts';
 import { showParked } from './visibility.ts';
 
 const retryUpdate = defineUpdate(retryUpdateName);
 const skipUpdate = defineUpdate(skipUpdateName);
 
 /** Runs a step of a workflow, and repeats it after each retry by an operator. */
-export type OrPark = <T>(step: () => Promise<T>) => Promise<T>;
+export type RunOrPark = <T>(step: () => Promise<T>) => Promise<T>;
 
 /**
  * Parks a run if only an operator can fix the cause of a failure: the update `retry` repeats the failed step, the update
  * `skip` ends the run as failed. Earlier steps are not repeated. Call it once, at the start of a workflow.
  * @param record writes into the job that the run is parked or resumed
  */
-export function parking(record: { parked: (failure: Failure) => Promise<void>; resumed: () => Promise<void> }): OrPark {
+export function createParking(record: {
+  parked: (failure: RunFailure) => Promise<void>;
+  resumed: () => Promise<void>;
+}): RunOrPark {
   let state: 'going' | 'parked' | 'resuming' = 'going';
   let isSkipped = false;
 
@@ -38,7 +41,7 @@ export function parking(record: { parked: (failure: Failure) => Promise<void>; r
     { validator, description: 'End the run as failed. Only while the run is parked.' },
   );
 
-  async function park(failure: Failure): Promise<void> {
+  async function park(failure: RunFailure): Promise<void> {
     state = 'parked';
     const unpark = showParked(failure);
     try {
@@ -57,7 +60,7 @@ export function parking(record: { parked: (failure: Failure) => Promise<void>; r
       try {
         return await step();
       } catch (error) {
-        const failure = needsPerson(error) ? failureOf(error) : undefined;
+        const failure = needsOperator(error) ? failureOf(error) : undefined;
         // Histories that were recorded before runs could be parked fail here.
         if (failure === undefined || !patched('parking')) throw error;
         await park(failure);
@@ -66,7 +69,7 @@ export function parking(record: { parked: (failure: Failure) => Promise<void>; r
   };
 }
 
-function skipped({ code, message }: Failure): ApplicationFailure {
+function skipped({ code, message }: RunFailure): ApplicationFailure {
   return ApplicationFailure.nonRetryable(
     `Skipped by an operator. The run was parked with ${code}: ${message}`,
     'skipped',

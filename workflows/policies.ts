@@ -22,46 +22,40 @@ const retriedForADay = {
   },
 } satisfies ActivityOptions;
 
-/** Reads or writes a few rows of Postgres. */
-export const quick: ActivityOptions = {
+export const quickPolicy: ActivityOptions = {
   ...retriedForADay,
   // Usually milliseconds; deleting the old generation of a very large document takes longest.
   startToCloseTimeout: '2 minutes',
 };
 
-/** Starts work on a few of many documents, or waits for some of them. */
-export const fewDocuments: ActivityOptions = {
+export const fewDocumentsPolicy: ActivityOptions = {
   ...retriedForADay,
   // Half a minute of waiting, or 20 transactions and 20 workflow starts; the rest is reserve for a busy database.
   startToCloseTimeout: '2 minutes',
 };
 
 /** Records the end of a run, or that it is parked. High priority, because clients wait for it. */
-export const record: ActivityOptions = { ...quick, priority: { priorityKey: 1 } };
+export const recordPolicy: ActivityOptions = { ...quickPolicy, priority: { priorityKey: 1 } };
 
-/** Compares a page of up to 5,000 items between two stores, and repairs differences. */
-export const comparison: ActivityOptions = {
+export const comparisonPolicy: ActivityOptions = {
   ...retriedForADay,
   // Usually seconds; deleting orphaned chunks of large documents takes longest.
   startToCloseTimeout: '30 minutes',
 };
 
-/** Lists pages of files at a provider, or deletes documents whose file is gone. */
-export const remotePages: ActivityOptions = {
+export const remotePagesPolicy: ActivityOptions = {
   ...retriedForADay,
   // 20 seconds of calls, the last of which may take 30 seconds; the rest is for storing the results.
   startToCloseTimeout: '2 minutes',
 };
 
-/** Transfers one file from a provider into the blob store, or writes one volume of an export. */
-export const transfer: ActivityOptions = {
+export const transferPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time for the largest file of the largest tier over a slow line. Volumes are smaller and take about ten minutes.
   startToCloseTimeout: '1 hour',
 };
 
-/** Parses one file, or renders it as PDF. */
-export const bulk: ActivityOptions = {
+export const bulkPolicy: ActivityOptions = {
   ...retriedForADay,
   // The parser is limited to one minute, the office program to two, and OCR to 20 seconds plus one page of a minute. The
   // rest is for waiting, because few documents are rendered concurrently.
@@ -69,7 +63,7 @@ export const bulk: ActivityOptions = {
 };
 
 /** All steps for a small document. Not retried: after a failure the steps run one by one, so that the failing one shows. */
-export const oneAttempt: ActivityOptions = {
+export const oneAttemptPolicy: ActivityOptions = {
   ...retriedForADay,
   // Usually seconds; the rest is for a busy embedding model, whose calls are limited to five minutes.
   startToCloseTimeout: '5 minutes',
@@ -77,15 +71,14 @@ export const oneAttempt: ActivityOptions = {
 };
 
 /** Calls models for about half a minute, or chunks a large document; then other tasks can run. */
-export const modelSlice: ActivityOptions = {
+export const modelSlicePolicy: ActivityOptions = {
   ...retriedForADay,
   // A slice is a few batches with a limit of five minutes each. Chunking takes at most a minute, but waits for other
   // documents in the same process.
   startToCloseTimeout: '30 minutes',
 };
 
-/** Asks a model for one judgement or reply. The activity itself counts the failures of the model. */
-export const modelQuestion: ActivityOptions = {
+export const modelQuestionPolicy: ActivityOptions = {
   ...retriedForADay,
   // Three calls of two minutes each; the rest is for waiting for a free slot or for `Retry-After`. A local model answers
   // one call at a time, in about half a minute.
@@ -93,7 +86,7 @@ export const modelQuestion: ActivityOptions = {
 };
 
 /** Work that a run can do without, such as the title of a chat: a few attempts only. */
-export const optional: ActivityOptions = {
+export const optionalPolicy: ActivityOptions = {
   heartbeatTimeout: retriedForADay.heartbeatTimeout,
   cancellationType: retriedForADay.cancellationType,
   // One short answer of a slow model, which answers chats first.

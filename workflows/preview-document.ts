@@ -2,23 +2,22 @@ import { defineQuery, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { PreviewActivities } from '#activities/previews.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import type { PreviewDocumentInput, PreviewDocumentResult, PreviewProgress } from '#src/contracts/previews.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { parking } from './parking.ts';
-import { bulk, record } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { bulkPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
 // The renderer has its own limit of two minutes.
-const { renderPreview, alignPages } = proxyActivities<PreviewActivities>(bulk);
+const { renderPreview, alignPages } = proxyActivities<PreviewActivities>(bulkPolicy);
 const { recordPreview, recordParkedPreview, recordResumedPreview, recordPreviewFailure, recordPreviewCancellation } =
-  proxyActivities<PreviewActivities>(record);
+  proxyActivities<PreviewActivities>(recordPolicy);
 
 const stageQuery = defineQuery<PreviewProgress>(stageQueryName);
 
-/** Renders an office document as PDF, and assigns page numbers to its chunks. */
 export async function previewDocument(input: PreviewDocumentInput): Promise<PreviewDocumentResult> {
   let progress: PreviewProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParkedPreview({ ...input, error }),
     resumed: () => recordResumedPreview(input),
   });
@@ -42,7 +41,7 @@ export async function previewDocument(input: PreviewDocumentInput): Promise<Prev
     showStage('done', `Done: ${outcome}.`);
     return { pageCount };
   } catch (error) {
-    throw await endOfRun(error, {
+    throw await recordEndOfRun(error, {
       cancelled: () => recordPreviewCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordPreviewFailure({ ...input, ...attemptOfJob(), error: failure }),
     });

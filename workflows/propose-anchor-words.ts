@@ -2,28 +2,26 @@ import { defineQuery, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { AnchoringActivities } from '#activities/anchoring.ts';
 import type { AnchoringProgress, ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/anchoring.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { parking } from './parking.ts';
-import { bulk, record } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { bulkPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// A slow model is called twice within two minutes.
-const { proposeWords } = proxyActivities<AnchoringActivities>(bulk);
+const { proposeWords } = proxyActivities<AnchoringActivities>(bulkPolicy);
 const {
   recordAnchoring,
   recordParkedAnchoring,
   recordResumedAnchoring,
   recordAnchoringFailure,
   recordAnchoringCancellation,
-} = proxyActivities<AnchoringActivities>(record);
+} = proxyActivities<AnchoringActivities>(recordPolicy);
 
 const stageQuery = defineQuery<AnchoringProgress>(stageQueryName);
 
-/** Proposes anchor words for a published agent, once. */
 export async function proposeAnchorWords(input: ProposeAnchorWordsInput): Promise<ProposeAnchorWordsResult> {
   let progress: AnchoringProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParkedAnchoring({ ...input, error }),
     resumed: () => recordResumedAnchoring(input),
   });
@@ -37,7 +35,7 @@ export async function proposeAnchorWords(input: ProposeAnchorWordsInput): Promis
     showStage('done', count === 0 ? 'Done: the agent was deleted.' : `Done: ${count} words are proposed.`);
     return { count };
   } catch (error) {
-    throw await endOfRun(error, {
+    throw await recordEndOfRun(error, {
       cancelled: () => recordAnchoringCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordAnchoringFailure({ ...input, ...attemptOfJob(), error: failure }),
     });

@@ -18,13 +18,13 @@ import {
   type ReembedOrganizationResult,
   resumeUpdateName,
 } from '#src/contracts/reembedding.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { parking } from './parking.ts';
-import { fewDocuments, quick, record } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { fewDocumentsPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { countReembeddings } = proxyActivities<ReembeddingActivities>(quick);
-const { openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(fewDocuments);
+const { countReembeddings } = proxyActivities<ReembeddingActivities>(quickPolicy);
+const { openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(fewDocumentsPolicy);
 const {
   recordReembeddingPause,
   recordReembedding,
@@ -32,7 +32,7 @@ const {
   recordResumedReembedding,
   recordReembeddingFailure,
   recordReembeddingCancellation,
-} = proxyActivities<ReembeddingActivities>(record);
+} = proxyActivities<ReembeddingActivities>(recordPolicy);
 
 const stageQuery = defineQuery<ReembeddingProgress>(stageQueryName);
 const pauseUpdate = defineUpdate(pauseUpdateName);
@@ -77,7 +77,7 @@ export async function reembedOrganization(input: ReembedOrganizationInput): Prom
     validator: rejectIfPaused(false),
     description: 'Continue with the other documents.',
   });
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParkedReembedding({ orgId, error }),
     resumed: () => recordResumedReembedding({ orgId }),
   });
@@ -128,7 +128,7 @@ export async function reembedOrganization(input: ReembedOrganizationInput): Prom
     showStage('done', `Done: ${done} documents have vectors of ${model}.`);
     return { done, failed, total };
   } catch (error) {
-    throw await endOfRun(error, {
+    throw await recordEndOfRun(error, {
       cancelled: () => recordReembeddingCancellation({ orgId, ...attemptOfJob() }),
       failed: (failure) => recordReembeddingFailure({ orgId, ...attemptOfJob(), error: failure }),
     });

@@ -12,14 +12,14 @@ import {
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
-import { optional, quick, record } from './policies.ts';
+import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
+import { optionalPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { hideFailure, showStage } from './visibility.ts';
 
-const { scoreNextRound } = proxyActivities<AlignmentActivities>(quick);
+const { scoreNextRound } = proxyActivities<AlignmentActivities>(quickPolicy);
 const { recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
-  proxyActivities<AlignmentActivities>(record);
-const { nameChat } = proxyActivities<AlignmentActivities>(optional);
+  proxyActivities<AlignmentActivities>(recordPolicy);
+const { nameChat } = proxyActivities<AlignmentActivities>(optionalPolicy);
 
 const stageQuery = defineQuery<AlignmentProgress>(stageQueryName);
 const nudgeSignal = defineSignal(nudgeSignalName);
@@ -83,10 +83,9 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
 
   /** @returns the error to throw; undefined if a nudge arrived after the failure, so that the run must continue */
   async function recordEnd(error: unknown): Promise<unknown> {
-    // The title must not be written after the end of the run.
     await naming;
     isNudged = false;
-    const end = await endOfRun(error, {
+    const end = await recordEndOfRun(error, {
       cancelled: () => recordAlignmentCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordAlignmentFailure({ ...input, error: failure }),
     });

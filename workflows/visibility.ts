@@ -10,7 +10,6 @@ export function showStage(stage: string, details: string): void {
   show(details);
 }
 
-/** Shows the progress within the current stage. */
 export function showProgress(details: string): void {
   show(details);
 }
@@ -34,7 +33,6 @@ export function hideFailure(): void {
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: null }]);
 }
 
-/** Appends the last progress to the text about the end of the run. */
 export function appendProgress(details: string): void {
   setCurrentDetails(`${getCurrentDetails()}\n\n${details}`);
 }

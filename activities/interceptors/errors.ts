@@ -6,7 +6,6 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 
-/** Maps errors of activities to Temporal failures with the code and class of the error catalogue. */
 export function mapErrors(context: Context): ActivityInterceptors {
   return {
     inbound: {
@@ -63,7 +62,7 @@ export function recordRetriedErrors(jobs: Pick<JobsService, 'recordRetriedError'
             const { type, message } = error;
             // The workflow of a case or file belongs to the job of its parent.
             const { workflowId: jobId } = parseJobId(workflowId);
-            // Ignored, because Postgres itself may be unavailable.
+            // Errors of this update are ignored, because Postgres itself may be unavailable.
             await jobs.recordRetriedError(jobId, { code: type ?? 'internal_error', message }).catch(() => undefined);
           }
           throw error;

@@ -4,7 +4,7 @@ import type { Context } from '@temporalio/activity';
 import type { ActivityInterceptors } from '@temporalio/worker';
 import type { Fault } from '#src/config.ts';
 import { appError } from '#src/errors.ts';
-import { heartbeating } from '../heartbeating.ts';
+import { withHeartbeats } from '../heartbeats.ts';
 
 const POLL_INTERVAL_MS = 5;
 
@@ -50,9 +50,9 @@ async function inject(fault: Fault | undefined): Promise<void> {
       throw appError(fault.code, { detail: 'Injected by a test.' });
     case 'hang':
       // Simulates an activity that hangs in a healthy process, so heartbeats continue.
-      return heartbeating(({ signal }) => untilAborted(signal));
+      return withHeartbeats(({ signal }) => untilAborted(signal));
     case 'delay':
-      return heartbeating(async ({ signal }) => delay(fault.delayMs, undefined, { signal }));
+      return withHeartbeats(async ({ signal }) => delay(fault.delayMs, undefined, { signal }));
   }
 }
 
@@ -61,7 +61,6 @@ async function untilAborted(signal: AbortSignal): Promise<never> {
   throw signal.reason;
 }
 
-/** Waits until Temporal has recorded the result of the activity. */
 async function untilRecorded({ client, info }: Context): Promise<void> {
   const { workflowId = '', runId = '' } = info.workflowExecution ?? {};
   const run = client.workflow.getHandle(workflowId, runId);

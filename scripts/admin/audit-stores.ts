@@ -2,16 +2,16 @@ import type { Container } from '#src/container.ts';
 import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/store-audit.ts';
 import {
   type AuditReport,
-  auditAfter,
-  auditStart,
+  advanceAudit,
   auditSummary,
   findingKinds,
+  initialAuditProgress,
 } from '#src/domain/documents/audit-report.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
-import { type Command, unexpected } from './command.ts';
-import { type Output, reasonOf } from './output.ts';
+import { type Command, unexpectedArguments } from './command.ts';
+import { type CommandOutput, errorReason } from './output.ts';
 
-export const auditStores: Command = {
+export const auditStoresCommand: Command = {
   usage: '[--repair [--force]]',
   description:
     'compares the database with the vectors and the originals, and repairs differences with --repair; --force also deletes many orphaned vectors or originals',
@@ -20,7 +20,7 @@ export const auditStores: Command = {
     ['--repair', 'repairs them'],
   ],
   read: (args) => {
-    if (!['', '--repair', '--repair --force'].includes(args.join(' '))) return unexpected(args);
+    if (!['', '--repair', '--repair --force'].includes(args.join(' '))) return unexpectedArguments(args);
     const options = { repair: args.includes('--repair'), force: args.includes('--force') };
     return (container, output) => run(container, options, output);
   },
@@ -35,7 +35,7 @@ export const auditStores: Command = {
 async function run(
   container: Pick<Container, 'orchestrator' | 'storeAudit' | 'temporal'>,
   options: { repair: boolean; force: boolean },
-  { print, note }: Output,
+  { print, note }: CommandOutput,
 ): Promise<boolean> {
   const input = { ...options, graceSeconds: auditGraceSeconds };
   const { runStoreAudit } = await import('#src/temporal/store-audits.ts');
@@ -43,7 +43,7 @@ async function run(
   if (!hasWorker) note('No worker answers: this process compares the stores itself.');
   const report = await (hasWorker ? runStoreAudit(container.temporal, input) : auditHere(container, input)).catch(
     (error: unknown) => {
-      throw new StartFailure(`The stores could not be compared: ${reasonOf(error)}`);
+      throw new StartFailure(`The stores could not be compared: ${errorReason(error)}`);
     },
   );
   if (report === null)
@@ -56,10 +56,10 @@ async function run(
 }
 
 async function auditHere({ storeAudit }: Pick<Container, 'storeAudit'>, input: AuditStoresInput): Promise<AuditReport> {
-  let progress = auditStart;
+  let progress = initialAuditProgress;
   while (progress.pass !== null) {
     const { pass, after } = progress;
-    progress = auditAfter(progress, pass, await storeAudit.auditPage({ ...input, pass, after }));
+    progress = advanceAudit(progress, pass, await storeAudit.auditPage({ ...input, pass, after }));
   }
   return progress.report;
 }

@@ -1,6 +1,6 @@
 import type { Container } from '#src/container.ts';
-import { type Command, isUuid, notAnOrganizationId, readFlags, readUser, unexpected } from './command.ts';
-import { columns, type Output } from './output.ts';
+import { type Command, isUuid, notAnOrganizationId, readFlags, readUser, unexpectedArguments } from './command.ts';
+import { alignColumns, type CommandOutput } from './output.ts';
 
 const MAX_ROWS = 10_000;
 const DEFAULT_ROWS = '100';
@@ -8,7 +8,7 @@ const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 type AuditFilters = Parameters<Container['audit']['list']>[0];
 
-export const audit: Command = {
+export const auditCommand: Command = {
   usage: '[--org <id>] [--user <email or id>] [--action <prefix>] [--since <time or 7d>] [--limit <rows>] [--json]',
   description: `prints the audit log, newest first, ${DEFAULT_ROWS} rows unless --limit is given`,
   examples: [
@@ -29,11 +29,11 @@ export const audit: Command = {
     const read = readFlags(args, options);
     if ('wrong' in read) return read;
     const { org, user, action, since, limit: rows = DEFAULT_ROWS, json = false } = read.values;
-    if (read.positionals.length > 0) return unexpected(read.positionals);
+    if (read.positionals.length > 0) return unexpectedArguments(read.positionals);
     if (org !== undefined && !isUuid(org)) return notAnOrganizationId(org);
     const whose = user === undefined ? undefined : readUser([user]);
     if (whose !== undefined && 'wrong' in whose) return whose;
-    const from = since === undefined ? undefined : readTime(since, new Date());
+    const from = since === undefined ? undefined : readTimeOrAge(since, new Date());
     if (from === null) return { wrong: `"${since}" is not a time such as 30m, 12h, 7d or 2026-11-22T08:00Z` };
     const limit = Number(rows);
     if (!/^\d+$/.test(rows) || limit < 1 || limit > MAX_ROWS)
@@ -50,7 +50,7 @@ export const audit: Command = {
 async function show(
   log: Container['audit'],
   filters: AuditFilters,
-  { limit, json, print }: { limit: number; json: boolean } & Pick<Output, 'print'>,
+  { limit, json, print }: { limit: number; json: boolean } & Pick<CommandOutput, 'print'>,
 ): Promise<boolean> {
   const rows = await log.list(filters, limit);
   for (const { id, at, orgId, actorId, action, target, detail, requestId } of json ? rows : []) {
@@ -62,13 +62,12 @@ async function show(
     const more = Object.entries(detail ?? {}).map(([name, value]) => `${name}=${value}`);
     return [at.toISOString(), action, actorId ?? '-', target ?? '-', more.join(' ')];
   });
-  const lines = words.length > 0 ? columns([['at', 'action', 'by', 'on', ''], ...words]) : [];
+  const lines = words.length > 0 ? alignColumns([['at', 'action', 'by', 'on', ''], ...words]) : [];
   for (const line of lines) print(line);
   return true;
 }
 
-/** Parses a time, or a duration before `now`. @returns null if it is neither */
-export function readTime(text: string, now: Date): Date | null {
+export function readTimeOrAge(text: string, now: Date): Date | null {
   const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
   if (count !== undefined && (unit === 'm' || unit === 'h' || unit === 'd')) {
     return new Date(now.getTime() - Number(count) * unitsMs[unit]);

@@ -2,9 +2,9 @@ import { mkdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import type { BackupManifest } from '#src/modules/backup/backup-folder.ts';
 import type { RestoreReport } from '#src/modules/backup/restore.service.ts';
-import { type Command, readFlags, unexpected } from './command.ts';
+import { type Command, readFlags, unexpectedArguments } from './command.ts';
 import { withEmbeddedStores } from './embedded-stores.ts';
-import type { Output } from './output.ts';
+import type { CommandOutput } from './output.ts';
 
 const NOT_INCLUDED = [
   'NOT included: the keys that decrypt stored credentials (ENCRYPTION_KEYS; for npm start the folder secrets in DATA_DIR).',
@@ -12,7 +12,7 @@ const NOT_INCLUDED = [
 ];
 
 /** Only the owner can read a backup, because it contains all documents and all password hashes. */
-export const backup: Command = {
+export const backupCommand: Command = {
   usage: '--into <folder> [--keep <number>] | --verify <folder>',
   description:
     'copies the database and the originals into a folder of backups while the service is running; --keep deletes the oldest backups beyond a number; --verify reads a backup again and reports damaged files',
@@ -26,7 +26,7 @@ export const backup: Command = {
     const read = readFlags(args, options);
     if ('wrong' in read) return read;
     const { into, keep, verify } = read.values;
-    if (read.positionals.length > 0) return unexpected(read.positionals);
+    if (read.positionals.length > 0) return unexpectedArguments(read.positionals);
     if (into && verify) return { wrong: '--into and --verify cannot be combined' };
     if (keep !== undefined && (!into || !/^[1-9]\d{0,3}$/.test(keep))) {
       return { wrong: '--keep needs --into and a number of at least 1' };
@@ -75,7 +75,7 @@ function contentOf({ takenAt, rows, database, originals, migration }: BackupMani
   ];
 }
 
-export const restore: Command = {
+export const restoreCommand: Command = {
   usage: '--from <folder>',
   description:
     'restores an installation from a backup, or from the newest backup of a folder; requires an empty database, and that API and workers are stopped. If interrupted, repeat the same command to continue',
@@ -87,15 +87,14 @@ export const restore: Command = {
     const read = readFlags(args, { from: { type: 'string' } });
     if ('wrong' in read) return read;
     const { from } = read.values;
-    if (read.positionals.length > 0) return unexpected(read.positionals);
+    if (read.positionals.length > 0) return unexpectedArguments(read.positionals);
     if (!from) return { wrong: '--from needs a backup or a folder of backups' };
     return ({ restores }, { print, note }) =>
       withEmbeddedStores(process.env, note, async () => printReport(await restores.restore(from, note), print));
   },
 };
 
-/** @returns true if nothing was lost */
-function printReport(report: RestoreReport, print: Output['print']): boolean {
+function printReport(report: RestoreReport, print: CommandOutput['print']): boolean {
   const { path, manifest, vectors, unreadableCredentials } = report;
   for (const line of [`Restored from ${path}.`, ...contentOf(manifest)]) print(line);
   if (vectors.rebuilt > 0)

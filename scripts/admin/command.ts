@@ -6,17 +6,15 @@ import { Writable } from 'node:stream';
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import type { Container } from '#src/container.ts';
 import type { Operator, Whose } from '#src/modules/operator/operator.service.ts';
-import type { Output } from './output.ts';
+import type { CommandOutput } from './output.ts';
 
 /** @returns true if the request was carried out, or everything is in order; false exits with code 1 */
-export type Task = (container: Container, output: Output) => Promise<boolean>;
+export type Task = (container: Container, output: CommandOutput) => Promise<boolean>;
 
 /** Message about wrong arguments; the process exits with code 2. */
 export type WrongArguments = { wrong: string };
 
-/** A command of `npm run admin -- <name>`. */
 export type Command = {
-  /** Arguments after the name. */
   usage: string;
   /** A sentence without its subject, such as `lists the sessions of a user`. */
   description: string;
@@ -26,7 +24,7 @@ export type Command = {
 };
 
 export function withoutArguments(task: Task): Command['read'] {
-  return (args) => (args.length === 0 ? task : unexpected(args));
+  return (args) => (args.length === 0 ? task : unexpectedArguments(args));
 }
 
 export function readFlags<const Options extends ParseArgsOptionsConfig>(args: readonly string[], options: Options) {
@@ -38,7 +36,7 @@ export function readFlags<const Options extends ParseArgsOptionsConfig>(args: re
   }
 }
 
-export function unexpected(args: readonly string[]): WrongArguments {
+export function unexpectedArguments(args: readonly string[]): WrongArguments {
   return { wrong: `Unexpected arguments "${args.join(' ')}"` };
 }
 
@@ -50,7 +48,6 @@ export function notAnOrganizationId(text: string): WrongArguments {
   return { wrong: `"${text}" is not an organization id, which is a UUID` };
 }
 
-/** Parses an email, in any case, or a user id. */
 export function readUser(args: readonly string[]): Whose | WrongArguments {
   const [text = '', ...more] = args;
   const word = text.trim().toLowerCase();
@@ -59,7 +56,6 @@ export function readUser(args: readonly string[]): Whose | WrongArguments {
   return { wrong: `"${args.join(' ')}" is neither an email nor a user id` };
 }
 
-/** The operator that the audit log names: the account that runs the command. */
 export function thisOperator(): Operator {
   return { name: process.env.SUDO_USER || accountName(), requestId: `admin-${randomUUID()}` };
 }

@@ -6,13 +6,21 @@ import type { Container } from '#src/container.ts';
 import { emailField, nameField, newPasswordField, tierField } from '#src/http/request/fields.ts';
 import { newPassword } from '../secrets.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
-import { askLine, type Command, isUuid, notAnOrganizationId, readFlags, thisOperator, unexpected } from './command.ts';
-import type { Output } from './output.ts';
+import {
+  askLine,
+  type Command,
+  isUuid,
+  notAnOrganizationId,
+  readFlags,
+  thisOperator,
+  unexpectedArguments,
+} from './command.ts';
+import type { CommandOutput } from './output.ts';
 
 const exampleId = '01a20286-f472-72a2-a9c9-368f38795a17';
 
 /** The password is never an argument: other users of the machine can see arguments, and shells store them. */
-export const createOrganization: Command = {
+export const createOrganizationCommand: Command = {
   usage: '<name> --admin <email> [--ask-password]',
   description:
     'creates an organization and its first user, who is its admin; prints a new password, or with --ask-password reads it from the terminal or the standard input',
@@ -25,7 +33,7 @@ export const createOrganization: Command = {
     if ('wrong' in read) return read;
     const [given, ...more] = read.positionals;
     if (given === undefined) return { wrong: 'The name of the organization is missing' };
-    if (more.length > 0) return { wrong: `${unexpected(more).wrong}: a name of several words needs quotes` };
+    if (more.length > 0) return { wrong: `${unexpectedArguments(more).wrong}: a name of several words needs quotes` };
     const name = nameField.safeParse(given);
     if (!name.success) return { wrong: `"${given}" is not a valid name: one line of at most 200 characters` };
     const email = emailField.safeParse(read.values.admin ?? '');
@@ -55,7 +63,7 @@ function validPassword(password: string): string {
 
 const tiers = tierField.options;
 
-export const setTier: Command = {
+export const setTierCommand: Command = {
   usage: `<organization id> ${tiers.join(' | ')}`,
   description: 'changes the limits of an organization; content beyond the new limits stays, but no more can be added',
   examples: [[`${exampleId} pro`, 'applies from the next request']],
@@ -66,7 +74,7 @@ export const setTier: Command = {
     if (!isUuid(orgId)) return notAnOrganizationId(orgId);
     const tier = tiers.find((each) => each === word);
     if (tier === undefined) return { wrong: `"${word}" is not a tier: ${tiers.join(', ')}` };
-    if (more.length > 0) return unexpected(more);
+    if (more.length > 0) return unexpectedArguments(more);
     return async ({ operator }, { print }) => {
       const before = await operator.setTier(thisOperator(), orgId.toLowerCase(), tier);
       print(before === tier ? `The tier is ${tier} already.` : `The tier was ${before} and is ${tier} now.`);
@@ -75,7 +83,7 @@ export const setTier: Command = {
   },
 };
 
-export const exportOrganization: Command = {
+export const exportOrganizationCommand: Command = {
   usage: '<organization id> --into <folder>',
   description:
     'writes everything that an organization has, including personal content of its members, into archives in a folder of this machine',
@@ -85,7 +93,7 @@ export const exportOrganization: Command = {
     if ('wrong' in read) return read;
     const [given = '', ...more] = read.positionals;
     if (!isUuid(given)) return notAnOrganizationId(given);
-    if (more.length > 0) return unexpected(more);
+    if (more.length > 0) return unexpectedArguments(more);
     const { into: folder } = read.values;
     if (!folder) return { wrong: '--into needs a folder for the archives' };
     const orgId = given.toLowerCase();
@@ -112,7 +120,7 @@ export const exportOrganization: Command = {
   },
 };
 
-export const eraseOrganization: Command = {
+export const eraseOrganizationCommand: Command = {
   usage: '<organization id> [--now] [--yes] | --status',
   description:
     'deletes an organization with the accounts of all its members, and erases it after ERASE_AFTER_DAYS, or at once with --now; asks for the id again unless --yes is given',
@@ -127,7 +135,7 @@ export const eraseOrganization: Command = {
     if ('wrong' in read) return read;
     const [given = '', ...more] = read.positionals;
     if (!isUuid(given)) return notAnOrganizationId(given);
-    if (more.length > 0) return unexpected(more);
+    if (more.length > 0) return unexpectedArguments(more);
     const { now: isNow = false, yes: isSure = false, status: isQuestion = false } = read.values;
     if (isQuestion && (isNow || isSure)) return { wrong: '--status cannot be combined with other flags' };
     const orgId = given.toLowerCase();
@@ -146,11 +154,10 @@ export const eraseOrganization: Command = {
   },
 };
 
-/** @returns true if the organization is erased, or will be */
 async function printErasure(
   { accountDeletion, audit }: Pick<Container, 'accountDeletion' | 'audit'>,
   orgId: string,
-  print: Output['print'],
+  print: CommandOutput['print'],
 ): Promise<boolean> {
   const { organization, job } = await accountDeletion.erasureOf(orgId);
   if (organization.deletedAt === null) {

@@ -2,7 +2,7 @@ import { StartFailure } from '../supervisor/start-failure.ts';
 import type { Command } from './command.ts';
 
 /** `print` writes results to standard output, `note` writes progress and warnings to standard error. */
-export type Output = {
+export type CommandOutput = {
   print: (line: string) => void;
   /** Waits until all printed lines are written. Throws StartFailure if one could not be written. */
   written: () => Promise<void>;
@@ -10,10 +10,9 @@ export type Output = {
 };
 
 /** Reports failed writes, because the output may be the only copy of a password. */
-export function openOutput(stream: NodeJS.WritableStream): Pick<Output, 'print' | 'written'> {
+export function openOutput(stream: NodeJS.WritableStream): Pick<CommandOutput, 'print' | 'written'> {
   let failure: Error | null = null;
   let last: Promise<void> = Promise.resolve();
-  // The callback of `write` gets the same error.
   stream.on('error', () => undefined);
   return {
     print: (line) => {
@@ -32,8 +31,7 @@ export function openOutput(stream: NodeJS.WritableStream): Pick<Output, 'print' 
   };
 }
 
-/** Aligns rows in columns, except for the last one. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
+export function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) =>
     row
@@ -45,7 +43,7 @@ export function columns(rows: readonly (readonly string[])[]): string[] {
 
 const RUN = 'npm run admin --';
 
-export function overview(commands: ReadonlyMap<string, Command>): string {
+export function commandOverview(commands: ReadonlyMap<string, Command>): string {
   const entries = [...commands].flatMap(([name, { usage, description }]) => [
     `  ${`${name} ${usage}`.trimEnd()}`,
     `      ${description}`,
@@ -53,16 +51,16 @@ export function overview(commands: ReadonlyMap<string, Command>): string {
   return [`Usage: ${RUN} <command>; ${RUN} <command> --help shows examples`, '', ...entries].join('\n');
 }
 
-export function helpOf(name: string, { usage, description, examples }: Command): string {
-  const lines = columns(examples.map(([args, meaning]) => [`  ${RUN} ${`${name} ${args}`.trimEnd()}`, meaning]));
+export function commandHelp(name: string, { usage, description, examples }: Command): string {
+  const lines = alignColumns(examples.map(([args, meaning]) => [`  ${RUN} ${`${name} ${args}`.trimEnd()}`, meaning]));
   return [`${RUN} ${name} ${usage}`.trimEnd(), '', `It ${description}.`, '', ...lines].join('\n');
 }
 
 /** One line that says why an operation failed. Prefers the cause, which is more specific than its wrapper. */
-export function reasonOf(error: unknown): string {
+export function errorReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;
-  if (cause instanceof Error) return reasonOf(cause);
+  if (cause instanceof Error) return errorReason(cause);
   const [first] = error instanceof AggregateError ? error.errors : [];
   const message = error.message || (first instanceof Error ? first.message : error.name);
   return message.split('\n')[0] ?? '';

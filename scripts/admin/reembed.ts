@@ -1,10 +1,10 @@
 import type { Container } from '#src/container.ts';
 import { type Command, isUuid, type WrongArguments } from './command.ts';
-import type { Output } from './output.ts';
+import type { CommandOutput } from './output.ts';
 
 const USAGE = '<organization id> --model <id> | --pause | --resume | --status';
 
-export const reembed: Command = {
+export const reembedCommand: Command = {
   usage: USAGE,
   description: 'embeds all documents of an organization with another model',
   examples: [
@@ -38,7 +38,7 @@ export function readReembedArguments(args: readonly string[]): ReembedRequest | 
 async function run(
   { reembedding }: Pick<Container, 'reembedding'>,
   request: ReembedRequest,
-  print: Output['print'],
+  print: CommandOutput['print'],
 ): Promise<boolean> {
   if (request.act === 'start') {
     print(`Started job ${await reembedding.start(request)}.`);
@@ -59,7 +59,7 @@ const answers = {
 async function printStatus(
   { reembedding }: Pick<Container, 'reembedding'>,
   orgId: string,
-  print: Output['print'],
+  print: CommandOutput['print'],
 ): Promise<boolean> {
   const job = await reembedding.findJob({ orgId });
   if (job === undefined) {

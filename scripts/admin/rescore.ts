@@ -2,7 +2,7 @@ import { type Command, isUuid, type WrongArguments } from './command.ts';
 
 const USAGE = '--all | <organization id> [--status]';
 
-export const rescore: Command = {
+export const rescoreCommand: Command = {
   usage: USAGE,
   description: 'queues chats for new scores that were scored with another calibration or without embeddings',
   examples: [['--all --status', 'shows how many chats are queued']],
@@ -18,7 +18,6 @@ export const rescore: Command = {
   },
 };
 
-/** `orgId` is null for all organizations. */
 type RescoreRequest = { orgId: string | null; act: 'start' | 'status' };
 
 export function readRescoreArguments(args: readonly string[]): RescoreRequest | WrongArguments {

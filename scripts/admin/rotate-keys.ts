@@ -7,10 +7,10 @@ import { newRandomKey, newSigningKey } from '../secrets.ts';
 import { whyNotWritable } from '../supervisor/file-failure.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import { type Command, readFlags, withoutArguments } from './command.ts';
-import { reasonOf } from './output.ts';
+import { errorReason } from './output.ts';
 
 /** Changes no running process: every process must know a key before one uses it, so an operator performs the steps. */
-export const rotateKeys: Command = {
+export const rotateKeysCommand: Command = {
   usage: 'signing | encryption --into <folder>',
   description:
     'creates the next key for access tokens or stored credentials as files in a folder, and prints the steps to use it',
@@ -38,7 +38,7 @@ export const rotateKeys: Command = {
   },
 };
 
-export const reseal: Command = {
+export const resealCommand: Command = {
   usage: '',
   description:
     'encrypts the credentials of connections with the first key in ENCRYPTION_KEYS, so that the others can be removed',
@@ -125,7 +125,6 @@ function shellWord(path: string): string {
   return /^[\w@%+:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
-/** @returns a number that is not used as a key id */
 function nextId(ids: readonly string[]): string {
   const numbers = ids.map(Number).filter(Number.isSafeInteger);
   return String(Math.max(0, ...numbers) + 1);
@@ -137,7 +136,8 @@ async function makeFolder(folder: string): Promise<void> {
     const isThere = await stat(folder)
       .then((found) => found.isDirectory())
       .catch(() => false);
-    if (!isThere) throw new StartFailure(`${folder} cannot be created: ${whyNotWritable(error) ?? reasonOf(error)}.`);
+    if (!isThere)
+      throw new StartFailure(`${folder} cannot be created: ${whyNotWritable(error) ?? errorReason(error)}.`);
   });
 }
 

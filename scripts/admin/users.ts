@@ -1,8 +1,8 @@
 import type { OperatorService, Whose } from '#src/modules/operator/operator.service.ts';
 import { type Command, isUuid, readFlags, readUser, thisOperator } from './command.ts';
-import { columns, type Output } from './output.ts';
+import { alignColumns, type CommandOutput } from './output.ts';
 
-export const disableUser: Command = {
+export const disableUserCommand: Command = {
   usage: '<email or user id>',
   description: 'disables a user and ends their sessions; refuses for the last admin of an organization',
   examples: [['ada@acme.example', "the user's requests are refused within seconds"]],
@@ -12,7 +12,7 @@ export const disableUser: Command = {
   }),
 };
 
-export const enableUser: Command = {
+export const enableUserCommand: Command = {
   usage: '<email or user id>',
   description: 'enables a disabled user, who has to sign in again',
   examples: [['ada@acme.example', '']],
@@ -33,7 +33,7 @@ function setDisabled(isDisabled: boolean, answers: { changed: string; unchanged:
   };
 }
 
-export const sessions: Command = {
+export const sessionsCommand: Command = {
   usage: '<email or user id> [--json] | --end all | --end <session id>',
   description: 'lists the sessions of a user, or ends them: their tokens stop working',
   examples: [
@@ -58,7 +58,7 @@ export const sessions: Command = {
 async function list(
   operator: OperatorService,
   user: Whose,
-  { json, print }: { json: boolean } & Pick<Output, 'print'>,
+  { json, print }: { json: boolean } & Pick<CommandOutput, 'print'>,
 ): Promise<boolean> {
   const found = await operator.listSessions(user);
   const rows = found.map(({ sessionId, state, createdAt, usedAt, expiresAt }) => ({
@@ -72,7 +72,7 @@ async function list(
   else if (rows.length === 0) print('The user has no sessions.');
   else {
     const head = ['session', 'state', 'begun', 'used', 'expires'];
-    for (const line of columns([head, ...rows.map((row) => Object.values(row))])) print(line);
+    for (const line of alignColumns([head, ...rows.map((row) => Object.values(row))])) print(line);
   }
   return true;
 }
@@ -81,7 +81,7 @@ async function endSessions(
   operator: OperatorService,
   user: Whose,
   sessionId: string | null,
-  print: Output['print'],
+  print: CommandOutput['print'],
 ): Promise<boolean> {
   const ended = await operator.endSessions(thisOperator(), user, sessionId);
   print(`Ended: ${ended.length}.`);

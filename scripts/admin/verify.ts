@@ -1,8 +1,8 @@
 import type { InvariantChecks, InvariantReport } from '#src/modules/store-audit/invariants.ts';
 import { type Command, withoutArguments } from './command.ts';
-import { type Output, reasonOf } from './output.ts';
+import { type CommandOutput, errorReason } from './output.ts';
 
-export const verify: Command = {
+export const verifyCommand: Command = {
   usage: '',
   description: 'checks the invariants of the stored data, and exits with 1 if one is violated',
   examples: [['', 'one line per invariant, and a verdict']],
@@ -10,7 +10,7 @@ export const verify: Command = {
 };
 
 /** Prints each check as soon as it is done. @returns true if all invariants hold */
-async function run(invariants: InvariantChecks, print: Output['print']): Promise<boolean> {
+async function run(invariants: InvariantChecks, print: CommandOutput['print']): Promise<boolean> {
   const { otherInvariants } = await import('#src/modules/store-audit/invariants.ts');
   let violations = 0;
   let failedChecks = 0;
@@ -35,7 +35,7 @@ function verdict(violations: number, failedChecks: number): string {
 
 function linesOf(report: InvariantReport, name: string): string[] {
   const head = (word: string, counts: string) => `${name.padEnd(3)}  ${word.padEnd(4)}  ${counts}: ${report.title}`;
-  if (report.outcome === 'failed') return [head('?', `could not be checked (${reasonOf(report.error)})`)];
+  if (report.outcome === 'failed') return [head('?', `could not be checked (${errorReason(report.error)})`)];
   const { checked, violations, first } = report;
   if (violations === 0) return [head('ok', `${checked} checked`)];
   const shown = first.map(({ orgId, documentId, detail }) => {

@@ -1,10 +1,10 @@
 import type { Container } from '#src/container.ts';
 import type { WorkerVersion } from '#src/temporal/worker-versions.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
-import { type Command, readFlags, unexpected, type WrongArguments } from './command.ts';
-import type { Output } from './output.ts';
+import { type Command, readFlags, unexpectedArguments, type WrongArguments } from './command.ts';
+import type { CommandOutput } from './output.ts';
 
-export const workerVersions: Command = {
+export const workerVersionsCommand: Command = {
   usage: '[--promote <build id> | --ramp <build id> --percent <0 to 100>]',
   description: 'lists the versions of the workers with the runs that they get, and routes runs to another version',
   examples: [
@@ -25,7 +25,7 @@ function readRouting(args: readonly string[]): Routing | WrongArguments {
   const read = readFlags(args, { promote: { type: 'string' }, ramp: { type: 'string' }, percent: { type: 'string' } });
   if ('wrong' in read) return read;
   const { promote, ramp, percent } = read.values;
-  if (read.positionals.length > 0) return unexpected(read.positionals);
+  if (read.positionals.length > 0) return unexpectedArguments(read.positionals);
   if (promote !== undefined && ramp === undefined && percent === undefined) return { buildId: promote, percent: null };
   if (promote === undefined && ramp !== undefined && /^(\d{1,2}|100)$/.test(percent ?? '')) {
     return { buildId: ramp, percent: Number(percent) };
@@ -37,7 +37,7 @@ function readRouting(args: readonly string[]): Routing | WrongArguments {
 async function run(
   { config, temporal }: Pick<Container, 'config' | 'temporal'>,
   { buildId, percent }: Routing,
-  print: Output['print'],
+  print: CommandOutput['print'],
 ): Promise<boolean> {
   const { deployment } = config.temporal;
   if (deployment === null) {

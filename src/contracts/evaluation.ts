@@ -1,4 +1,4 @@
-import type { JudgedCase, JudgingUnit, Side, Spending } from '#src/domain/judging/judgement.ts';
+import type { ComparedSide, JudgedCase, JudgingUnit, Spending } from '#src/domain/judging/judgement.ts';
 import type { FailedUnit } from '#src/domain/judging/outcome.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
 import type { AttemptOfJob } from './attempts.ts';
@@ -23,7 +23,7 @@ export type EvaluationPlan = {
 /** The argument of `evaluateCase`. `pairwise` compares two versions. */
 export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 'pairwise' };
 
-export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: Side };
+export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: ComparedSide };
 export type JudgeUnitInput = EvaluationInput & { unit: JudgingUnit };
 
 /** Failed units and cost of activities. */

@@ -11,7 +11,7 @@ import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { commands } from '../../scripts/admin/commands.ts';
-import { reasonOf } from '../../scripts/admin/output.ts';
+import { errorReason } from '../../scripts/admin/output.ts';
 
 describe('npm run admin, for accounts and keys', function () {
   this.timeout(60_000);
@@ -38,7 +38,7 @@ describe('npm run admin, for accounts and keys', function () {
   const refusalOf = (name: string, ...args: string[]) =>
     admin(name, ...args).then(
       () => expect.fail(`${name} was not refused`),
-      (error: unknown) => reasonOf(error),
+      (error: unknown) => errorReason(error),
     );
   const signIn = (email: string, password: string, status: number) =>
     own.anonymous.post('/auth/login', { username: email, password }, status);

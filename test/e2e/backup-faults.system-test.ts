@@ -16,8 +16,8 @@ import { findSecrets } from '#test/support/secret-search.ts';
 import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
-import { backup, restore as restoreCommand } from '../../scripts/admin/backup.ts';
-import { reasonOf } from '../../scripts/admin/output.ts';
+import { backupCommand, restoreCommand } from '../../scripts/admin/backup.ts';
+import { errorReason } from '../../scripts/admin/output.ts';
 
 describe('backup and restore under faults', function () {
   this.timeout(120_000);
@@ -32,7 +32,7 @@ describe('backup and restore under faults', function () {
 
   it('refuses wrong arguments and missing backups with a one-line message', async () => {
     for (const args of [[], ['--into', 'x', '--keep', '0'], ['x', '--into', 'y'], ['--into', 'x', '--verify', 'y']]) {
-      expect(backup.read(args)).has.property('wrong');
+      expect(backupCommand.read(args)).has.property('wrong');
     }
     for (const args of [[], ['--from', 'x', 'y']]) expect(restoreCommand.read(args)).has.property('wrong');
     const nothing = await runAdmin(own.source.settings, ['backup', '--verify', tmpdir()]);
@@ -51,7 +51,7 @@ describe('backup and restore under faults', function () {
     const place = await own.newPlace();
     const worker = createContainer(loadConfig(place.settings), 'worker');
     await worker.db.raw('select 1');
-    const refusal = await worker.restores.restore(own.folder, () => undefined).then(() => '', reasonOf);
+    const refusal = await worker.restores.restore(own.folder, () => undefined).then(() => '', errorReason);
     expect(refusal).equal('The database is in use (worker): stop these processes first.');
     await worker.close();
   });
@@ -61,7 +61,7 @@ describe('backup and restore under faults', function () {
     const start = () => createContainer(loadConfig(settings), 'admin');
     const [first, second] = [start(), start()];
     const refusals: Promise<string>[] = [];
-    const refused = (work: Promise<unknown>) => refusals.push(work.then(() => '', reasonOf));
+    const refused = (work: Promise<unknown>) => refusals.push(work.then(() => '', errorReason));
     try {
       await first.restores.restore(own.folder, (line) => {
         if (!['Originals …', 'The database …'].includes(line)) return;
@@ -113,7 +113,7 @@ describe('backup and restore under faults', function () {
     const manifest = join(path, 'manifest.json');
     const written = JSON.parse(await readFile(manifest, 'utf8'));
     const { restores, close } = createContainer(loadConfig(place.settings), 'admin');
-    const refusal = () => restores.restore(copy, () => undefined).then(() => '', reasonOf);
+    const refusal = () => restores.restore(copy, () => undefined).then(() => '', errorReason);
     const refusalOf = async (changes: object) => {
       await writeFile(manifest, JSON.stringify({ ...written, ...changes }));
       return refusal();
@@ -219,7 +219,7 @@ describe('backup and restore under faults', function () {
   it('reports that no pg_dump supports the version of the server', async () => {
     const dumps = createDatabaseDumps({ databaseUrl: own.source.settings.DATABASE_URL ?? '', programsDir: '/nowhere' });
     const written = { path: join(own.folder, 'never'), snapshot: 'none', withoutRowsOf: [], without: [] };
-    const refusal = await dumps.write({ ...written, serverMajor: 99 }).then(() => '', reasonOf);
+    const refusal = await dumps.write({ ...written, serverMajor: 99 }).then(() => '', errorReason);
     expect(refusal).match(/^There is no pg_dump of Postgres 99 or newer here.*: install its client programs\.$/);
   });
 

@@ -13,7 +13,7 @@ import { dropCollections, newCollectionPrefix } from '#test/support/qdrant.ts';
 import { testQdrantUrl } from '#test/support/services.ts';
 import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
-import { reasonOf } from '../../scripts/admin/output.ts';
+import { errorReason } from '../../scripts/admin/output.ts';
 import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
 
 describe('interrupted backups and restores', function () {
@@ -86,7 +86,7 @@ describe('interrupted backups and restores', function () {
       await untilNoCommand(place);
     }
     await restoreUpToVectors(place, own.folder);
-    const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', reasonOf);
+    const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', errorReason);
     expect(begun).match(/^A restore was begun here and has not come to its end: /);
     const backedUp = await runAdmin(place.settings, ['backup', '--into', own.folder, '--keep', '1']);
     expect(backedUp.stderr).match(/^A restore of this database is unfinished: /m);

@@ -2,7 +2,7 @@ import type { ConnectorActivities } from '#activities/connectors.ts';
 import type { ImportCounts, ImportFileResult } from '#src/contracts/connectors.ts';
 import { recordCalls } from './stub-calls.ts';
 
-/** A connection with so many new files, of which each is pending until it was fetched or has failed. */
+/** Stub activities for a connection with the given number of new files; a file is pending until it is fetched or has failed. */
 export function stubConnectors(total: number, replaced: Partial<ConnectorActivities> = {}) {
   const ended = new Map<number, ImportFileResult>();
   const counts = (): ImportCounts => {

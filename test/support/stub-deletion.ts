@@ -1,7 +1,7 @@
 import type { DeletionActivities } from '#activities/deletion.ts';
 import { recordCalls } from './stub-calls.ts';
 
-/** Activities that succeed at once unless replaced, and the names of those that were called, in order. */
+/** Stub activities that succeed at once unless replaced. Records the names of called activities in order. */
 export function stubDeletion(replaced: Partial<DeletionActivities> = {}) {
   const { activities, names, untilCalled } = recordCalls<DeletionActivities>({
     stopIngestion: async () => undefined,

@@ -13,7 +13,7 @@ import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
 const apiKey = 'key-of-the-deployment';
 const serverName = 'temporal.internal';
 
-describe('the line to Temporal', () => {
+describe('the connection to Temporal', () => {
   let proxy: GrpcProxy;
   let ours: Authority;
   let files: Awaited<ReturnType<typeof writePems>>;
@@ -58,7 +58,7 @@ describe('the line to Temporal', () => {
       ...overrides,
     }).temporal;
 
-  /** What an API's, and a worker's, connection of these settings hears of the server. */
+  /** The outcome of a connection of the API and one of a worker with these settings. */
   async function ask(config: TemporalConfig): Promise<string[]> {
     const client = createTemporalConnection(config);
     const asClient = async () => {
@@ -83,38 +83,38 @@ describe('the line to Temporal', () => {
     }
   }
 
-  it('is encrypted, shows both ends who the other is, and carries the API key', async () => {
+  it('is encrypted, authenticates both sides, and sends the API key', async () => {
     expect(await ask(settings())).deep.equal(['default', 'default']);
   });
 
-  it('is not used with a server whose certificate another authority has issued', async () => {
+  it('rejects a server whose certificate was issued by another authority', async () => {
     const answers = await ask(settings({ TEMPORAL_TLS_SERVER_CA_CERT_PATH: files.path('other-ca') }));
     for (const answer of answers) expect(answer).match(/^refused: .*(certificate|UnknownIssuer)/i);
   });
 
-  it('is not used with a server that is called otherwise', async () => {
+  it('rejects a server with another name', async () => {
     const answers = await ask(settings({ TEMPORAL_TLS_SERVER_NAME: 'other.internal' }));
     for (const answer of answers) expect(answer).match(/^refused: .*(altnames|certificate)/i);
   });
 
-  it('is closed to clients that another authority has made, and to those that show nothing', async () => {
+  it('is refused for clients with a certificate of another authority or none', async () => {
     const stranger = settings({
       TEMPORAL_TLS_CLIENT_CERT_PATH: files.path('stranger-cert'),
       TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('stranger-key'),
     });
-    const nobody = settings({ TEMPORAL_TLS_CLIENT_CERT_PATH: '', TEMPORAL_TLS_CLIENT_KEY_PATH: '' });
-    for (const config of [stranger, nobody]) {
+    const anonymous = settings({ TEMPORAL_TLS_CLIENT_CERT_PATH: '', TEMPORAL_TLS_CLIENT_KEY_PATH: '' });
+    for (const config of [stranger, anonymous]) {
       const answers = await ask(config);
       for (const answer of answers) expect(answer).match(/^refused: /);
     }
   });
 
-  it('is closed to who has another API key', async () => {
+  it('is refused for another API key', async () => {
     const answers = await ask(settings({ TEMPORAL_API_KEY: 'another' }));
     for (const answer of answers) expect(answer).match(/^refused: .*unauthorized/i);
   });
 
-  it('is refused before the start where the settings do not fit together', () => {
+  it('is refused before the start if the settings contradict each other', () => {
     const refusal = (overrides: Record<string, string>) => {
       try {
         settings(overrides);

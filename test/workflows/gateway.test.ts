@@ -43,7 +43,7 @@ describe('the gateway to Temporal', () => {
     input: { orgId: 'org', documentId: 'document' },
     summary: 'Delete a document',
   };
-  /** What a queued job asks for, once for each attempt. */
+  /** The start request of a queued job, one per attempt. */
   const startIds = [uuidv7(), uuidv7()];
   const start = (workflowId: string, work: WorkflowStart, attempt = 1, startId = startIds[attempt - 1] ?? '') =>
     orchestrator.start({
@@ -56,7 +56,7 @@ describe('the gateway to Temporal', () => {
     });
   const runOf = (workflowId: string) => temporal.client.workflow.getHandle(workflowId);
 
-  /** As a worker does that has nothing to do: this run, and those that were queued before it. */
+  /** Works on this run and those that were queued before it, like an idle worker. */
   async function complete(workflowId: string, taskQueue: TaskQueue): Promise<void> {
     const { client, namespace, call } = temporal;
     const identity = 'test';
@@ -73,7 +73,7 @@ describe('the gateway to Temporal', () => {
     }
   }
 
-  it('starts a run once, with what operators need to find and read it', async () => {
+  it('starts a run once, with its memo, search attributes and summary', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest);
     const { runId, memo, typedSearchAttributes, staticSummary } = await runOf(id).describe();
@@ -96,7 +96,7 @@ describe('the gateway to Temporal', () => {
     expect(await orchestrator.describe(id)).equal('open');
   });
 
-  it('starts another attempt only once the run of the last has closed', async () => {
+  it('starts another attempt only after the run of the last one has closed', async () => {
     const id = `ingest-${uuidv7()}-1`;
     expect(await start(id, ingest)).equal('started');
     expect(await start(id, ingest, 2)).equal('closing');
@@ -106,7 +106,7 @@ describe('the gateway to Temporal', () => {
     expect((await runOf(id).describe()).memo).deep.include({ attempt: 2, startId: startIds[1] });
   });
 
-  it('starts an ingestion again that has completed: the database may be older than its run', async () => {
+  it('starts a completed ingestion again, because the database may be older than its run', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest);
     await complete(id, taskQueues.ingestion);
@@ -115,7 +115,7 @@ describe('the gateway to Temporal', () => {
     expect(await orchestrator.describe(id)).equal('open');
   });
 
-  it('stops a run that a job of this attempt did not start, and waits for its end', async () => {
+  it('cancels a run of another attempt and waits for its end', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest, 1, uuidv7());
     expect(await start(id, ingest)).equal('closing');
@@ -123,7 +123,7 @@ describe('the gateway to Temporal', () => {
     expect(events?.some((event) => event.workflowExecutionCancelRequestedEventAttributes)).equal(true);
   });
 
-  it('ends a deletion that its job did not start, since it cannot be cancelled', async () => {
+  it('terminates a deletion of another attempt, because it cannot be cancelled', async () => {
     const id = `delete-${uuidv7()}`;
     await start(id, remove, 1, uuidv7());
     expect(await start(id, remove)).equal('closing');
@@ -139,12 +139,12 @@ describe('the gateway to Temporal', () => {
     expect(await orchestrator.describe(id)).equal('open');
   });
 
-  it('says that there is no run to move', async () => {
+  it('reports that there is no run to retry or skip', async () => {
     expect(await orchestrator.retryParked('ingest-nothing-1')).equal('gone');
     expect(await orchestrator.skipParked('ingest-nothing-1')).equal('gone');
   });
 
-  it('nudges the alignment run of a chat that is open, and starts one otherwise', async () => {
+  it('signals the open alignment run of a chat, and otherwise starts one', async () => {
     const id = `alignment-${uuidv7()}`;
     await start(id, score);
     await start(id, score);
@@ -152,7 +152,7 @@ describe('the gateway to Temporal', () => {
     expect(events?.filter((event) => event.workflowExecutionSignaledEventAttributes)).length(2);
   });
 
-  it('cancels what is open and does not mind what is not there', async () => {
+  it('cancels an open run, and ignores an unknown one', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest);
     expect(await orchestrator.inspect(id)).deep.equal({ state: 'open' });
@@ -164,15 +164,15 @@ describe('the gateway to Temporal', () => {
     expect(await orchestrator.describe('ingest-nothing-1')).equal('unknown');
   });
 
-  it('knows that nobody works on the queues, and where a run is shown', async () => {
+  it('reports that no worker polls the queues, and returns the URL of a run', async () => {
     expect(await orchestrator.hasPollers()).equal(false);
     expect(orchestrator.uiUrl('ingest-x-1')).equal(
       `http://localhost:8233/namespaces/${temporal.namespace}/workflows/ingest-x-1`,
     );
   });
 
-  it('tells what Temporal refuses from its outage', async () => {
-    // Nobody has told this one what we search by.
+  it('distinguishes a refusal by Temporal from an outage', async () => {
+    // This namespace lacks the search attributes.
     const namespace = await createTestNamespace(testServices().temporalAddress);
     const other = connectToTemporal({ address: testServices().temporalAddress, namespace });
     const { start } = createOrchestrator(other, { uiUrl: null });
@@ -181,7 +181,7 @@ describe('the gateway to Temporal', () => {
     await other.close();
   });
 
-  it('throws while Temporal is down', async () => {
+  it('throws while Temporal is unavailable', async () => {
     const unreachable = createTemporalConnection({
       address: '127.0.0.1:1',
       namespace: 'default',
@@ -193,7 +193,7 @@ describe('the gateway to Temporal', () => {
     }
     await unreachable.close();
   });
-  it('ends what is under way before it closes', async () => {
+  it('completes open calls before it closes', async () => {
     const asked = Promise.withResolvers<void>();
     const refusing = createServer((socket) => {
       socket.destroy();
@@ -207,7 +207,7 @@ describe('the gateway to Temporal', () => {
     const outcome = appErrorCode(createOrchestrator(dying, { uiUrl: null }).describe('ingest-x-1'));
     await asked.promise;
     await dying.close();
-    // What is begun again on a closed channel is thrown where nobody catches it, which fails this run.
+    // A call on the closed channel would throw an unhandled rejection, which fails the test run.
     expect(await outcome).equal('service_unavailable');
     refusing.close();
   });

@@ -34,7 +34,7 @@ const [first, second] = [keyOf('first'), keyOf('second')];
 describe('encrypted payloads', () => {
   let own: Stack;
   let ada: Member;
-  /** Of somebody without a key. */
+  /** A client without a key. */
   let outsider: TemporalConnection;
 
   before(async () => {
@@ -55,7 +55,7 @@ describe('encrypted payloads', () => {
     return parseJobId(fullDocumentSchema.parse(body).parse_job_id ?? '').workflowId;
   }
 
-  /** Workers of this deployment, with these keys. */
+  /** Starts workers of this deployment with these keys. */
   async function withWorkers(codecKey: string, work: () => Promise<void>): Promise<void> {
     const container = createContainer(
       loadConfig({ ...own.settings, TEMPORAL_CODEC_KEY: codecKey, WORKER_QUEUES: 'ingestion' }),
@@ -71,7 +71,7 @@ describe('encrypted payloads', () => {
     }
   }
 
-  /** As the engine lists it. */
+  /** The run as Temporal lists it. */
   async function rawRun(workflowId: string) {
     const { namespace } = outsider;
     const { workflowService } = outsider.client;
@@ -86,7 +86,7 @@ describe('encrypted payloads', () => {
   const keysOf = (payloads: Payload[]) =>
     new Set(payloads.map(({ metadata }) => `${metadata?.encoding} ${metadata?.['encryption-key-id'] ?? ''}`.trim()));
 
-  it('hide from the engine what runs are given, give back and fail with, and from us nothing', async () => {
+  it('hide inputs, results and failures of runs from Temporal, but not from the service', async () => {
     await withWorkers(first, async () => {
       const good = await upload('Merger-with-Initech.txt', 'Words of a secret plan.');
       await untilRun(ada, good, 'succeeded');
@@ -118,7 +118,7 @@ describe('encrypted payloads', () => {
     });
   });
 
-  it('are shown by the CLI to who asks the codec endpoint, and to nobody else', async () => {
+  it('are shown by the CLI only with the codec endpoint', async () => {
     let shown = '';
     await withWorkers(first, async () => {
       shown = await upload('For-operators.txt', 'They may look.');
@@ -141,7 +141,7 @@ describe('encrypted payloads', () => {
     };
     try {
       const documentId = /^ingest-(.*)-1$/.exec(shown)?.[1] ?? '';
-      // Among what the CLI shows of the run, the only place of an object with this key is its input.
+      // In the output of the CLI only the input of the run contains an object with this key.
       const input = new RegExp(`documentId["\\s:]+${documentId}`);
       expect(await show()).not.match(input);
       expect(await show('--codec-endpoint', endpoint, '--codec-auth', `Bearer ${codecToken}`)).match(input);
@@ -151,7 +151,7 @@ describe('encrypted payloads', () => {
     }
   });
 
-  it('wait, and name the key, where a worker lacks it, and go on with one that has it beside a newer one', async () => {
+  it('stop a run on a worker without the key, and continue on one that has it', async () => {
     const waiting = await upload('Waiting.txt', 'It was sealed with the first key.');
     await withWorkers('', async () => {
       const run = outsider.client.workflow.getHandle(waiting);

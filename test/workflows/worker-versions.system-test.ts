@@ -58,7 +58,7 @@ describe('versions of the workers', () => {
     return all.find((version) => version.buildId === buildId)?.role;
   }
 
-  /** As workers/run.ts makes them. */
+  /** Starts workers like workers/run.ts. */
   async function withVersion(
     buildId: string,
     activities: object,
@@ -93,7 +93,7 @@ describe('versions of the workers', () => {
     return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? undefined;
   }
 
-  /** Runs the command of docs/operators.md that begins so, for this deployment. */
+  /** Runs the command from docs/operators.md that starts with these words, for this deployment. */
   async function asDocumented(words: string, deployment: string, buildId: string): Promise<void> {
     const docs = await readFile('docs/operators.md', 'utf8');
     const command = docs.split('`').find((code) => code.startsWith(`temporal ${words} `));
@@ -109,7 +109,7 @@ describe('versions of the workers', () => {
     await promisify(execFile)(temporalProgram(testServices().toolsDir), [...args, ...isolated]);
   }
 
-  it('run beside each other: what is pinned ends where it began, all else goes where an operator says', async () => {
+  it('run concurrently: pinned runs end on their version, all others follow the routing', async () => {
     const gate = Promise.withResolvers<void>();
     const judged = Promise.withResolvers<void>();
     const ingestion = stubIngestion({
@@ -172,11 +172,11 @@ describe('versions of the workers', () => {
         expect(await versionOf(last)).equal('v1');
       });
     };
-    // Whatever fails, no step waits for ever: it would keep the workers.
+    // Ends every activity even if the test fails, because a waiting one would keep the workers alive.
     await withVersion('v1', activities, () => story().finally(gate.resolve));
   });
 
-  it('let what is pinned go, and end, by the commands of the Temporal CLI that the docs name', async () => {
+  it('release pinned runs and end with the Temporal CLI commands of the docs', async () => {
     const gate = Promise.withResolvers<void>();
     const judged = Promise.withResolvers<void>();
     const scoreEvaluation = async () => {
@@ -222,7 +222,7 @@ describe('versions of the workers', () => {
     await temporal.withWorker(all, withoutVersion, { taskQueue });
   });
 
-  it('are refused by name where nobody is of them', async () => {
+  it('cannot be promoted without workers', async () => {
     const { code, stderr } = await admin('--promote', 'v9');
     expect(code).equal(1);
     expect(stderr).match(/^No runs were routed to version v9: [^\n]+\n$/);
@@ -230,7 +230,7 @@ describe('versions of the workers', () => {
     expect((await admin('--promote', 'v1', '--percent', '5')).stderr).to.include('--ramp <build id> with --percent');
   });
 
-  it('serve at once where an installation is new, and readiness is of the current one', async () => {
+  it('get all runs at once in a new installation; readiness depends on the current version', async () => {
     const own = await startStack({ TEMPORAL_DEPLOYMENT_NAME: 'acs' }, { workers: 'all' });
     try {
       await until('it is ready', async () => (await fetch(`${own.baseUrl}/readyz`)).status === 200);
@@ -241,7 +241,7 @@ describe('versions of the workers', () => {
       const { workflowService } = own.container.temporal.client;
       const { namespace } = own.config.temporal;
       await workflowService.setWorkerDeploymentCurrentVersion({ namespace, deploymentName: 'acs', buildId: '' });
-      await until('nobody takes what begins', async () => !(await own.container.orchestrator.hasPollers()));
+      await until('no worker polls', async () => !(await own.container.orchestrator.hasPollers()));
     } finally {
       await own.close();
     }

@@ -110,7 +110,7 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
 export const countedByProcess: ReadonlySet<RateLimitName> = new Set(['read', 'write', 'search', 'preview'] as const);
 
 /** Counts the slots that each owner occupies. The caller enforces the limits. */
-export function createPlaces() {
+export function createSlotCounter() {
   const taken = new Map<string, number>();
   const of = (owner: string) => taken.get(owner) ?? 0;
   const add = (owner: string, difference: 1 | -1) => {

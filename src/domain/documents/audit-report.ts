@@ -29,7 +29,7 @@ export type FindingKind = (typeof findingKinds)[number];
 export type FindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
 
 /** @returns how many orphans a page may have; if it has more, none is deleted without an operator's `--force` */
-export function maxDeletions(checked: number): number {
+export function maxOrphanDeletions(checked: number): number {
   return Math.max(20, checked / 20);
 }
 
@@ -48,25 +48,25 @@ export type AuditProgress = { pass: AuditPass | null; after: string | null; repo
 
 const IDS_SHOWN = 20;
 
-export const auditStart: AuditProgress = {
+export const initialAuditProgress: AuditProgress = {
   pass: auditPasses[0],
   after: null,
   report: { checked: { points: 0, documents: 0, blobs: 0, deletions: 0 }, findings: {} },
 };
 
 /** @returns the state of the audit after this page of `pass` */
-export function auditAfter({ report }: AuditProgress, pass: AuditPass, page: AuditPage): AuditProgress {
+export function advanceAudit({ report }: AuditProgress, pass: AuditPass, page: AuditPage): AuditProgress {
   let { findings } = report;
   for (const kind of findingKinds) {
     const more = page.findings[kind];
-    if (more !== undefined) findings = withFinding(findings, kind, more);
+    if (more !== undefined) findings = addFinding(findings, kind, more);
   }
   const checked = { ...report.checked, [pass]: report.checked[pass] + page.checked };
   const nextPass = page.next === null ? (auditPasses[auditPasses.indexOf(pass) + 1] ?? null) : pass;
   return { pass: nextPass, after: page.next, report: { checked, findings } };
 }
 
-export function withFinding(
+export function addFinding(
   findings: AuditReport['findings'],
   kind: FindingKind,
   { found, repaired, heldBack = 0, first }: FindingSummary,

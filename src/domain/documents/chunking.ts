@@ -1,7 +1,7 @@
 import { cosine } from '../alignment/score.ts';
 import { type Span, sentences } from '../text/sentences.ts';
 import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
-import { type Block, type BlockKind, lines, parseBlocks } from './markdown.ts';
+import { type Block, type BlockKind, linesOf, parseBlocks } from './markdown.ts';
 
 /**
  * The units that chunks are built from: a sentence, a heading, a whole table or code block, or a part of one that is too
@@ -42,7 +42,7 @@ const splits: Record<BlockKind, Split> = {
 /** Splits a block into lines with their trailing blank lines, so that no unit begins with white space. */
 function textLines(body: string, block: Block): Span[] {
   const found: Span[] = [];
-  for (const line of lines(body, block.start, block.end)) {
+  for (const line of linesOf(body, block.start, block.end)) {
     const previous = found.at(-1);
     if (previous && body.slice(line.start, line.end).trim() === '') previous.end = line.end;
     else found.push({ ...line });

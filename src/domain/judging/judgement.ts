@@ -11,14 +11,14 @@ import {
 } from './rubric.ts';
 
 /** Side of a comparison; an evaluation only has `version`. */
-export type Side = 'version' | 'baseline';
+export type ComparedSide = 'version' | 'baseline';
 
 /** `AB`: the judge reads the reply of the version first; `BA`: that of the baseline. */
 export const pairOrders = ['AB', 'BA'] as const;
 export type PairOrder = (typeof pairOrders)[number];
 
 /** Reference to a graded text. `caseIndex` counts from 0. */
-export type TextRef = { kind: 'prompt'; side: Side } | { kind: 'reply'; caseIndex: number };
+export type TextRef = { kind: 'prompt'; side: ComparedSide } | { kind: 'reply'; caseIndex: number };
 
 /** One call of the judge. `sample` counts from 1. Refers to texts instead of containing them, to keep payloads small. */
 export type JudgingUnit =
@@ -29,7 +29,7 @@ export type JudgingUnit =
 export type JudgedCase = { caseIndex: number; hasReference: boolean };
 
 /** @returns the units that grade a prompt: one, or one per axis and sample */
-export function unitsOfPrompt(rubric: Rubric, side: Side = 'version'): JudgingUnit[] {
+export function unitsOfPrompt(rubric: Rubric, side: ComparedSide = 'version'): JudgingUnit[] {
   return unitsOfText({ kind: 'prompt', side }, rubric, promptAxes);
 }
 
@@ -67,7 +67,7 @@ export function unitName(unit: JudgingUnit): string {
 }
 
 /** Name of the answer to a case: `case 3 answer`, `case 3 baseline answer`. */
-export function answerName(caseIndex: number, side: Side): string {
+export function answerName(caseIndex: number, side: ComparedSide): string {
   return `case ${caseIndex + 1} ${side === 'version' ? '' : 'baseline '}answer`;
 }
 
@@ -119,7 +119,7 @@ export type JudgeTask =
 /** Puts the two replies into the given order. */
 export function pairMaterial(
   order: PairOrder,
-  { input, expected, version, baseline }: CaseText & Record<Side, ReplyText>,
+  { input, expected, version, baseline }: CaseText & Record<ComparedSide, ReplyText>,
 ): PairMaterial {
   const [a, b] = order === 'AB' ? [version, baseline] : [baseline, version];
   return { kind: 'pair', input, expected, a, b };

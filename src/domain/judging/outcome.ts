@@ -4,19 +4,19 @@ import {
   type ComparisonStatistics,
   type ComparisonSummary,
   comparisonStatistics,
-  summarize,
+  summarizeComparisons,
 } from './comparison.ts';
 import {
   type AnchoredScore,
   answerName,
   type CaseText,
+  type ComparedSide,
   type ComparedSpecification,
   type EvaluatedSpecification,
   type EvaluationSpecification,
   type Judgement,
   type JudgingUnit,
   type PlainScore,
-  type Side,
   type UnitOutcome,
   unitName,
   unitsOfPair,
@@ -123,7 +123,7 @@ function compared({ cases }: ComparedSpecification, found: Found): EvaluationOut
       versionPromptAverage: averageOf(versionPromptScores),
       baselinePromptAverage: averageOf(baselinePromptScores),
       cases: judged,
-      summary: summarize(judged),
+      summary: summarizeComparisons(judged),
       statistics: comparisonStatistics(judged),
     },
     failedUnits: missing,
@@ -162,7 +162,7 @@ function lookUpIn({ verdicts, answers, failed }: Found) {
       const judgement = verdicts.get(name);
       return judgement === undefined ? { unit, code: codeOf(name) } : { unit, judgement };
     },
-    answer(caseIndex: number, side: Side): string | FailedUnit {
+    answer(caseIndex: number, side: ComparedSide): string | FailedUnit {
       const unit = answerName(caseIndex, side);
       return answers.get(unit) ?? { unit, code: codeOf(unit) };
     },

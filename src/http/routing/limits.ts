@@ -1,7 +1,7 @@
 import {
   type ConcurrencyLimit,
   countedByProcess,
-  createPlaces,
+  createSlotCounter,
   type RateLimit,
   type RateLimitName,
 } from '#src/domain/access/limits.ts';
@@ -104,7 +104,7 @@ export function createConcurrency(
   limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
 ) {
   const limitOf: Record<Kind, ConcurrencyLimit | null> = { uploads: UPLOAD_LIMIT, ...limits };
-  const openOf = { requests: createPlaces(), streams: createPlaces(), uploads: createPlaces() };
+  const openOf = { requests: createSlotCounter(), streams: createSlotCounter(), uploads: createSlotCounter() };
 
   return {
     /** @returns the function that releases the slot. Throws `rate_limited`, or `service_unavailable` if the process is full. */

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
-import { createOriginalCopies, createProgress, measureFile, readCopies, syncPath } from './original-copies.ts';
+import {
+  createOriginalCopies,
+  createProgressPrinter,
+  measureFile,
+  readOriginalsList,
+  syncPath,
+} from './original-copies.ts';
 
 const FORMAT = 1;
 const MANIFEST = 'manifest.json';
@@ -13,17 +19,13 @@ const writtenFile = z.object({ sizeBytes: count, sha256: z.string().regex(/^[0-9
 /** The manifest is written last, so a folder without one is not a complete backup. */
 const manifestSchema = z.object({
   format: z.literal(FORMAT, 'is of another version of the service'),
-  /** Time of the database snapshot. */
   takenAt: z.iso.datetime(),
   completedAt: z.iso.datetime(),
   postgresMajor: count,
-  /** The last migration of the database. */
   migration: z.string(),
   vectorStore: z.enum(['pgvector', 'qdrant']),
-  /** Number of rows by table. */
   rows: z.record(z.string(), count),
   database: writtenFile,
-  /** The file with the list of originals, and their number and total size. */
   originals: writtenFile.extend({ count, bytes: count }),
   /** Originals that the store had lost or damaged before the backup. */
   missingOriginals: count,
@@ -32,7 +34,6 @@ const manifestSchema = z.object({
 export type BackupManifest = z.infer<typeof manifestSchema>;
 export const backupFormat = FORMAT;
 
-/** @returns the paths of the files of a backup */
 export function backupFiles(backup: string): { manifest: string; database: string; originals: string } {
   return {
     manifest: join(backup, MANIFEST),
@@ -41,7 +42,6 @@ export function backupFiles(backup: string): { manifest: string; database: strin
   };
 }
 
-/** @returns null if the folder is not a complete backup */
 async function readManifest(backup: string): Promise<BackupManifest | null> {
   const { manifest: path } = backupFiles(backup);
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
@@ -75,10 +75,10 @@ export type FoundBackup = { path: string; folder: string; manifest: BackupManife
  * Reserves a folder of backups for one installation, because each backup deletes originals that none of its installation's
  * backups lists. Throws if the folder belongs to another installation.
  */
-export async function claimFolder(folder: string, installation: string): Promise<void> {
+export async function claimBackupFolder(folder: string, installation: string): Promise<void> {
   const path = join(folder, 'installation');
   if ((await readOwner(path)) === null) {
-    // Written under another name first: a killed process must not leave an empty file.
+    // The file with the id of the installation is renamed once complete: a killed process must not leave an empty one.
     const draft = join(folder, `${unfinishedPrefix}${randomUUID()}`);
     await writeFile(draft, installation, { mode: 0o600, flush: true });
     await rename(draft, path);
@@ -97,7 +97,6 @@ async function readOwner(path: string): Promise<string | null> {
   });
 }
 
-/** Creates the folder of a new backup. `finishBackup` gives it its name. */
 export async function beginBackup(folder: string): Promise<string> {
   const draft = join(folder, `${unfinishedPrefix}${randomUUID()}`);
   await mkdir(draft, { mode: 0o700 });
@@ -118,13 +117,12 @@ export async function finishBackup(draft: string, manifest: BackupManifest): Pro
 }
 
 /** Deletes the remains of interrupted backups. No other backup may be writing to the folder. */
-export async function deleteUnfinished(folder: string): Promise<void> {
+export async function deleteUnfinishedBackups(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (name.startsWith(unfinishedPrefix)) await rm(join(folder, name), { recursive: true, force: true });
   }
 }
 
-/** @returns the paths of the complete backups of a folder, oldest first */
 export async function listBackups(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch(() => []);
   return names
@@ -133,7 +131,7 @@ export async function listBackups(folder: string): Promise<string[]> {
     .map((name) => join(folder, name));
 }
 
-/** Renames the backup first, so that an interrupted deletion leaves no damaged backup. */
+/** Renames a backup before deleting it, so that an interrupted deletion leaves no damaged backup. */
 export async function deleteBackup(path: string): Promise<void> {
   const draft = join(dirname(path), `${unfinishedPrefix}${randomUUID()}`);
   await rename(path, draft);
@@ -151,7 +149,6 @@ export async function findBackup(from: string): Promise<FoundBackup> {
 
 const MAX_FAULTS_LISTED = 20;
 
-/** Reads every byte of a backup. @returns a message for each missing or damaged file */
 export async function checkBackup({ path, folder, manifest }: FoundBackup, note: (line: string) => void) {
   const files = backupFiles(path);
   const faults: string[] = [];
@@ -171,9 +168,12 @@ export async function checkBackup({ path, folder, manifest }: FoundBackup, note:
   // Without the correct list the originals cannot be checked.
   if (!(await compare(files.originals, manifest.originals))) return faults;
   const copies = createOriginalCopies(folder);
-  const progress = createProgress(note, (count) => `Originals: ${count} of ${manifest.originals.count} checked …`);
+  const progress = createProgressPrinter(
+    note,
+    (count) => `Originals: ${count} of ${manifest.originals.count} checked …`,
+  );
   let damaged = 0;
-  for await (const copy of readCopies(files.originals)) {
+  for await (const copy of readOriginalsList(files.originals)) {
     if (!(await compare(copies.pathOf(copy.key), copy))) damaged += 1;
     progress.add(1);
   }

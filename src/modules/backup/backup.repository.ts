@@ -14,7 +14,6 @@ export type BackupRepository = ReturnType<typeof createBackupRepository>;
 const exportedSnapshot = shape({ snapshot: text(), takenAt: timestamp() });
 const server = shape({ major: integer() });
 const named = shape({ name: text() });
-/** Null if the table does not exist. */
 const relation = shape({ name: text().nullable() });
 const total = shape({ count: bigint() });
 const migrated = shape({ migrationTime: timestamp() });
@@ -29,7 +28,6 @@ export function createBackupRepository(db: Knex) {
       await db.raw('set local idle_in_transaction_session_timeout = 0');
     },
 
-    /** Makes the snapshot of this transaction available to `pg_dump`. */
     async exportSnapshot(): Promise<{ snapshot: string; takenAt: Date }> {
       return oneRow(db, exportedSnapshot, 'select pg_export_snapshot() as snapshot, now() as taken_at');
     },
@@ -44,7 +42,6 @@ export function createBackupRepository(db: Knex) {
       return last?.name ?? null;
     },
 
-    /** Names of the migrations in this version of the service. */
     knownMigrations: migrationNames,
 
     /** Lists the tables of schema `public`, without those of extensions. */
@@ -70,7 +67,6 @@ export function createBackupRepository(db: Knex) {
       return first?.migrationTime.toISOString() ?? null;
     },
 
-    /** @returns those of the blob keys that belong to volumes of exports */
     async findExportVolumes(keys: readonly string[]): Promise<Set<string>> {
       const table = await oneRow(db, relation, "select to_regclass('public.export_volumes')::text as name");
       // The table is missing if the backup runs before the migrations of this version.
@@ -113,7 +109,6 @@ export function createBackupRepository(db: Knex) {
       return writers.map(({ name }) => name);
     },
 
-    /** @returns the `takenAt` of the backup whose restore was started; null if there is none */
     async findRestore(): Promise<string | null> {
       const marker = await oneRow(db, relation, "select to_regclass('public.backup_restore')::text as name");
       if (marker.name === null) return null;
@@ -131,9 +126,8 @@ export function createBackupRepository(db: Knex) {
 }
 
 /** Table that exists while a restore is unfinished; not part of backups. */
-export const restoreMarker = 'backup_restore';
+export const restoreMarkerTable = 'backup_restore';
 
-/** An active generation with the payload of its vectors. */
 const activeGeneration = shape({
   orgId: uuid(),
   documentId: uuid(),
@@ -150,7 +144,6 @@ type ChunkHash = Row<typeof chunkHash>;
 
 export function createVectorRebuildRepository(db: Knex) {
   return {
-    /** Lists active generations with chunks, ordered by document. */
     async listActive(after: string | null, limit: number): Promise<ActiveGeneration[]> {
       const active = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })

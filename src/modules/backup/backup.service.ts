@@ -4,16 +4,16 @@ import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 import { AppError } from '#src/errors.ts';
 import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import { type BackupRepository, createBackupRepository, restoreMarker } from './backup.repository.ts';
+import { type BackupRepository, createBackupRepository, restoreMarkerTable } from './backup.repository.ts';
 import {
   type BackupManifest,
   backupFiles,
   backupFormat,
   beginBackup,
   checkBackup,
-  claimFolder,
+  claimBackupFolder,
   deleteBackup,
-  deleteUnfinished,
+  deleteUnfinishedBackups,
   type FoundBackup,
   findBackup,
   finishBackup,
@@ -21,7 +21,7 @@ import {
 } from './backup-folder.ts';
 import {
   createOriginalCopies,
-  createProgress,
+  createProgressPrinter,
   inBatches,
   measureFile,
   type OriginalCopies,
@@ -74,7 +74,7 @@ export function createBackupService(deps: {
 
   /** Copies all stored originals before the snapshot, so that the snapshot is open for a short time only. */
   async function copyStored(copies: OriginalCopies, note: Note): Promise<void> {
-    const progress = createProgress(note, (count) => `Originals: ${count} copied or already present …`);
+    const progress = createProgressPrinter(note, (count) => `Originals: ${count} copied or already present …`);
     for (let after: string | null = null; ; ) {
       const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
       const exported = await repository.findExportVolumes(page.map(({ key }) => key));
@@ -141,10 +141,12 @@ export function createBackupService(deps: {
         note(`The store has lost ${key}, or has other content under that key.`);
       note('The database …');
       const rows: Record<string, number> = {};
-      const kept = (await reader.listTables()).filter((name) => ![...tablesWithoutRows, restoreMarker].includes(name));
+      const kept = (await reader.listTables()).filter(
+        (name) => ![...tablesWithoutRows, restoreMarkerTable].includes(name),
+      );
       for (const table of kept) rows[table] = await reader.countRows(table);
       const postgresMajor = await reader.serverMajor();
-      const written = { withoutRowsOf: tablesWithoutRows, without: [restoreMarker] };
+      const written = { withoutRowsOf: tablesWithoutRows, without: [restoreMarkerTable] };
       await dumps.write({ path: files.database, snapshot, serverMajor: postgresMajor, ...written });
       return {
         takenAt: takenAt.toISOString(),
@@ -162,7 +164,7 @@ export function createBackupService(deps: {
   async function write(folder: string, note: Note): Promise<FoundBackup> {
     const copies = createOriginalCopies(folder);
     await copies.deletePartial();
-    await deleteUnfinished(folder);
+    await deleteUnfinishedBackups(folder);
     const draft = await beginBackup(folder);
     note('Originals …');
     await copyStored(copies, note);
@@ -206,7 +208,7 @@ export function createBackupService(deps: {
         }
         const installation = await repository.installation();
         if (installation === null) throw new Error('The database has no migrations: there is nothing to back up.');
-        await claimFolder(folder, installation);
+        await claimBackupFolder(folder, installation);
         const backup = await write(folder, note);
         const older = (await listBackups(folder)).slice(0, keep === null ? 0 : -keep);
         for (const path of older) await deleteBackup(path);
@@ -216,7 +218,6 @@ export function createBackupService(deps: {
       });
     },
 
-    /** @returns a message for each fault; none if the backup can be restored */
     async check(from: string, note: Note): Promise<FoundBackup & { faults: string[] }> {
       const backup = await findBackup(from);
       return { ...backup, faults: await checkBackup(backup, note) };

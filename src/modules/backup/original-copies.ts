@@ -11,7 +11,6 @@ import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 const OWNER_ONLY = 0o700;
 const PROGRESS_INTERVAL_MS = 5_000;
 
-/** Size and hash of an original when it was copied. */
 export type OriginalCopy = { key: string; sizeBytes: number; sha256: string };
 
 const copySchema = z.object({ key: z.string(), sizeBytes: z.int().min(0), sha256: z.string() });
@@ -31,7 +30,6 @@ export function createOriginalCopies(folder: string) {
   return {
     pathOf,
 
-    /** Deletes partial copies of interrupted backups. */
     deletePartial: () => rm(incoming, { recursive: true, force: true }),
 
     async find(key: string): Promise<OriginalCopy | null> {
@@ -91,8 +89,7 @@ export function createOriginalCopies(folder: string) {
 
 export type OriginalCopies = ReturnType<typeof createOriginalCopies>;
 
-/** Reads a list of originals. */
-export async function* readCopies(path: string): AsyncGenerator<OriginalCopy> {
+export async function* readOriginalsList(path: string): AsyncGenerator<OriginalCopy> {
   const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY });
   for await (const line of lines) yield copySchema.parse(JSON.parse(line));
 }
@@ -107,7 +104,6 @@ export async function measureFile(path: string): Promise<{ sizeBytes: number; sh
   return { sizeBytes, sha256: hash.digest('hex') };
 }
 
-/** Makes a file or directory survive a power loss. */
 export async function syncPath(path: string): Promise<void> {
   const handle = await open(path).catch(unlessMissing);
   await handle?.sync();
@@ -131,7 +127,7 @@ function createMeter() {
 
 /** Looks up keys in a sorted list, reading it once. `has` must be called with ascending keys. */
 function createListReader(path: string) {
-  const copies = readCopies(path);
+  const copies = readOriginalsList(path);
   let current: OriginalCopy | null = null;
   let isOver = false;
   return {
@@ -159,8 +155,7 @@ function unlessMissing(error: unknown): undefined {
   if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
 }
 
-/** Prints a progress line every few seconds. */
-export function createProgress(note: (line: string) => void, line: (count: number) => string) {
+export function createProgressPrinter(note: (line: string) => void, line: (count: number) => string) {
   let count = 0;
   let printedAtMs = performance.now();
   return {

@@ -6,7 +6,13 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import { createBackupRepository, createVectorRebuildRepository } from './backup.repository.ts';
 import { type BackupManifest, backupFiles, checkBackup, type FoundBackup, findBackup } from './backup-folder.ts';
-import { createOriginalCopies, createProgress, inBatches, type OriginalCopy, readCopies } from './original-copies.ts';
+import {
+  createOriginalCopies,
+  createProgressPrinter,
+  inBatches,
+  type OriginalCopy,
+  readOriginalsList,
+} from './original-copies.ts';
 
 const CONCURRENT_COPIES = 8;
 const COPIES_PER_BATCH = 500;
@@ -18,7 +24,6 @@ type Note = (line: string) => void;
 export type RestoreReport = FoundBackup & {
   /** Generations whose vectors were written from stored embeddings, and those that lack embeddings. */
   vectors: { rebuilt: number; incomplete: number };
-  /** Number of credentials that no key of this installation decrypts. */
   unreadableCredentials: number;
 };
 
@@ -80,7 +85,7 @@ export function createRestoreService(deps: {
   async function restoreOriginals({ path, folder, manifest }: FoundBackup, note: Note): Promise<void> {
     note('Originals …');
     const copies = createOriginalCopies(folder);
-    const progress = createProgress(note, (count) => `Originals: ${count} of ${manifest.originals.count} …`);
+    const progress = createProgressPrinter(note, (count) => `Originals: ${count} of ${manifest.originals.count} …`);
     const restoreOne = async ({ key, sizeBytes, sha256 }: OriginalCopy) => {
       progress.add(1);
       if (await blobs.exists(key)) return;
@@ -92,7 +97,7 @@ export function createRestoreService(deps: {
       await blobs.promote(staged.stagingKey, key);
     };
     let waiting: OriginalCopy[] = [];
-    for await (const copy of readCopies(backupFiles(path).originals)) {
+    for await (const copy of readOriginalsList(backupFiles(path).originals)) {
       waiting.push(copy);
       if (waiting.length < COPIES_PER_BATCH) continue;
       await inBatches(waiting, CONCURRENT_COPIES, restoreOne);
@@ -103,7 +108,7 @@ export function createRestoreService(deps: {
 
   async function restoreDatabase({ path, manifest }: FoundBackup, note: Note): Promise<void> {
     note('The database …');
-    // Already restored as a whole by an interrupted restore, which may have run migrations since.
+    // An interrupted restore has restored the database completely, and may have migrated it since.
     if ((await repository.listTables()).includes('knex_migrations')) return;
     await dumps.restore({ path: backupFiles(path).database, writtenByMajor: manifest.postgresMajor });
     await db.transaction(async (trx) => {
@@ -117,7 +122,6 @@ export function createRestoreService(deps: {
   }
 
   return {
-    /** Throws, with a message for operators, if the backup is damaged or too new, or the database is not empty or in use. */
     async restore(from: string, note: Note): Promise<RestoreReport> {
       const backup = await findBackup(from);
       return withoutOthers(async () => {
@@ -155,9 +159,8 @@ async function rebuildVectors(
 ): Promise<{ rebuilt: number; incomplete: number }> {
   const { vectors, embeddings } = deps;
   const repository = createVectorRebuildRepository(deps.db);
-  const progress = createProgress(note, (count) => `Vectors: ${count} documents checked …`);
+  const progress = createProgressPrinter(note, (count) => `Vectors: ${count} documents checked …`);
 
-  /** @returns true if every chunk has a vector now */
   async function rebuild(of: PublishedGeneration): Promise<boolean> {
     const { orgId, documentId, generation, model } = of;
     let isWhole = true;

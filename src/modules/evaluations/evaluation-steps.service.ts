@@ -17,12 +17,12 @@ import { planWindow } from '#src/domain/chat/context-window.ts';
 import {
   answerName,
   type CaseText,
+  type ComparedSide,
   type JudgeTask,
   type JudgingUnit,
   nothingSpent,
   type PromptText,
   pairMaterial,
-  type Side,
   type Spending,
   type TextRef,
   unitName,
@@ -267,8 +267,8 @@ export function createEvaluationStepsService(deps: {
 /** Reads the texts of a run: the present ones of its versions, and the stored answers. */
 type RunTexts = {
   caseText(caseIndex: number): Promise<CaseText>;
-  prompt(side: Side): Promise<EvaluatedText>;
-  reply(caseIndex: number, side: Side): Promise<string>;
+  prompt(side: ComparedSide): Promise<EvaluatedText>;
+  reply(caseIndex: number, side: ComparedSide): Promise<string>;
 };
 
 function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specification: RunTerms): RunTexts {
@@ -302,7 +302,7 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
 async function questionOf(
   specification: RunTerms,
   texts: RunTexts,
-  { caseIndex, side }: { caseIndex: number; side: Side },
+  { caseIndex, side }: { caseIndex: number; side: ComparedSide },
 ): Promise<CaseQuestion> {
   const { agentPrompt, temperature, maxTokens } = await texts.prompt(side);
   const { input } = await texts.caseText(caseIndex);
@@ -314,7 +314,7 @@ async function questionOf(
 }
 
 async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
-  const replyText = async (caseIndex: number, side: Side) => ({
+  const replyText = async (caseIndex: number, side: ComparedSide) => ({
     persona: (await texts.prompt(side)).agentPrompt,
     reply: await texts.reply(caseIndex, side),
   });

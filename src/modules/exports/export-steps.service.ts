@@ -18,9 +18,9 @@ import type { OriginalsService } from '#src/modules/originals/originals.service.
 import type { ExportRow, ExportVolume } from './exports.model.ts';
 import { createExportsRepository, type ExportScope } from './exports.repository.ts';
 import type { ExportsService } from './exports.service.ts';
-import { totalOf, type VolumeWriter } from './volume-writer.ts';
+import { totalRecords, type VolumeWriter } from './volume-writer.ts';
 
-/** Larger than any volume, because a volume holds at least one original completely. */
+/** Upper limit of a volume's size: far above the size limit, because an original is never split between volumes. */
 const LIMIT_BYTES = 64 * 1024 ** 3;
 const PROGRESS_INTERVAL_MS = 2_000;
 
@@ -70,11 +70,10 @@ export function createExportStepsService(deps: {
   }
 
   const resultOf = ({ records, nextPlace }: Pick<ExportVolume, 'records' | 'nextPlace'>): WriteVolumeResult => ({
-    records: totalOf(records),
+    records: totalRecords(records),
     isMore: nextPlace !== null,
   });
 
-  /** Stores a volume, unless one with its number is stored already; returns the result of the stored one. */
   async function saveVolume(
     { orgId, exportId }: ExportKey,
     file: Awaited<ReturnType<typeof originals.store>>,
@@ -108,7 +107,6 @@ export function createExportStepsService(deps: {
       return { total };
     },
 
-    /** Writes and stores the next volume. */
     async writeVolume(
       { number, done, total, ...of }: WriteVolumeInput,
       signal: AbortSignal,
@@ -138,7 +136,7 @@ export function createExportStepsService(deps: {
         onProgress: (records) => {
           if (performance.now() - shownMs < PROGRESS_INTERVAL_MS) return;
           shownMs = performance.now();
-          // Not worth a retry: the next call reports the total again.
+          // A failed progress update is not retried: the next one reports the total again.
           showProgress(records).catch(() => undefined);
         },
       });
@@ -148,7 +146,6 @@ export function createExportStepsService(deps: {
       return saveVolume(of, file, { number, ...(await end) });
     },
 
-    /** Makes the export downloadable and deletes older exports beyond the limits. */
     async publish({ records, ...of }: PublishExportInput): Promise<void> {
       await enter(of, 'publish', { done: records, total: records });
       if (!(await repository.complete(of.orgId, of.exportId, keepDays))) throw appError('export_not_found');

@@ -5,17 +5,13 @@ export type ReaderKeys = readonly string[] | null;
 export type RecordKind = {
   name: string;
   from: string;
-  /** Columns that identify a row and define the order, with their types. */
   keys: readonly { column: string; type: 'uuid' | 'text' | 'integer' | 'bigint' | 'date' }[];
   fields: string;
-  /** Condition besides the organization. */
   where?: string;
   /** Column of access keys of which a reader must hold one. Without `acl` and `holder` every admin gets all rows. */
   acl?: string;
-  /** Column with the only user who may read the row. */
   holder?: string;
   isForOperatorsOnly?: true;
-  /** The original and the text of each row are added as files. */
   hasFiles?: true;
 };
 
@@ -210,5 +206,5 @@ export const recordKinds: readonly RecordKind[] = [
   },
 ];
 
-export const kindsFor = (keys: ReaderKeys): readonly RecordKind[] =>
+export const recordKindsFor = (keys: ReaderKeys): readonly RecordKind[] =>
   recordKinds.filter(({ isForOperatorsOnly }) => keys === null || isForOperatorsOnly !== true);

@@ -22,7 +22,6 @@ export class ExportVolumeModel extends model(
     sizeBytes: bigint(),
     sha256: text(),
     records: json<RecordCounts>(),
-    /** Null in the last volume. */
     nextPlace: json<ExportPosition>().nullable(),
     createdAt: timestamp(),
   },
@@ -50,8 +49,7 @@ export type ExportVolume = Omit<Row<typeof ExportVolumeModel>, 'orgId' | 'export
 
 export type ExportWithJob = Row<typeof exportWithJob> & { volumes: ExportVolume[] };
 
-/** What the manifest of an export says about a finished volume. */
 export type VolumeSummary = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256' | 'records'>;
 
-export const volumeName = (exportId: string, number: number): string =>
+export const exportVolumeName = (exportId: string, number: number): string =>
   `export-${exportId}-${String(number).padStart(4, '0')}.zip`;

@@ -16,7 +16,6 @@ import {
 
 const listedExport = shape({ ...exportWithJob.columns, sortKey: text() });
 
-/** Selects the exports of an organization, or only those that one of its users requested. */
 type ExportOwner = { orgId: string; userId: string | null };
 
 export function createExportsRepository(db: Knex) {
@@ -109,7 +108,6 @@ export function createExportsRepository(db: Knex) {
       return volumes;
     },
 
-    /** @returns the blobs that are no longer referenced */
     async deleteVolumes(orgId: string, exportId: string): Promise<{ blobKey: string }[]> {
       return ExportVolumeModel.table(db).where({ orgId, exportId }).delete().returning('blobKey');
     },
@@ -148,7 +146,7 @@ export function createExportsRepository(db: Knex) {
       return beyond.map(({ id }) => id);
     },
 
-    /** Includes incomplete exports, except those with an open job. */
+    /** Expired exports include incomplete ones, except those with an open job. */
     async listExpired(limit: number): Promise<{ id: string; orgId: string }[]> {
       const expired = db('exports as e')
         .whereRaw('e.expires_at <= now()')
@@ -176,7 +174,7 @@ const documentFiles = shape({
   fileName: text(),
   conversionId: uuid().nullable(),
 });
-export type DocumentFiles = Row<typeof documentFiles>;
+export type ExportedDocumentFiles = Row<typeof documentFiles>;
 
 const rowCount = shape({ count: bigint() });
 const textPiece = shape({ piece: text() });
@@ -206,7 +204,6 @@ export function createExportedRecordsRepository(db: Knex) {
       return count;
     },
 
-    /** Ordered by the keys of the kind. */
     async list(
       kind: RecordKind,
       scope: ExportScope,
@@ -227,7 +224,7 @@ export function createExportedRecordsRepository(db: Knex) {
       );
     },
 
-    async findFiles(orgId: string, documentId: string): Promise<DocumentFiles | undefined> {
+    async findFiles(orgId: string, documentId: string): Promise<ExportedDocumentFiles | undefined> {
       return firstRow(
         db,
         documentFiles,

@@ -21,15 +21,15 @@ import {
   type ExportPosition,
   type ExportVolume,
   type ExportWithJob,
+  exportVolumeName,
   type VolumeSummary,
-  volumeName,
 } from './exports.model.ts';
 import { createExportsRepository } from './exports.repository.ts';
-import { totalOf, type VolumeWriter } from './volume-writer.ts';
+import { totalRecords, type VolumeWriter } from './volume-writer.ts';
 
 const MEDIA_TYPE = 'application/zip';
 const EXPIRED_PER_STEP = 20;
-/** One to use, one that is being downloaded, and one to compare with. */
+/** Number of complete exports to keep: one to use, one that is being downloaded, and one to compare with. */
 const KEPT_EXPORTS = 3;
 /** Limit for all exports of an organization, as a multiple of its storage quota: two exports of a full organization. */
 const KEPT_QUOTAS = 2;
@@ -73,7 +73,7 @@ export function createExportsService(deps: {
   const repository = createExportsRepository(db);
 
   async function urlOf({ orgId, id, volume }: { orgId: string; id: string; volume: ExportVolume }, publicUrl: string) {
-    const named = { fileName: volumeName(id, volume.number), mediaType: MEDIA_TYPE };
+    const named = { fileName: exportVolumeName(id, volume.number), mediaType: MEDIA_TYPE };
     const storeUrl = await blobs.signedUrl(volume.blobKey, { ...named, expiresInSeconds: downloadUrlSeconds });
     if (storeUrl !== null) return storeUrl;
     const expiresAt = new Date(Date.now() + downloadUrlSeconds * 1_000);
@@ -88,7 +88,7 @@ export function createExportsService(deps: {
       row.volumes.map(async (volume) => {
         const { number, sizeBytes, sha256 } = volume;
         const downloadUrl = isDownloadable ? await urlOf({ orgId, id, volume }, publicUrl) : null;
-        return { number, sizeBytes, sha256, name: volumeName(id, number), downloadUrl };
+        return { number, sizeBytes, sha256, name: exportVolumeName(id, number), downloadUrl };
       }),
     );
     // Exports that were restored from a backup have no job.
@@ -107,13 +107,12 @@ export function createExportsService(deps: {
     return keys;
   }
 
-  /** Ignores errors: a running step finds its export deleted and ends the run by itself. */
+  /** Ignores errors of the cancellation: a running step finds its export deleted and ends the run by itself. */
   async function cancelRun(exportId: string): Promise<void> {
     await orchestrator.cancel(exportWorkflowId(exportId)).catch(() => undefined);
   }
 
   return {
-    /** Starts an export and deletes those that failed or were cancelled. @returns the id of the job */
     async request(actor: RequestActor, exportId: string): Promise<string> {
       const { orgId, userId, requestId } = actor;
       const jobId = exportWorkflowId(exportId);
@@ -123,7 +122,6 @@ export function createExportsService(deps: {
         if (await rows.hasRunning(orgId)) throw appError('export_running');
         replacedKeys.length = 0;
         for (const target of await rows.listIncomplete(orgId)) {
-          // A repeated request finds its own export.
           if (target === exportId) continue;
           replacedKeys.push(...((await remove(trx, { orgId, exportId: target })) ?? []));
           const detail = { replaced_by: exportId };
@@ -171,7 +169,6 @@ export function createExportsService(deps: {
       return viewOf(actor, row, publicUrl);
     },
 
-    /** Deletes an export with its files, and cancels it if it is running. */
     async delete(actor: RequestActor, exportId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
       const keys = await db.transaction(async (trx) => {
@@ -185,14 +182,13 @@ export function createExportsService(deps: {
       for (const key of keys) await originals.releaseNow(key);
     },
 
-    /** @returns the file that a download token addresses */
     async getSigned(token: string) {
       const { orgId, documentId: exportId, contentSha256 } = tokens.open(token);
       const volume = await repository.findVolume(orgId, exportId, contentSha256);
       if (volume === undefined) throw appError('export_not_found');
       const { blobKey, sizeBytes, sha256, number } = volume;
       return {
-        fileName: volumeName(exportId, number),
+        fileName: exportVolumeName(exportId, number),
         mediaType: MEDIA_TYPE,
         sizeBytes,
         etag: sha256,
@@ -230,7 +226,6 @@ export function createExportsService(deps: {
       }
     },
 
-    /** Step of the sweeper. */
     async deleteExpired(): Promise<void> {
       for (const { id: exportId, orgId } of await repository.listExpired(EXPIRED_PER_STEP)) {
         const keys = await db.transaction((trx) => remove(trx, { orgId, exportId }));
@@ -244,7 +239,6 @@ export function createExportsService(deps: {
 export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWriter; audit: AuditService }) {
   const { db, writer, audit } = deps;
   return {
-    /** Writes one volume after the other; `save` must read each to its end. */
     async *exportVolumes(
       { name: operator, requestId }: Operator,
       orgId: string,
@@ -271,12 +265,12 @@ export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWri
             yield piece;
           }
         }
-        const name = volumeName(exportId, number);
+        const name = exportVolumeName(exportId, number);
         await save(name, Readable.from(measured(), { objectMode: false }));
         const { records, nextPlace } = await end;
         const sha256 = hash.digest('hex');
         previous.push({ number, sizeBytes, sha256, records });
-        yield { name, sizeBytes, sha256, records: totalOf(records) };
+        yield { name, sizeBytes, sha256, records: totalRecords(records) };
         if (nextPlace === null) return;
         from = nextPlace;
       }

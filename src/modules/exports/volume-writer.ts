@@ -6,18 +6,18 @@ import type { Knex } from 'knex';
 import { ZipFile } from 'yazl';
 import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import { kindsFor, type RecordKind } from './exported-records.ts';
-import { type ExportPosition, type RecordCounts, type VolumeSummary, volumeName } from './exports.model.ts';
+import { type RecordKind, recordKindsFor } from './exported-records.ts';
+import { type ExportPosition, exportVolumeName, type RecordCounts, type VolumeSummary } from './exports.model.ts';
 import { createExportedRecordsRepository, type ExportScope, type RecordLine } from './exports.repository.ts';
 
-/** Small enough to repeat a failed volume or download, and for a server-side copy in S3. */
+/** Size at which a volume ends: small enough to repeat a failed volume or download, and for a server-side copy in S3. */
 const VOLUME_BYTES = 1024 ** 3;
 const MAX_FILES_PER_VOLUME = 20_000;
-/** Limits the work that is repeated after a worker was killed. */
+/** Time limit of a volume, which bounds the work that is repeated after a worker was killed. */
 const MAX_VOLUME_MS = 10 * 60_000;
 const ROWS_PER_QUERY = 100;
 
-/** `userId` is the admin who requested the export; null for an operator. `from` is null for the first volume. */
+/** A volume to write. `userId` is the admin who requested the export; null for an operator. `from` is null for the first volume. */
 export type VolumeRequest = {
   exportId: string;
   createdAt: Date;
@@ -27,12 +27,11 @@ export type VolumeRequest = {
   from: ExportPosition | null;
   previous: readonly VolumeSummary[];
   signal: AbortSignal;
-  /** Called with the number of records so far. */
   onProgress?: (records: number) => void;
 };
 
 /** `end` settles once `content` has been read to its end. */
-export type OpenVolume = {
+export type StartedVolume = {
   content: Readable;
   end: Promise<{ records: RecordCounts; nextPlace: ExportPosition | null }>;
 };
@@ -69,7 +68,7 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
           counts[kind.name] = (counts[kind.name] ?? 0) + 1;
           if (isFull()) return;
         }
-        request.onProgress?.(totalOf(counts));
+        request.onProgress?.(totalRecords(counts));
         cursor.isDone = rows.length < ROWS_PER_QUERY;
       }
     }
@@ -93,7 +92,6 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
         throw error;
       });
       if (content === null) {
-        // A new original may have replaced this one meanwhile.
         const current = await records.findFiles(scope.orgId, documentId);
         return current === undefined || current.blobKey === blobKey ? null : addOriginal(documentId);
       }
@@ -125,7 +123,7 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
     }
 
     async function addKinds(): Promise<ExportPosition | null> {
-      const kinds = kindsFor(scope.keys);
+      const kinds = recordKindsFor(scope.keys);
       const first = from === null ? 0 : kinds.findIndex(({ name }) => name === from.kind);
       if (first < 0) throw new Error(`unknown record kind in the position of the export: ${from?.kind}`);
       for (const [index, kind] of kinds.entries()) {
@@ -139,7 +137,7 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
 
     if (number === 1) await archive.add('README.txt', piecesOf([readMe]));
     const nextPlace = await addKinds();
-    const name = volumeName(request.exportId, number);
+    const name = exportVolumeName(request.exportId, number);
     const own = { volume: name, records: counts, files: archive.files };
     await archive.add(`manifests/${fileName}.json`, piecesOf([`${JSON.stringify(own, null, 1)}\n`]));
     if (nextPlace === null) await archive.add('manifest.json', piecesOf([manifestOf(request, counts)]));
@@ -148,15 +146,14 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
   }
 
   return {
-    /** Counts the records that an export of this scope would have. */
     async count(scope: ExportScope): Promise<number> {
       let total = 0;
-      for (const kind of kindsFor(scope.keys)) total += await records.count(kind, scope);
+      for (const kind of recordKindsFor(scope.keys)) total += await records.count(kind, scope);
       return total;
     },
 
     /** Starts a volume, which is written while `content` is read. A reader that stops early must destroy `content`. */
-    open(request: VolumeRequest): OpenVolume {
+    open(request: VolumeRequest): StartedVolume {
       const archive = createVolumeArchive(request.createdAt);
       const end = write(request, archive);
       end.catch((error: unknown) => archive.fail(error));
@@ -202,7 +199,6 @@ export function createVolumeArchive(mtime: Date) {
   return {
     content,
 
-    /** Uncompressed size of all files so far. */
     get bytes(): number {
       return bytes;
     },
@@ -211,7 +207,7 @@ export function createVolumeArchive(mtime: Date) {
       return files;
     },
 
-    /** Returns once the whole source has been read. Throws the error of the source or of the archive's reader. */
+    /** Adds a file once its source has been read completely. Throws the error of the source or of the archive's reader. */
     async add(
       path: string,
       source: AsyncIterable<Buffer | string>,
@@ -242,14 +238,13 @@ export function createVolumeArchive(mtime: Date) {
       zip.end();
     },
 
-    /** Passes an error to the reader of the archive. */
     fail(error: unknown): void {
       content.destroy(error instanceof Error ? error : new Error(String(error)));
     },
   };
 }
 
-/** Version of the contents and layout; docs/export.md has its history. */
+/** Version of the contents and layout of an export; docs/export.md has its history. */
 const EXPORT_VERSION = 1;
 
 const readMe = `A copy of an organization of Agent Conversation Service.
@@ -265,7 +260,8 @@ manifest.json                 what all volumes hold together; it is in the last 
 Times are in ISO 8601, ids are UUIDs, and a field that ends in _id or _by names a record of another kind.
 `;
 
-export const totalOf = (counts: RecordCounts): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
+export const totalRecords = (counts: RecordCounts): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 function sumOf(all: readonly RecordCounts[]): RecordCounts {
   const totals: Record<string, number> = {};
@@ -289,12 +285,12 @@ function manifestOf(request: VolumeRequest, counts: RecordCounts): string {
     records: sumOf([...previous.map((volume) => volume.records), counts]),
     volumes: [
       ...previous.map((volume) => ({
-        name: volumeName(exportId, volume.number),
+        name: exportVolumeName(exportId, volume.number),
         size_bytes: volume.sizeBytes,
         sha256: volume.sha256,
         records: volume.records,
       })),
-      { name: volumeName(exportId, number), records: counts },
+      { name: exportVolumeName(exportId, number), records: counts },
     ],
   };
   return `${JSON.stringify(manifest, null, 1)}\n`;

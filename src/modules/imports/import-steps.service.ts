@@ -13,7 +13,7 @@ import type {
   RecordImportFailureInput,
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { createPlaces } from '#src/domain/access/limits.ts';
+import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
@@ -61,7 +61,7 @@ export function createImportStepsService(deps: {
   const files = createImportFilesRepository(db);
   const schedules = createConnectionSchedulesRepository(db);
   /** Files that are being fetched, by organization. */
-  const fetching = createPlaces();
+  const fetching = createSlotCounter();
 
   /** Throws `rate_limited`. @returns gives the place back */
   function takeFetch(orgId: string): () => void {

@@ -34,7 +34,6 @@ export function createJobRequestsService(deps: {
   const { orchestrator, jobs } = deps;
   const repository = createJobsRepository(deps.db);
 
-  /** Returns a job, or a part of one (`….chunk`). */
   async function get(actor: Actor, jobId: string): Promise<JobView> {
     const { workflowId, part } = parseJobId(jobId);
     const job = await repository.findReadable(actor, workflowId);
@@ -63,9 +62,8 @@ export function createJobRequestsService(deps: {
       return { items: items.map((job) => ({ ...job, temporalUiUrl: orchestrator.uiUrl(job.id) })), last };
     },
 
-    /** Counts only the newest ingestion of each document. */
     async summarize(actor: Actor, filters: JobFilters): Promise<JobSummary> {
-      return summaryOf(await repository.countByStatus(actor, filters));
+      return summarizeJobGroups(await repository.countByStatus(actor, filters));
     },
 
     /** Queues a stopped job again, even while Temporal is unavailable. */
@@ -78,7 +76,6 @@ export function createJobRequestsService(deps: {
       return get(actor, jobId);
     },
 
-    /** Retries all matching jobs that the caller may change, with the lower priority of bulk work. */
     async retryMatching(actor: Actor, filters: JobFilters): Promise<number> {
       let count = 0;
       let after = '';
@@ -95,7 +92,6 @@ export function createJobRequestsService(deps: {
       }
     },
 
-    /** Ends a parked job as failed. Throws `service_unavailable` while Temporal is unavailable. */
     async skip(actor: Actor, jobId: string): Promise<JobView> {
       const job = await findChangeable(actor, jobId);
       if (job.status !== 'parked') throw appError('job_not_parked');
@@ -104,7 +100,6 @@ export function createJobRequestsService(deps: {
       return get(actor, jobId);
     },
 
-    /** Requests cancellation of the run. Throws `service_unavailable` while Temporal is unavailable. */
     async cancel(actor: Actor, jobId: string): Promise<JobView> {
       const job = await findChangeable(actor, jobId);
       if (job.finishedAt !== null) throw appError('job_finished');
@@ -113,7 +108,7 @@ export function createJobRequestsService(deps: {
       if (job.dispatchedAt === null) await jobs.dispatch(job.id);
       await orchestrator.cancel(job.id);
       await repository.recordCancellationRequest(job);
-      // Still not started: the run of the last attempt is closing, or Temporal refuses the start.
+      // Closes a job that could not be started: the run of its last attempt is closing, or Temporal refuses the start.
       await repository.cancelUnstarted(job.id);
       return get(actor, jobId);
     },
@@ -133,7 +128,6 @@ function refusalToRetry({ status, start, newestGeneration }: JobWithTarget): Err
   return start.input.generation === newestGeneration ? undefined : 'superseded';
 }
 
-/** A job, or one part of it under the part's own id, as clients see it. */
 export type JobView = Pick<
   Job,
   | 'id'
@@ -151,7 +145,7 @@ export type JobView = Pick<
   | 'startedAt'
   | 'finishedAt'
 > & {
-  /** Null without `TEMPORAL_UI_URL`. */
+  /** URL of the run in the Temporal UI; null without `TEMPORAL_UI_URL`. */
   temporalUiUrl: string | null;
 };
 
@@ -213,8 +207,8 @@ function roundStatus(job: JobState, round: string): JobStatus | undefined {
   return job.status === 'succeeded' ? undefined : job.status;
 }
 
-/** The total is null as long as one job has no known total. */
-export function summaryOf(groups: readonly JobGroup[]): JobSummary {
+/** The total progress of jobs is null as long as one of them has no known total. */
+export function summarizeJobGroups(groups: readonly JobGroup[]): JobSummary {
   const sum = (fact: (group: JobGroup) => number) => groups.reduce((total, group) => total + fact(group), 0);
   const units = new Set(groups.flatMap(({ unit }) => unit ?? []));
   const [unit = null] = units.size === 1 ? units : [];

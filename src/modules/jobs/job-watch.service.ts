@@ -16,10 +16,9 @@ const RELOAD_ACTORS_INTERVAL_MS = 2_000;
 
 type Watcher = {
   jobId: string;
-  /** Their right to read the job is checked at each poll; null if the caller has checked it. */
+  /** The user whose right to read the job is checked at each poll; null if the caller has checked it. */
   actor: Actor | null;
   polls: number;
-  /** Called at each poll; undefined if the job no longer exists. */
   onPoll: (job: WatchedJob | undefined) => void;
   onAccountGone: () => void;
 };
@@ -57,7 +56,6 @@ export function createJobWatch(deps: {
       if (watcher.actor === null) continue;
       const actor = found.get(watcher.actor.userId);
       if (actor !== undefined) watcher.actor = actor;
-      // Watchers that were added during the query are not in its result.
       else if (userIds.includes(watcher.actor.userId)) watcher.onAccountGone();
     }
   }
@@ -171,14 +169,12 @@ export function createJobWatch(deps: {
       return job;
     },
 
-    /** Ends all `untilOver` calls before the process ends. */
     endWaits(): void {
       closing.abort();
     },
   };
 }
 
-/** A change of this text is sent to the client. */
 function stateOf(job: JobView): string {
   const { status, stage, progressDone, progressTotal, attempt, errorCode, errorMessage } = job;
   return JSON.stringify([status, stage, progressDone, progressTotal, attempt, errorCode, errorMessage]);

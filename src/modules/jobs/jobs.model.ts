@@ -12,7 +12,7 @@ export class JobModel extends model('jobs', {
   progressDone: integer(),
   progressTotal: integer().nullable(),
   progressUnit: text().nullable(),
-  /** Number of requested starts, not of attempts at single steps. */
+  /** Number of requested starts of a job, not of attempts at its activities. */
   attempt: integer(),
   errorCode: text().nullable(),
   errorMessage: text().nullable(),
@@ -32,13 +32,12 @@ export class JobModel extends model('jobs', {
   finishedAt: timestamp().nullable(),
   updatedAt: timestamp(),
   cancelRequestedAt: timestamp().nullable(),
-  /** Identifies the current attempt. Its number may repeat after an older database was restored. */
+  /** Identifies the current attempt of a job, because its number may repeat after an older database was restored. */
   startId: uuid(),
 }) {}
 
 export type Job = Row<typeof JobModel>;
 
-/** Columns that are polled for jobs that clients watch. */
 export const watchedJob = pick(
   JobModel,
   'id',
@@ -82,7 +81,6 @@ export type JobFilters = {
   errorCode?: string | undefined;
   documentId?: string | undefined;
   connectionId?: string | undefined;
-  /** Matches jobs of the documents in this folder. */
   folderId?: string | undefined;
 };
 
@@ -97,7 +95,6 @@ export const jobGroup = shape({
 });
 export type JobGroup = Row<typeof jobGroup>;
 
-/** Number of jobs per status, and their progress together. */
 export type JobSummary = Record<JobStatus, number> & {
   total: number;
   /** `unit` is null if no job has one or the units differ. */
@@ -106,5 +103,4 @@ export type JobSummary = Record<JobStatus, number> & {
 
 export type EndedJob = Pick<Job, 'id' | 'status' | 'errorCode'>;
 
-/** Selects the open jobs of one kind on a document, or all open jobs of a connection. */
 export type OpenRunsFilter = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };

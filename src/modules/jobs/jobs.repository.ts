@@ -84,7 +84,6 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   compare: evaluationIsDone,
   import: importIsDone,
   sync: importIsDone,
-  // A deleted export needs no work.
   export: `not exists (
     select from exports e where e.id = (j.start -> 'input' ->> 'exportId')::uuid and e.completed_at is null
   )`,
@@ -168,7 +167,6 @@ export function createJobsRepository(db: Knex) {
       await JobModel.query(db).where({ id, startId }).patch({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() });
     },
 
-    /** Claims open jobs that were not reconciled for `olderThanSeconds`. */
     async claimUnchecked(limit: number, olderThanSeconds: number): Promise<Job[]> {
       return rows(
         db,
@@ -189,7 +187,6 @@ export function createJobsRepository(db: Knex) {
       return jobs().where(of).whereNull('finishedAt').orderBy('createdAt').pluck('id');
     },
 
-    /** Locks the job's row until the end of the transaction. */
     async isOpen(id: string): Promise<boolean> {
       return (await jobs().where({ id }).forUpdate().first('finishedAt'))?.finishedAt === null;
     },
@@ -210,7 +207,6 @@ export function createJobsRepository(db: Knex) {
       );
     },
 
-    /** Records that the run is parked, unless the job has changed since it was read. */
     async recordParked({ id, startId, updatedAt }: Job, error: JobError): Promise<void> {
       await JobModel.query(db)
         .where({ id, startId })
@@ -220,7 +216,6 @@ export function createJobsRepository(db: Knex) {
         .patch({ status: 'parked', errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
     },
 
-    /** False if the database does not hold the result of the job's run, because an older database was restored. */
     async isDone({ id, kind }: Run & Pick<Job, 'kind'>): Promise<boolean> {
       const query = `select exists (select from jobs j where j.id = :id and ${doneWhen[kind]}) as is_done`;
       return (await oneRow(db, done, query, { id })).isDone;
@@ -347,7 +342,6 @@ export function createJobsRepository(db: Knex) {
       return firstRow(db, jobWithTarget, withTargets(actor, {}).where('jobs.id', id));
     },
 
-    /** Lists failed, cancelled and parked jobs, ordered by id. */
     async listStopped(
       actor: Actor,
       filters: JobFilters,
@@ -398,7 +392,6 @@ export function createJobsRepository(db: Knex) {
         .patch({ cancelRequestedAt: db.fn.now() });
     },
 
-    /** Closes a job that was never started in Temporal. */
     async cancelUnstarted(id: string): Promise<void> {
       const now = db.fn.now();
       await JobModel.query(db)

@@ -49,11 +49,10 @@ export function createJobsService(deps: {
     const { traceparent } = job.start;
     const run = () => orchestrator.start(startOf(job));
     const answer = await (tracing === undefined ? run() : tracing.within(traceparent, run));
-    // Otherwise the run of the last attempt is still closing, and the sweeper tries again.
+    // If the run of the last attempt is still closing, the sweeper tries to start the job again.
     if (answer === 'started') await jobs.markDispatched(job);
   }
 
-  /** Adds the current trace, so that the workflow run continues it. */
   function traced(job: NewJob): NewJob {
     const traceparent = tracing?.traceparent();
     return traceparent === undefined ? job : { ...job, start: { ...job.start, traceparent } };
@@ -64,7 +63,7 @@ export function createJobsService(deps: {
     await jobs.markDispatched(job);
     if (result !== 'gone') return;
     await reconcile(job);
-    // The run has ended meanwhile. The client asked to continue, so the job starts another attempt.
+    // A parked run that has ended meanwhile cannot resume, so the job starts another attempt.
     await jobs.queueAgain([job.id], { bulk: job.start.bulk ?? false, graceSeconds: 0 });
   }
 
@@ -103,7 +102,6 @@ export function createJobsService(deps: {
       await createJobsRepository(trx).enqueue([traced(job)], DISPATCH_GRACE_SECONDS);
     },
 
-    /** Like `enqueue` for many jobs with distinct ids; the sweeper starts them. */
     async enqueueAll(trx: Knex, all: readonly NewJob[]): Promise<void> {
       const repository = createJobsRepository(trx);
       for (let start = 0; start < all.length; start += ENQUEUE_BATCH) {
@@ -140,7 +138,6 @@ export function createJobsService(deps: {
       }
     },
 
-    /** Step of the sweeper: reconciles open jobs whose run may have been closed from outside. */
     async reconcileOpen(): Promise<void> {
       const endMs = performance.now() + sweepStepMs;
       for (;;) {
@@ -150,7 +147,6 @@ export function createJobsService(deps: {
       }
     },
 
-    /** Lists the ids of open jobs, oldest first. */
     async openRunsOf(trx: Knex, of: OpenRunsFilter): Promise<string[]> {
       return createJobsRepository(trx).listOpenIds(of);
     },
@@ -181,15 +177,12 @@ export function createJobsService(deps: {
       await jobs.cancelUnlessQueuedSince(jobId, startId);
     },
 
-    /** Shows why a step is retried. Cleared when the job makes progress. */
     async recordRetriedError(jobId: string, error: JobError): Promise<void> {
       await jobs.recordRetriedError(jobId, error);
     },
 
-    /** Open jobs and due starts of all organizations, for metrics. */
     statistics: () => jobs.statistics(),
 
-    /** Finds a job without checking access. */
     find: (jobId: string): Promise<Job | undefined> => jobs.find(jobId),
 
     /** Finds jobs without checking access. */

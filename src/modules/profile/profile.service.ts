@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
-import { createPlaces } from '#src/domain/access/limits.ts';
+import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
@@ -56,7 +56,7 @@ const UNRESERVED_IN_MEMORY = 16;
 /** The pictures of users. */
 export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar: AvatarMaker }) {
   const avatars = createAvatarsRepository(db);
-  const places = createPlaces();
+  const places = createSlotCounter();
   /** Of each upload that is in memory, from before its first byte until it is an avatar, what gives its place back. */
   const inMemory = new Map<ArrayBufferLike, () => void>();
   const free = (memory: ArrayBufferLike) => {

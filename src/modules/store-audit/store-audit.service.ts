@@ -6,9 +6,9 @@ import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import {
   type AuditPage,
   type AuditPass,
+  addFinding,
   type FindingKind,
-  maxDeletions,
-  withFinding,
+  maxOrphanDeletions,
 } from '#src/domain/documents/audit-report.ts';
 import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
@@ -18,10 +18,10 @@ import type { OriginalsService } from '#src/modules/originals/originals.service.
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import {
-  type ActiveDocument,
+  type AuditedDocument,
   createStoreAuditRepository,
-  type Finding,
   type InspectedPage,
+  type StoreFinding,
 } from './store-audit.repository.ts';
 
 const GENERATIONS_PER_PAGE = 1_000;
@@ -36,10 +36,9 @@ type DocumentKey = { orgId: string; id: string };
 /** A repair acts as the user who changed the document last, without any further rights. */
 const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
 
-/** Findings that are repaired by deletion. `maxDeletions` limits the loss if the database is the wrong one. */
+/** Findings that are repaired by deletion. `maxOrphanDeletions` limits the loss if the database is the wrong one. */
 const orphanKinds: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
 
-/** Compares Postgres with the vector store and the blob store, and repairs differences. */
 export function createStoreAuditService(deps: {
   db: Knex;
   vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations' | 'deleteGenerations'>;
@@ -74,8 +73,7 @@ export function createStoreAuditService(deps: {
     return true;
   }
 
-  /** @returns whether a repair was made or started */
-  async function repair({ kind, orgId, id, generation = 0 }: Finding, hasOriginal: boolean): Promise<boolean> {
+  async function repair({ kind, orgId, id, generation = 0 }: StoreFinding, hasOriginal: boolean): Promise<boolean> {
     switch (kind) {
       case 'orphan_points':
         await vectors.deleteGenerations({ orgId, documentId: id, from: generation, before: generation + 1 });
@@ -102,7 +100,7 @@ export function createStoreAuditService(deps: {
       const { checked, findings, next } = await inspector.inspect(pass, after, graceSeconds);
       const withoutOriginal = new Set(findings.filter(({ kind }) => kind === 'missing_blob').map(({ id }) => id));
       const orphaned = findings.filter(({ kind }) => orphanKinds.includes(kind)).length;
-      const isHeldBack = input.repair && !force && orphaned > maxDeletions(checked);
+      const isHeldBack = input.repair && !force && orphaned > maxOrphanDeletions(checked);
       if (isHeldBack)
         logger.error({ pass, checked, orphaned }, 'too many orphans, none deleted: the database may be the wrong one');
       let summaries: AuditPage['findings'] = {};
@@ -111,7 +109,7 @@ export function createStoreAuditService(deps: {
         logger.warn({ kind, orgId, id, detail }, 'store difference found');
         const heldBack = isHeldBack && orphanKinds.includes(kind) ? 1 : 0;
         const isRepaired = input.repair && heldBack === 0 && (await repair(finding, !withoutOriginal.has(id)));
-        summaries = withFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
+        summaries = addFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
       }
       return { checked, findings: summaries, next };
     },
@@ -135,7 +133,7 @@ export function createStoreInspector(deps: {
     const { generations, next } = await vectors.listGenerations({ after, limit: GENERATIONS_PER_PAGE });
     const ids = [...new Set(generations.map((generation) => generation.documentId))];
     const kept = await repository.findKeptGenerations(ids, graceSeconds);
-    const findings = generations.flatMap(({ orgId, documentId, generation }): Finding[] => {
+    const findings = generations.flatMap(({ orgId, documentId, generation }): StoreFinding[] => {
       const document = kept.get(`${orgId}/${documentId}`);
       if (document !== undefined) {
         const { activeGeneration, generation: newest, isSettled } = document;
@@ -154,7 +152,7 @@ export function createStoreInspector(deps: {
       countPoints(documents),
       Promise.all(documents.map((document) => blobs.exists(document.blobKey))),
     ]);
-    const findings: Finding[] = [];
+    const findings: StoreFinding[] = [];
     for (const [index, document] of documents.entries()) {
       for (const generation of document.orphanGenerations) {
         const detail = `Generation ${generation} is neither the active nor the newest one.`;
@@ -167,8 +165,7 @@ export function createStoreInspector(deps: {
     return { checked: documents.length, findings, next: last ? `${last.orgId}/${last.id}` : null };
   }
 
-  /** @returns the number of vectors of each active generation, in the order of `documents` */
-  function countPoints(documents: readonly ActiveDocument[]): Promise<number[]> {
+  function countPoints(documents: readonly AuditedDocument[]): Promise<number[]> {
     return vectors.countGenerations(
       documents.map(({ orgId, id, activeGeneration }) => ({
         orgId,
@@ -180,7 +177,7 @@ export function createStoreInspector(deps: {
   }
 
   /** An activation, replacement or deletion between two queries looks like a fault, so both stores are read again. */
-  async function confirmFaults({ orgId, id }: ActiveDocument): Promise<Finding[]> {
+  async function confirmFaults({ orgId, id }: AuditedDocument): Promise<StoreFinding[]> {
     const document = await repository.findDocument({ orgId, id });
     if (document === undefined) return [];
     const { activeGeneration, blobKey } = document;
@@ -197,7 +194,7 @@ export function createStoreInspector(deps: {
     const used = await repository.findUsedBlobs(settled.map((blob) => blob.key));
     const findings = settled
       .filter((blob) => !used.has(blob.key))
-      .flatMap(({ key, sizeBytes }): Finding[] => {
+      .flatMap(({ key, sizeBytes }): StoreFinding[] => {
         const orgId = organizationOf(key);
         // The bucket may hold files of other applications.
         if (orgId === null) return [];
@@ -210,7 +207,7 @@ export function createStoreInspector(deps: {
     const page = await repository.listDeletions({ after: after ?? NIL, limit: DOCUMENTS_PER_PAGE, graceSeconds });
     const findings = page
       .filter((deletion) => deletion.isLost)
-      .map(({ orgId, id }): Finding => {
+      .map(({ orgId, id }): StoreFinding => {
         return {
           kind: 'lost_deletion',
           orgId,
@@ -233,15 +230,14 @@ export function createStoreInspector(deps: {
   } satisfies Record<AuditPass, unknown>;
 
   return {
-    /** Inspects one page of a pass; `after` is the `next` of the previous page. */
     inspect: (pass: AuditPass, after: string | null, graceSeconds: number): Promise<InspectedPage> =>
       passes[pass](after, graceSeconds),
   };
 }
 
-function faultsOf(document: ActiveDocument, points: number, hasBlob: boolean): Finding[] {
+function faultsOf(document: AuditedDocument, points: number, hasBlob: boolean): StoreFinding[] {
   const { orgId, id, activeGeneration, chunksTotal, chunks, firstIndex, lastIndex, blobKey } = document;
-  const findings: Finding[] = [];
+  const findings: StoreFinding[] = [];
   if (!hasBlob) {
     findings.push({ kind: 'missing_blob', orgId, id, detail: `The original ${blobKey} is missing.` });
   }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { createOriginalCopies, readCopies } from '#src/modules/backup/original-copies.ts';
+import { createOriginalCopies, readOriginalsList } from '#src/modules/backup/original-copies.ts';
 import { collect } from '#test/support/collect.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -69,6 +69,6 @@ describe('copies of originals', () => {
     expect(await copies.deleteUnlisted(lists)).equal(2);
     const left = await Promise.all(keys.map(async ({ key }) => (await copies.find(key)) !== null));
     expect(left).deep.equal([true, true, false, true, false]);
-    expect(await collect(readCopies(join(folder, 'first')))).lengthOf(2);
+    expect(await collect(readOriginalsList(join(folder, 'first')))).lengthOf(2);
   });
 });

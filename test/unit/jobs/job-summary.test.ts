@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { summaryOf } from '#src/modules/jobs/job-requests.service.ts';
+import { summarizeJobGroups } from '#src/modules/jobs/job-requests.service.ts';
 import type { JobGroup } from '#src/modules/jobs/jobs.model.ts';
 
 describe('summaryOf', () => {
@@ -9,14 +9,14 @@ describe('summaryOf', () => {
   });
 
   it('is zero without jobs', () => {
-    expect(summaryOf([])).deep.equal({
+    expect(summarizeJobGroups([])).deep.equal({
       ...{ queued: 0, running: 0, parked: 0, succeeded: 0, failed: 0, cancelled: 0, total: 0 },
       progress: { done: 0, total: null, unit: null },
     });
   });
 
   it('adds up the progress of jobs with the same unit', () => {
-    const summary = summaryOf([
+    const summary = summarizeJobGroups([
       group({ jobs: 2, done: 5, total: 20 }),
       group({ status: 'succeeded', jobs: 3, done: 9, total: 9 }),
       group({ status: 'failed', unit: null }),
@@ -26,7 +26,7 @@ describe('summaryOf', () => {
   });
 
   it('has no total while one job has no known total', () => {
-    const { progress } = summaryOf([
+    const { progress } = summarizeJobGroups([
       group({ done: 3, total: 7 }),
       group({ status: 'queued', unit: null, jobs: 4, unknown: 4 }),
     ]);
@@ -34,7 +34,7 @@ describe('summaryOf', () => {
   });
 
   it('has no unit if the jobs count in different units', () => {
-    const { progress } = summaryOf([group({ done: 3, total: 7 }), group({ unit: 'round', done: 2 })]);
+    const { progress } = summarizeJobGroups([group({ done: 3, total: 7 }), group({ unit: 'round', done: 2 })]);
     expect(progress).deep.equal({ done: 0, total: null, unit: null });
   });
 });

@@ -6,7 +6,7 @@ import { roundTotals } from '#src/domain/alignment/chat-logs.ts';
 import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
+import { countRows, type InvariantCheck, pagesById } from './invariant.ts';
 
 const roundCounts = { rounds: bigint(), highest: integer(), unanswered: bigint() };
 const chatWithGaps = shape({ ...pick(ChatModel, 'id', 'orgId', 'roundCount').columns, ...roundCounts });
@@ -26,7 +26,7 @@ export const roundsAreContiguous: InvariantCheck = {
   invariant: 'I5',
   title: "a chat's rounds are numbered 1..n, and each complete one has its reply",
   async run({ db }, _grace, report) {
-    for await (const chats of pagesOf(db, chatWithGaps, chatsWithGaps)) {
+    for await (const chats of pagesById(db, chatWithGaps, chatsWithGaps)) {
       for (const { id, orgId, roundCount, rounds, highest, unanswered } of chats) {
         const numbers = `${rounds} rounds, the highest number is ${highest} and the counter is ${roundCount}`;
         report({ orgId, detail: `Chat ${id}: ${numbers}; ${unanswered} complete rounds have no reply.` });
@@ -158,7 +158,6 @@ const CHATS_PER_PAGE = 100;
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
 const totals = [...states.map((state) => `${state}_chats`), ...roundTotals];
 
-/** Subtracts the logs from the stored totals: every difference must be 0. */
 const wrongLogTotals = `
   select * from (
     select o.id, (
@@ -189,15 +188,15 @@ export const chatLogsMatchRounds: InvariantCheck = {
   invariant: 'I17',
   title: 'chat logs, their totals and their search words equal the stored rounds',
   async run({ db }, _grace, report) {
-    for await (const chats of pagesOf(db, loggedChat, wronglyLoggedChats)) {
+    for await (const chats of pagesById(db, loggedChat, wronglyLoggedChats)) {
       for (const { id, orgId } of chats) report({ orgId, detail: `The log of chat ${id} differs from its rounds.` });
     }
-    for await (const chats of pagesOf(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
+    for await (const chats of pagesById(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
       for (const { id, orgId } of chats.filter(({ hasWrongWords }) => hasWrongWords)) {
         report({ orgId, detail: `The search words of chat ${id} differ from its texts.` });
       }
     }
-    for await (const organizations of pagesOf(db, organizationTotals, wrongLogTotals)) {
+    for await (const organizations of pagesById(db, organizationTotals, wrongLogTotals)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         report({ orgId, detail: `${wrongTotals} totals of chat logs are wrong.` });
       }

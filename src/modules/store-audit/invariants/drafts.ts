@@ -7,9 +7,9 @@ import { rubricVersion } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
 import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
-import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
+import { countRows, type InvariantCheck, pagesById } from './invariant.ts';
 
-/** Small, because runs are loaded with all their answers and judgements. */
+/** Small page size, because runs are loaded with all their answers and judgements. */
 const RUNS_PER_PAGE = 20;
 
 const evaluatedUnit = shape({
@@ -117,7 +117,7 @@ export const versionChainsAreLinear: InvariantCheck = {
   invariant: 'I8',
   title: "a draft's versions form one chain that ends at its head, with ascending numbers",
   async run({ db }, _grace, report) {
-    for await (const drafts of pagesOf(db, brokenChain, brokenChains)) {
+    for await (const drafts of pagesById(db, brokenChain, brokenChains)) {
       for (const draft of drafts) {
         report({ orgId: draft.orgId, detail: `Draft ${draft.id}: ${chainFaults(draft).join(', ')}.` });
       }

@@ -5,14 +5,14 @@ import type { AuditPass, FindingKind } from '#src/domain/documents/audit-report.
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { Finding } from '../store-audit.repository.ts';
+import type { StoreFinding } from '../store-audit.repository.ts';
 import { createStoreInspector } from '../store-audit.service.ts';
 import {
   countRows,
   type GracePeriods,
   type InvariantCheck,
   type InvariantDeps,
-  pagesOf,
+  pagesById,
   violatingRow,
 } from './invariant.ts';
 
@@ -38,7 +38,7 @@ export const uploadsReachAnEnd: InvariantCheck = {
   invariant: 'I1',
   title: 'every uploaded document is complete, failed with a reason, or being processed by a workflow run',
   async run(deps, grace, report) {
-    for await (const documents of pagesOf(deps.db, unfinishedDocument, unfinishedDocuments)) {
+    for await (const documents of pagesById(deps.db, unfinishedDocument, unfinishedDocuments)) {
       for (const { id, orgId, generation, fault } of documents) {
         report({ orgId, documentId: id, detail: `Generation ${generation} ${fault}.` });
       }
@@ -63,7 +63,7 @@ async function eachJobWithoutRun(
     select id, org_id, document_id from jobs
     where id > :after and finished_at is null and dispatched_at is not null
       and greatest(updated_at, dispatched_at) < now() - make_interval(secs => :seconds)`;
-  for await (const jobs of pagesOf(db, openJob, unchanged, { after: '', seconds })) {
+  for await (const jobs of pagesById(db, openJob, unchanged, { after: '', seconds })) {
     for (const job of jobs) {
       if ((await orchestrator.describe(job.id)) === 'open') continue;
       const isStillOpen = await JobModel.table(db)
@@ -103,7 +103,7 @@ async function eachChunkWithoutVector(
   { db, vectors }: InvariantDeps,
   report: (chunk: ActiveChunk) => void,
 ): Promise<void> {
-  for await (const chunks of pagesOf(db, activeChunk, `${activeChunks} and c.id > :after`)) {
+  for await (const chunks of pagesById(db, activeChunk, `${activeChunks} and c.id > :after`)) {
     const suspects: ActiveChunk[] = [];
     for (const [orgId, own] of Map.groupBy(chunks, (chunk) => chunk.orgId)) {
       const stored = await vectors.findExisting({ orgId, chunkIds: own.map((chunk) => chunk.id) });
@@ -131,7 +131,7 @@ export const termCountsMatchChunks: InvariantCheck = {
   async run({ db }, _grace, report) {
     let checked = 0;
     const all = 'select id from organizations where id > :after';
-    for await (const organizations of pagesOf(db, pick(OrganizationModel, 'id'), all)) {
+    for await (const organizations of pagesById(db, pick(OrganizationModel, 'id'), all)) {
       for (const { id: orgId } of organizations) {
         const { wrongTerms, countedChunks, countedTerms, chunks, terms } = await recountTerms(db, orgId);
         if (wrongTerms > 0) report({ orgId, detail: `The chunk counts of ${wrongTerms} terms are wrong.` });
@@ -185,12 +185,11 @@ export const nothingIsOrphaned: InvariantCheck = {
   },
 };
 
-/** Inspects all pages of a pass. @returns how many items were inspected */
 async function eachFinding(
   deps: InvariantDeps,
   pass: AuditPass,
   { orphanSeconds }: GracePeriods,
-  report: (finding: Finding) => void,
+  report: (finding: StoreFinding) => void,
 ): Promise<number> {
   const { inspect } = createStoreInspector(deps);
   let checked = 0;
@@ -225,7 +224,7 @@ export const noJobIsStuck: InvariantCheck = {
   title: `every job is started, and none that runs is unchanged for over ${STUCK_AFTER_HOURS} hours`,
   async run({ db }, { dispatchSeconds }, report) {
     const values = { after: '', dispatchSeconds, stuckAfterHours: STUCK_AFTER_HOURS };
-    for await (const jobs of pagesOf(db, stuckJob, stuckJobs, values)) {
+    for await (const jobs of pagesById(db, stuckJob, stuckJobs, values)) {
       for (const { id, orgId, documentId, isUnstarted } of jobs) {
         const fault = isUnstarted ? 'was never started' : `is unchanged for over ${STUCK_AFTER_HOURS} hours`;
         report({ orgId, detail: `Job ${id} ${fault}.`, ...(documentId !== null && { documentId }) });

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 
-/** A third of the shortest heartbeat timeout. */
+/** Interval of heartbeats: a third of the shortest heartbeat timeout. */
 const BEAT_INTERVAL_MS = 3_000;
 
 /** `signal` aborts on cancellation; `report` stores heartbeat details that the next attempt can read. */
@@ -10,7 +10,7 @@ export type ActivityControls = { signal: AbortSignal; report: (details: unknown)
  * Runs an activity and sends heartbeats from a timer, which is also how Temporal delivers a cancellation. A heartbeat proves
  * only that the process is alive; timeouts bound an activity that hangs.
  */
-export async function heartbeating<T>(work: (controls: ActivityControls) => Promise<T>): Promise<T> {
+export async function withHeartbeats<T>(work: (controls: ActivityControls) => Promise<T>): Promise<T> {
   const context = Context.current();
   let details: unknown;
   const beat = () => context.heartbeat(details);
