@@ -6,34 +6,33 @@ import type {
   RecordAnchoringFailureInput,
 } from '#src/contracts/alignment.ts';
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
-/** Some seconds: nobody waits for the words, and those without the chat model are good ones, too. */
+/** After this many attempts (some seconds) words are proposed without the chat model; their quality is good as well. */
 const attemptsBeforeDegrading = 4;
 
 export type AnchoringActivities = ReturnType<typeof createAnchoringActivities>;
 
-/** The steps of `proposeAnchorWords`. Each may run twice, also at the same time, with the same result. */
 export function createAnchoringActivities({ anchoring }: { anchoring: AnchoringService }) {
   return {
     proposeWords: (input: ProposeAnchorWordsInput): Promise<ProposeAnchorWordsResult> =>
-      heartbeating(({ signal }) =>
+      withHeartbeats(({ signal }) =>
         anchoring.propose(input, { mayDegrade: activityInfo().attempt > attemptsBeforeDegrading, signal }),
       ),
 
     recordAnchoring: (input: RecordAnchoringEndInput): Promise<void> =>
-      heartbeating(() => anchoring.recordSuccess(input)),
+      withHeartbeats(() => anchoring.recordSuccess(input)),
 
     recordParkedAnchoring: (input: RecordAnchoringFailureInput): Promise<void> =>
-      heartbeating(() => anchoring.recordParked(input)),
+      withHeartbeats(() => anchoring.recordParked(input)),
 
     recordResumedAnchoring: (input: ProposeAnchorWordsInput): Promise<void> =>
-      heartbeating(() => anchoring.recordResumed(input)),
+      withHeartbeats(() => anchoring.recordResumed(input)),
 
     recordAnchoringFailure: (input: RecordAnchoringFailureInput): Promise<void> =>
-      heartbeating(() => anchoring.recordFailure(input)),
+      withHeartbeats(() => anchoring.recordFailure(input)),
 
     recordAnchoringCancellation: (input: RecordAnchoringEndInput): Promise<void> =>
-      heartbeating(() => anchoring.recordCancellation(input)),
+      withHeartbeats(() => anchoring.recordCancellation(input)),
   };
 }

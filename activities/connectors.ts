@@ -15,13 +15,13 @@ import type {
 } from '#src/contracts/connectors.ts';
 import type { ImportStepsService } from '#src/modules/imports/import-steps.service.ts';
 import type { SyncsService } from '#src/modules/imports/syncs.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 export type ConnectorActivities = ReturnType<typeof createConnectorActivities>;
 
 /**
- * The steps of `importFromConnector`, `syncConnection`, `importFile` and `queueSync`. Each may run twice, also
- * concurrently: files that were listed or imported before are not fetched again.
+ * Activities of `importFromConnector`, `syncConnection`, `importFile` and `queueSync`. All are idempotent: files that were
+ * listed or imported before are not fetched again.
  */
 export function createConnectorActivities(deps: {
   importSteps: ImportStepsService;
@@ -30,35 +30,36 @@ export function createConnectorActivities(deps: {
   const { importSteps, syncs } = deps;
   return {
     queueSyncOfConnection: (input: QueueSyncInput): Promise<QueueSyncResult> =>
-      heartbeating(() => syncs.queueScheduled(input)),
+      withHeartbeats(() => syncs.queueScheduled(input)),
 
-    beginImport: (input: ImportRun): Promise<void> => heartbeating(() => importSteps.begin(input)),
+    beginImport: (input: ImportRun): Promise<void> => withHeartbeats(() => importSteps.begin(input)),
 
     listFiles: (input: ImportRun): Promise<ImportSlice> =>
-      heartbeating(({ signal }) => importSteps.list(input, signal)),
+      withHeartbeats(({ signal }) => importSteps.list(input, signal)),
 
-    pendingFiles: (input: ImportRun): Promise<PendingFiles> => heartbeating(() => importSteps.pending(input)),
+    pendingFiles: (input: ImportRun): Promise<PendingFiles> => withHeartbeats(() => importSteps.pending(input)),
 
     fetchFile: (input: ImportFileInput): Promise<ImportFileResult> =>
-      heartbeating(({ signal }) => importSteps.fetch(input, { signal, attempt: activityInfo().attempt })),
+      withHeartbeats(({ signal }) => importSteps.fetch(input, { signal, attempt: activityInfo().attempt })),
 
     deleteMissing: (input: ImportRun): Promise<DeletionSlice> =>
-      heartbeating(({ signal }) => importSteps.deleteMissing(input, signal)),
+      withHeartbeats(({ signal }) => importSteps.deleteMissing(input, signal)),
 
-    finishImport: (input: RecordImportEndInput): Promise<ImportCounts> => heartbeating(() => importSteps.finish(input)),
+    finishImport: (input: RecordImportEndInput): Promise<ImportCounts> =>
+      withHeartbeats(() => importSteps.finish(input)),
 
     recordFileFailure: (input: RecordFileFailureInput): Promise<void> =>
-      heartbeating(() => importSteps.recordFileFailure(input)),
+      withHeartbeats(() => importSteps.recordFileFailure(input)),
 
     recordImportParked: (input: RecordImportFailureInput): Promise<void> =>
-      heartbeating(() => importSteps.recordParked(input)),
+      withHeartbeats(() => importSteps.recordParked(input)),
 
-    recordImportResumed: (input: ImportRun): Promise<void> => heartbeating(() => importSteps.recordResumed(input)),
+    recordImportResumed: (input: ImportRun): Promise<void> => withHeartbeats(() => importSteps.recordResumed(input)),
 
     recordImportFailure: (input: RecordImportFailureInput): Promise<void> =>
-      heartbeating(() => importSteps.recordFailure(input)),
+      withHeartbeats(() => importSteps.recordFailure(input)),
 
     recordImportCancellation: (input: RecordImportEndInput): Promise<void> =>
-      heartbeating(() => importSteps.recordCancellation(input)),
+      withHeartbeats(() => importSteps.recordCancellation(input)),
   };
 }

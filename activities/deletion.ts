@@ -1,33 +1,32 @@
 import type { DeleteDocumentInput, RecordDeletionFailureInput } from '#src/contracts/deletion.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 export type DeletionActivities = ReturnType<typeof createDeletionActivities>;
 
-/** The steps of `deleteDocument`. Each may run twice, also at the same time, with the same result. */
 export function createDeletionActivities({ deletion }: { deletion: DeletionService }) {
   return {
     stopIngestion: (input: DeleteDocumentInput): Promise<void> =>
-      heartbeating(({ signal }) => deletion.stopIngestion(input, signal)),
+      withHeartbeats(({ signal }) => deletion.stopIngestion(input, signal)),
 
-    deleteVectors: (input: DeleteDocumentInput): Promise<void> => heartbeating(() => deletion.deleteVectors(input)),
+    deleteVectors: (input: DeleteDocumentInput): Promise<void> => withHeartbeats(() => deletion.deleteVectors(input)),
 
     deleteChunks: (input: DeleteDocumentInput): Promise<void> =>
-      heartbeating(({ signal }) => deletion.deleteChunks(input, signal)),
+      withHeartbeats(({ signal }) => deletion.deleteChunks(input, signal)),
 
-    deleteOriginal: (input: DeleteDocumentInput): Promise<void> => heartbeating(() => deletion.deleteOriginal(input)),
+    deleteOriginal: (input: DeleteDocumentInput): Promise<void> => withHeartbeats(() => deletion.deleteOriginal(input)),
 
-    forgetDocument: (input: DeleteDocumentInput): Promise<void> => heartbeating(() => deletion.forgetDocument(input)),
+    forgetDocument: (input: DeleteDocumentInput): Promise<void> => withHeartbeats(() => deletion.forgetDocument(input)),
 
-    recordDeletion: (input: DeleteDocumentInput): Promise<void> => heartbeating(() => deletion.recordDeletion(input)),
+    recordDeletion: (input: DeleteDocumentInput): Promise<void> => withHeartbeats(() => deletion.recordDeletion(input)),
 
     recordParkedDeletion: (input: RecordDeletionFailureInput): Promise<void> =>
-      heartbeating(() => deletion.recordParked(input)),
+      withHeartbeats(() => deletion.recordParked(input)),
 
     recordResumedDeletion: (input: DeleteDocumentInput): Promise<void> =>
-      heartbeating(() => deletion.recordResumed(input)),
+      withHeartbeats(() => deletion.recordResumed(input)),
 
     recordDeletionFailure: (input: RecordDeletionFailureInput): Promise<void> =>
-      heartbeating(() => deletion.recordFailure(input)),
+      withHeartbeats(() => deletion.recordFailure(input)),
   };
 }

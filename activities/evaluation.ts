@@ -9,31 +9,31 @@ import type {
   StepsResult,
 } from '#src/contracts/evaluation.ts';
 import type { EvaluationStepsService } from '#src/modules/evaluations/evaluation-steps.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 export type EvaluationActivities = ReturnType<typeof createEvaluationActivities>;
 
 /**
- * The steps of `evaluateVersion`, `compareVersions` and `evaluateCase`. Each may run twice, also at the same time: what
- * was answered once is found and not asked for again.
+ * Activities of `evaluateVersion`, `compareVersions` and `evaluateCase`. All are idempotent: stored replies and judgements
+ * are not requested again.
  */
 export function createEvaluationActivities({ evaluationSteps }: { evaluationSteps: EvaluationStepsService }) {
   return {
     planEvaluation: (input: EvaluationInput): Promise<EvaluationPlan> =>
-      heartbeating(() => evaluationSteps.plan(input)),
+      withHeartbeats(() => evaluationSteps.plan(input)),
 
     answerCase: (input: AnswerCaseInput): Promise<StepsResult> =>
-      heartbeating(({ signal }) => evaluationSteps.answer(input, signal)),
+      withHeartbeats(({ signal }) => evaluationSteps.answer(input, signal)),
 
     judgeUnit: (input: JudgeUnitInput): Promise<StepsResult> =>
-      heartbeating(({ signal }) => evaluationSteps.judge(input, signal)),
+      withHeartbeats(({ signal }) => evaluationSteps.judge(input, signal)),
 
-    scoreEvaluation: (input: ScoreEvaluationInput): Promise<void> => heartbeating(() => evaluationSteps.score(input)),
+    scoreEvaluation: (input: ScoreEvaluationInput): Promise<void> => withHeartbeats(() => evaluationSteps.score(input)),
 
     recordEvaluationFailure: (input: RecordEvaluationFailureInput): Promise<void> =>
-      heartbeating(() => evaluationSteps.recordFailure(input)),
+      withHeartbeats(() => evaluationSteps.recordFailure(input)),
 
     recordEvaluationCancellation: (input: RecordEvaluationEndInput): Promise<void> =>
-      heartbeating(() => evaluationSteps.recordCancellation(input)),
+      withHeartbeats(() => evaluationSteps.recordCancellation(input)),
   };
 }

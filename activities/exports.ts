@@ -7,31 +7,31 @@ import type {
   WriteVolumeResult,
 } from '#src/contracts/exports.ts';
 import type { ExportStepsService } from '#src/modules/exports/export-steps.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 export type ExportActivities = ReturnType<typeof createExportActivities>;
 
-/** The steps of `exportOrganization`. Each may run twice, also at the same time, with the same result. */
 export function createExportActivities({ exportSteps }: { exportSteps: ExportStepsService }) {
   return {
-    countExport: (input: ExportKey): Promise<{ total: number }> => heartbeating(() => exportSteps.count(input)),
+    countExport: (input: ExportKey): Promise<{ total: number }> => withHeartbeats(() => exportSteps.count(input)),
 
     writeVolume: (input: WriteVolumeInput): Promise<WriteVolumeResult> =>
-      heartbeating(({ signal }) => exportSteps.writeVolume(input, signal)),
+      withHeartbeats(({ signal }) => exportSteps.writeVolume(input, signal)),
 
-    publishExport: (input: PublishExportInput): Promise<void> => heartbeating(() => exportSteps.publish(input)),
+    publishExport: (input: PublishExportInput): Promise<void> => withHeartbeats(() => exportSteps.publish(input)),
 
-    recordExport: (input: RecordExportEndInput): Promise<void> => heartbeating(() => exportSteps.recordSuccess(input)),
+    recordExport: (input: RecordExportEndInput): Promise<void> =>
+      withHeartbeats(() => exportSteps.recordSuccess(input)),
 
     recordParkedExport: (input: RecordExportFailureInput): Promise<void> =>
-      heartbeating(() => exportSteps.recordParked(input)),
+      withHeartbeats(() => exportSteps.recordParked(input)),
 
-    recordResumedExport: (input: ExportKey): Promise<void> => heartbeating(() => exportSteps.recordResumed(input)),
+    recordResumedExport: (input: ExportKey): Promise<void> => withHeartbeats(() => exportSteps.recordResumed(input)),
 
     recordExportFailure: (input: RecordExportFailureInput): Promise<void> =>
-      heartbeating(() => exportSteps.recordFailure(input)),
+      withHeartbeats(() => exportSteps.recordFailure(input)),
 
     recordExportCancellation: (input: RecordExportEndInput): Promise<void> =>
-      heartbeating(() => exportSteps.recordCancellation(input)),
+      withHeartbeats(() => exportSteps.recordCancellation(input)),
   };
 }

@@ -11,46 +11,45 @@ import type {
   WindowsResult,
 } from '#src/contracts/ingestion.ts';
 import type { IngestionService } from '#src/modules/ingestion/ingestion.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 export type IngestionActivities = ReturnType<typeof createIngestionActivities>;
 
-/** The steps of `ingestDocument`. Each may run twice, also at the same time, with the same result. */
 export function createIngestionActivities({ ingestion }: { ingestion: IngestionService }) {
   return {
     ingestAtOnce: (input: IngestDocumentInput): Promise<AtOnceResult> =>
-      heartbeating((step) => ingestion.atOnce(input, step)),
+      withHeartbeats((step) => ingestion.atOnce(input, step)),
 
     parseDocument: (input: IngestDocumentInput): Promise<ParseResult> =>
-      heartbeating((step) => ingestion.parse(input, step)),
+      withHeartbeats((step) => ingestion.parse(input, step)),
 
     convertDocument: (input: IngestDocumentInput): Promise<ConvertResult> =>
-      heartbeating((step) => ingestion.convert(input, step)),
+      withHeartbeats((step) => ingestion.convert(input, step)),
 
     embedWindows: (input: IngestDocumentInput): Promise<WindowsResult> =>
-      heartbeating((step) => ingestion.embedWindows(input, step)),
+      withHeartbeats((step) => ingestion.embedWindows(input, step)),
 
     situateChunks: (input: IngestDocumentInput): Promise<SituateResult> =>
-      heartbeating((step) => ingestion.situate(input, step)),
+      withHeartbeats((step) => ingestion.situate(input, step)),
 
     chunkDocument: (input: IngestDocumentInput): Promise<ChunkResult> =>
-      heartbeating((step) => ingestion.chunk(input, step)),
+      withHeartbeats((step) => ingestion.chunk(input, step)),
 
     embedChunks: (input: IngestDocumentInput): Promise<EmbedResult> =>
-      heartbeating((step) => ingestion.embed(input, step)),
+      withHeartbeats((step) => ingestion.embed(input, step)),
 
     activateGeneration: (input: IngestDocumentInput): Promise<void> =>
-      heartbeating((step) => ingestion.activate(input, step)),
+      withHeartbeats((step) => ingestion.activate(input, step)),
 
     recordParked: (input: RecordIngestionFailureInput): Promise<void> =>
-      heartbeating(() => ingestion.recordParked(input)),
+      withHeartbeats(() => ingestion.recordParked(input)),
 
-    recordResumed: (input: IngestDocumentInput): Promise<void> => heartbeating(() => ingestion.recordResumed(input)),
+    recordResumed: (input: IngestDocumentInput): Promise<void> => withHeartbeats(() => ingestion.recordResumed(input)),
 
     recordFailure: (input: RecordIngestionFailureInput): Promise<void> =>
-      heartbeating((step) => ingestion.recordFailure(input, step)),
+      withHeartbeats((step) => ingestion.recordFailure(input, step)),
 
     recordCancellation: (input: RecordIngestionEndInput): Promise<void> =>
-      heartbeating((step) => ingestion.recordCancellation(input, step)),
+      withHeartbeats((step) => ingestion.recordCancellation(input, step)),
   };
 }

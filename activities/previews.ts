@@ -6,31 +6,30 @@ import type {
   RenderResult,
 } from '#src/contracts/ingestion.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 export type PreviewActivities = ReturnType<typeof createPreviewActivities>;
 
-/** The steps of `previewDocument`. Each may run twice, also at the same time, with the same result. */
 export function createPreviewActivities({ previews }: { previews: PreviewsService }) {
   return {
     renderPreview: (input: PreviewDocumentInput): Promise<RenderResult> =>
-      heartbeating((step) => previews.render(input, step)),
+      withHeartbeats((step) => previews.render(input, step)),
 
     alignPages: (input: PreviewDocumentInput): Promise<PagesResult> =>
-      heartbeating((step) => previews.alignPages(input, step)),
+      withHeartbeats((step) => previews.alignPages(input, step)),
 
-    recordPreview: (input: RecordPreviewEndInput): Promise<void> => heartbeating(() => previews.recordSuccess(input)),
+    recordPreview: (input: RecordPreviewEndInput): Promise<void> => withHeartbeats(() => previews.recordSuccess(input)),
 
     recordParkedPreview: (input: RecordPreviewFailureInput): Promise<void> =>
-      heartbeating(() => previews.recordParked(input)),
+      withHeartbeats(() => previews.recordParked(input)),
 
     recordResumedPreview: (input: PreviewDocumentInput): Promise<void> =>
-      heartbeating(() => previews.recordResumed(input)),
+      withHeartbeats(() => previews.recordResumed(input)),
 
     recordPreviewFailure: (input: RecordPreviewFailureInput): Promise<void> =>
-      heartbeating(() => previews.recordFailure(input)),
+      withHeartbeats(() => previews.recordFailure(input)),
 
     recordPreviewCancellation: (input: RecordPreviewEndInput): Promise<void> =>
-      heartbeating(() => previews.recordCancellation(input)),
+      withHeartbeats(() => previews.recordCancellation(input)),
   };
 }

@@ -9,38 +9,37 @@ import type {
   RecordReembeddingPauseInput,
 } from '#src/contracts/ingestion.ts';
 import type { ReembeddingService } from '#src/modules/reembedding/reembedding.service.ts';
-import { heartbeating } from './heartbeating.ts';
+import { withHeartbeats } from './heartbeats.ts';
 
 export type ReembeddingActivities = ReturnType<typeof createReembeddingActivities>;
 
-/** The steps of `reembedOrganization`. Each may run twice, also at the same time, with the same result. */
 export function createReembeddingActivities({ reembedding }: { reembedding: ReembeddingService }) {
   return {
     countReembeddings: (input: { orgId: string; model: string }): Promise<{ total: number }> =>
-      heartbeating(() => reembedding.count(input)),
+      withHeartbeats(() => reembedding.count(input)),
 
     openReembeddings: (input: OpenReembeddingsInput): Promise<OpenReembeddingsResult> =>
-      heartbeating(({ signal }) => reembedding.openSome(input, signal)),
+      withHeartbeats(({ signal }) => reembedding.openSome(input, signal)),
 
     awaitReembeddings: (input: AwaitReembeddingsInput): Promise<AwaitReembeddingsResult> =>
-      heartbeating(({ signal }) => reembedding.awaitSome(input, signal)),
+      withHeartbeats(({ signal }) => reembedding.awaitSome(input, signal)),
 
     recordReembeddingPause: (input: RecordReembeddingPauseInput): Promise<void> =>
-      heartbeating(() => reembedding.recordPause(input)),
+      withHeartbeats(() => reembedding.recordPause(input)),
 
     recordReembedding: (input: RecordReembeddingInput): Promise<void> =>
-      heartbeating(() => reembedding.recordSuccess(input)),
+      withHeartbeats(() => reembedding.recordSuccess(input)),
 
     recordParkedReembedding: (input: RecordReembeddingFailureInput): Promise<void> =>
-      heartbeating(() => reembedding.recordParked(input)),
+      withHeartbeats(() => reembedding.recordParked(input)),
 
     recordResumedReembedding: (input: { orgId: string }): Promise<void> =>
-      heartbeating(() => reembedding.recordResumed(input)),
+      withHeartbeats(() => reembedding.recordResumed(input)),
 
     recordReembeddingFailure: (input: RecordReembeddingFailureInput): Promise<void> =>
-      heartbeating(() => reembedding.recordFailure(input)),
+      withHeartbeats(() => reembedding.recordFailure(input)),
 
     recordReembeddingCancellation: (input: RecordReembeddingEndInput): Promise<void> =>
-      heartbeating(() => reembedding.recordCancellation(input)),
+      withHeartbeats(() => reembedding.recordCancellation(input)),
   };
 }

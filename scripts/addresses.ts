@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { TemporalConfig } from '#src/config.ts';
-import { reasonOf } from './admin/reason-of.ts';
+import { errorReason } from './admin/output.ts';
 import type { StartSettings } from './settings.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
@@ -41,7 +41,7 @@ async function checkTemporal(config: TemporalConfig): Promise<void> {
     await call(() => client.workflowService.describeNamespace({ namespace }), TIMEOUT_MS);
   } catch (error) {
     throw new StartFailure(
-      `TEMPORAL_ADDRESS: the server at ${address}, or its namespace ${namespace}, could not be reached: ${reasonOf(error)}`,
+      `TEMPORAL_ADDRESS: the server at ${address}, or its namespace ${namespace}, could not be reached: ${errorReason(error)}`,
     );
   } finally {
     await close();
@@ -57,7 +57,7 @@ async function whyNoAnswer(url: string): Promise<string | null> {
     await once(socket, 'connect', { signal: AbortSignal.timeout(TIMEOUT_MS) });
     return null;
   } catch (error) {
-    return reasonOf(error);
+    return errorReason(error);
   } finally {
     socket.destroy();
   }

@@ -1,8 +1,7 @@
-// `npm run admin -- <command> …`: looks after an installation, running or not. scripts/admin/commands.ts lists the commands.
+// `npm run admin -- <command> …`: operators' commands for an installation. scripts/admin/commands.ts lists them.
 import type { Task } from './admin/command.ts';
 import { commands } from './admin/commands.ts';
-import { helpOf, overview } from './admin/help.ts';
-import { openOutput } from './admin/output.ts';
+import { commandHelp, commandOverview, errorReason, openOutput } from './admin/output.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
@@ -10,16 +9,17 @@ const WRONG_ARGUMENTS = 2;
 
 await exitAfter(async () => {
   const [name, ...args] = process.argv.slice(2);
-  if (name === undefined || name === '--help') return tell(overview(commands));
+  if (name === undefined || name === '--help') return show(commandOverview(commands));
   const command = commands.get(name);
-  if (command === undefined) return refuse(`There is no command "${name}": npm run admin says what there is.`);
-  if (args.includes('--help')) return tell(helpOf(name, command));
+  if (command === undefined) return refuse(`There is no command "${name}": npm run admin lists the commands.`);
+  if (args.includes('--help')) return show(commandHelp(name, command));
   const task = command.read(args);
-  if ('wrong' in task) return refuse(`${task.wrong.replace(/\.$/, '')}: npm run admin -- ${name} --help says more.`);
+  if ('wrong' in task)
+    return refuse(`${task.wrong.replace(/\.$/, '')}: npm run admin -- ${name} --help shows the usage.`);
   return (await perform(task)) ? 0 : 1;
 });
 
-function tell(text: string): number {
+function show(text: string): number {
   console.log(text);
   return 0;
 }
@@ -29,21 +29,20 @@ function refuse(reason: string): number {
   return WRONG_ARGUMENTS;
 }
 
-/** Loads the service only when there is something to do for it. */
+/** Imports the service only here, so that the help is fast. */
 async function perform(task: Task): Promise<boolean> {
-  const [{ createContainer }, { readInstallation }, { reasonOf }] = await Promise.all([
+  const [{ createContainer }, { readInstallation }] = await Promise.all([
     import('#src/container.ts'),
     import('./admin/installation.ts'),
-    import('./admin/reason-of.ts'),
   ]);
   const container = createContainer(await readInstallation(process.env), 'admin');
   const output = openOutput(process.stdout);
   try {
-    const isSo = await task(container, { ...output, note: console.error });
+    const isDone = await task(container, { ...output, note: console.error });
     await output.written();
-    return isSo;
+    return isDone;
   } catch (error) {
-    throw error instanceof StartFailure ? error : new StartFailure(reasonOf(error));
+    throw error instanceof StartFailure ? error : new StartFailure(errorReason(error));
   } finally {
     await container.close();
   }

@@ -1,5 +1,4 @@
 import type { ErrorClass } from './contracts/workflow-runs.ts';
-import type { ExpectedVersions } from './domain/access/idempotency.ts';
 
 /**
  * The error catalogue: every failure that a client, a job or the Temporal UI can show, as data.
@@ -324,6 +323,9 @@ export function appError(code: ErrorCode, options?: AppErrorOptions): AppError {
 export function fieldError(path: string, message: string, code = 'invalid'): AppError {
   return appError('validation_failed', { detail: `${path}: ${message}`, errors: [{ path, message, code }] });
 }
+
+/** Versions from `If-Match`; null accepts any version. */
+export type ExpectedVersions = readonly number[] | null;
 
 /**
  * Throws `precondition_failed` unless the version is an expected one. Call it with a row that is locked in the

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { mapErrors } from '#activities/interceptors/error-mapping.ts';
-import { noteFaults } from '#activities/interceptors/fault-notes.ts';
+import { mapErrors, recordRetriedErrors } from '#activities/interceptors/errors.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
-import { observeSteps } from '#activities/interceptors/telemetry.ts';
+import { observeActivities } from '#activities/interceptors/telemetry.ts';
 import type { Container } from '#src/container.ts';
 import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 import { connectionOptions, registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
@@ -157,8 +156,8 @@ async function createWorkers(options: {
   const converter = dataConverter(temporal.payloadKeys);
   const bundle = await workflowBundle(converter);
   const interceptors = [
-    observeSteps(telemetry),
-    noteFaults(container.jobs),
+    observeActivities(telemetry),
+    recordRetriedErrors(container.jobs),
     mapErrors,
     ...(faults.length === 0 ? [] : [injectFaults(faults)]),
   ];

@@ -5,37 +5,38 @@ import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import {
   type AuditProgress,
   type AuditReport,
-  auditAfter,
-  auditStart,
+  advanceAudit,
   auditSummary,
+  initialAuditProgress,
 } from '#src/domain/documents/audit-report.ts';
-import { endOfRun } from './failure.ts';
-import { comparison } from './policies.ts';
+import { recordEndOfRun } from './failure.ts';
+import { comparisonPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { auditPage } = proxyActivities<StoreAuditActivities>(comparison);
+const { auditPage } = proxyActivities<StoreAuditActivities>(comparisonPolicy);
 
 const stageQuery = defineQuery<AuditProgress>(stageQueryName);
 
-/** Seventy pages: the state that goes along is small, and nobody scrolls through thousands of events. */
+/** Continues as new after this many events (about 70 pages), so that a history stays readable. */
 const eventsPerRun = 500;
 
-/** Compares the stores page by page, and mends what differs where it is asked to. Its result is the report. */
-export async function auditStores({ progress = auditStart, ...input }: AuditStoresInput): Promise<AuditReport> {
+export async function auditStores({
+  progress = initialAuditProgress,
+  ...input
+}: AuditStoresInput): Promise<AuditReport> {
   setHandler(stageQuery, () => progress);
 
   try {
     while (progress.pass !== null) {
       const { pass, after } = progress;
       showStage(pass, auditSummary(progress.report));
-      progress = auditAfter(progress, pass, await auditPage({ ...input, pass, after }));
+      progress = advanceAudit(progress, pass, await auditPage({ ...input, pass, after }));
       if (workflowInfo().historyLength > eventsPerRun) {
         await continueAsNew<typeof auditStores>({ ...input, progress });
       }
     }
   } catch (error) {
-    // It has no job: what it did is in the report of the next one.
-    throw await endOfRun(error, { cancelled: () => Promise.resolve(), failed: () => Promise.resolve() });
+    throw await recordEndOfRun(error, { cancelled: () => Promise.resolve(), failed: () => Promise.resolve() });
   }
   showStage('done', auditSummary(progress.report));
   return progress.report;

@@ -2,25 +2,26 @@ import { CancellationScope, defineQuery, proxyActivities, setHandler } from '@te
 import type { DeletionActivities } from '#activities/deletion.ts';
 import type { DeleteDocumentInput, DeletionProgress, DeletionStage } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { parking } from './parking.ts';
-import { bulk, quick, record } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { bulkPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// A run that is stopped may be in a parser, which ends within its own minute.
-const { stopIngestion } = proxyActivities<DeletionActivities>(bulk);
-const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } = proxyActivities<DeletionActivities>(quick);
+// A stopped ingestion may be inside a parser, which ends within a minute.
+const { stopIngestion } = proxyActivities<DeletionActivities>(bulkPolicy);
+const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } =
+  proxyActivities<DeletionActivities>(quickPolicy);
 const { recordDeletion, recordParkedDeletion, recordResumedDeletion, recordDeletionFailure } =
-  proxyActivities<DeletionActivities>(record);
+  proxyActivities<DeletionActivities>(recordPolicy);
 
 const stageQuery = defineQuery<DeletionProgress>(stageQueryName);
 
-/** Leaves nothing of a document that nobody reads any more. What was begun is not given up: it cannot be cancelled. */
+/** Deletes all data of a document that was deleted by a user. Cannot be cancelled. */
 export async function deleteDocument(input: DeleteDocumentInput): Promise<void> {
   let progress: DeletionProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
 
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParkedDeletion({ ...input, error }),
     resumed: () => recordResumedDeletion(input),
   });
@@ -37,19 +38,27 @@ export async function deleteDocument(input: DeleteDocumentInput): Promise<void> 
 
   await CancellationScope.nonCancellable(async () => {
     try {
-      await perform('stop', 'Stopping the ingestion of the document, and waiting until it has ended.', stopIngestion);
-      await perform('vectors', 'Deleting its points in the vector store.', deleteVectors);
-      await perform('chunks', 'Deleting its chunks, and the embeddings that only they needed.', deleteChunks);
-      await perform('original', 'Deleting the stored file, and what it was converted to.', deleteOriginal);
-      await perform('forget', 'Deleting its row and its links.', forgetDocument);
+      await perform('stop', 'Cancelling the ingestion of the document and waiting for its end.', stopIngestion);
+      await perform('vectors', 'Deleting the vectors of the document.', deleteVectors);
+      await perform(
+        'chunks',
+        'Deleting the chunks of the document, and embeddings that no other chunk uses.',
+        deleteChunks,
+      );
+      await perform(
+        'original',
+        'Deleting the original and its conversions, unless another document uses them.',
+        deleteOriginal,
+      );
+      await perform('forget', 'Deleting the row of the document and its folder links.', forgetDocument);
       await recordDeletion(input);
     } catch (error) {
-      throw await endOfRun(error, {
+      throw await recordEndOfRun(error, {
         cancelled: () => Promise.resolve(),
         failed: (failure) => recordDeletionFailure({ ...input, ...attemptOfJob(), error: failure }),
       });
     }
   });
   progress = { stage: 'done' };
-  showStage('done', 'Done: nothing of the document is left.');
+  showStage('done', 'Done: all data of the document is deleted.');
 }

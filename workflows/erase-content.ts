@@ -20,17 +20,17 @@ import {
   erasedRows,
 } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { parking } from './parking.ts';
-import { bulk, quick, record, turn } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { bulkPolicy, fewDocumentsPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
 // A stopped run may be inside a parser, which ends within a minute.
-const { stopWork } = proxyActivities<ErasureActivities>(bulk);
-const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(turn);
-const { forgetLeaver } = proxyActivities<ErasureActivities>(quick);
+const { stopWork } = proxyActivities<ErasureActivities>(bulkPolicy);
+const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(fewDocumentsPolicy);
+const { forgetLeaver } = proxyActivities<ErasureActivities>(quickPolicy);
 const { recordErasure, recordParkedErasure, recordResumedErasure, recordErasureFailure } =
-  proxyActivities<ErasureActivities>(record);
+  proxyActivities<ErasureActivities>(recordPolicy);
 
 const stageQuery = defineQuery<ErasureProgress>(stageQueryName);
 
@@ -49,7 +49,7 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
   const { byKind } = progress;
   setHandler(stageQuery, () => progress);
 
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParkedErasure({ ...of, error }),
     resumed: () => recordResumedErasure(of),
   });
@@ -99,7 +99,7 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
       await condition(allHandlersFinished);
       await recordErasure({ ...of, ...attemptOfJob() });
     } catch (error) {
-      throw await endOfRun(error, {
+      throw await recordEndOfRun(error, {
         cancelled: () => Promise.resolve(),
         failed: (failure) => recordErasureFailure({ ...of, ...attemptOfJob(), error: failure }),
       });

@@ -1,11 +1,173 @@
-import type { EvaluationInput, StepsResult } from '#src/contracts/evaluation.ts';
-import { unitsOfPrompt } from '#src/domain/judging/units.ts';
-import { runEvaluation } from './evaluation.ts';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import { defineQuery, executeChild, proxyActivities, setHandler, sleep } from '@temporalio/workflow';
+import type { EvaluationActivities } from '#activities/evaluation.ts';
+import type {
+  EvaluateCaseInput,
+  EvaluationInput,
+  EvaluationPlan,
+  EvaluationProgress,
+  EvaluationStage,
+  StepsResult,
+} from '#src/contracts/evaluation.ts';
+import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
+import {
+  type ComparedSide,
+  type JudgingUnit,
+  nothingSpent,
+  plusSpending,
+  spendingLine,
+  unitName,
+  unitsOfBothPrompts,
+  unitsOfPair,
+  unitsOfPrompt,
+  unitsOfReply,
+} from '#src/domain/judging/judgement.ts';
+import { namesOfFailed } from '#src/domain/judging/outcome.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { modelQuestionPolicy, quickPolicy, recordPolicy } from './policies.ts';
+import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
 
-/** Grades the prompt of a version, or one that stands alone, and what it answers to cases. */
+const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quickPolicy);
+const { answerCase, judgeUnit } = proxyActivities<EvaluationActivities>(modelQuestionPolicy);
+const { recordEvaluationFailure, recordEvaluationCancellation } = proxyActivities<EvaluationActivities>(recordPolicy);
+
+const stageQuery = defineQuery<EvaluationProgress>(stageQueryName);
+
+/** Equals the limit of concurrent calls per organization and model. */
+const concurrentCases = 8;
+
+type Work = { units: JudgingUnit[]; mode: EvaluateCaseInput['mode'] };
+
 export function evaluateVersion(input: EvaluationInput): Promise<StepsResult> {
   return runEvaluation(input, ({ rubric, judgesPrompt }) => ({
     units: judgesPrompt ? unitsOfPrompt(rubric) : [],
     mode: rubric,
   }));
+}
+
+/** Grades the prompts of two versions, and compares their replies to each case on each axis. */
+export function compareVersions(input: EvaluationInput): Promise<StepsResult> {
+  return runEvaluation(input, () => ({ units: unitsOfBothPrompts(), mode: 'pairwise' }));
+}
+
+/**
+ * Judges the units of the prompts and runs each case as a child workflow, then aggregates the results. A failed unit does
+ * not end the others: the result lists the failed units, and a retry repeats only these.
+ */
+async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPlan) => Work): Promise<StepsResult> {
+  let progress: EvaluationProgress = { stage: 'queued', calls: 0, spent: nothingSpent, failed: [] };
+  setHandler(stageQuery, () => progress);
+
+  function enter(stage: EvaluationStage, details: string): void {
+    progress = { ...progress, stage };
+    showStage(stage, details);
+  }
+  function add({ spent, failed }: StepsResult): void {
+    progress = { ...progress, spent: plusSpending(progress.spent, spent), failed: [...progress.failed, ...failed] };
+    showProgress(progressLine(progress));
+  }
+
+  try {
+    enter('plan', 'Planning the evaluation.');
+    const plan = await planEvaluation(input);
+    const { units, mode } = workOf(plan);
+    progress = { ...progress, calls: plan.calls };
+    enter('judge', progressLine(progress));
+    await allOf([
+      ...units.map((unit) => judge(input, unit).then(add)),
+      withConcurrency(plan.cases, concurrentCases, async (hasReference, caseIndex) => {
+        add(await runCase({ ...input, caseIndex, hasReference, mode }, plan.cases.length));
+      }),
+    ]);
+    enter('score', `Aggregating the scores: ${progressLine(progress)}`);
+    const { spent, failed } = progress;
+    await scoreEvaluation({ ...input, ...attemptOfJob(), failed });
+    progress = { ...progress, stage: 'done' };
+    showStage('done', `Done: ${progressLine(progress)}`);
+    return { spent, failed };
+  } catch (error) {
+    const end = await recordEndOfRun(error, {
+      cancelled: () => recordEvaluationCancellation({ ...input, ...attemptOfJob() }),
+      failed: (failure) => recordEvaluationFailure({ ...input, ...attemptOfJob(), error: failure }),
+    });
+    appendProgress(progressLine(progress));
+    throw end;
+  }
+}
+
+/** Generates the reply of each version to a case, and judges the replies. Ends early if a reply is missing. */
+export async function evaluateCase(input: EvaluateCaseInput): Promise<StepsResult> {
+  const { mode, caseIndex, hasReference, ...run } = input;
+  const sides: ComparedSide[] = mode === 'pairwise' ? ['version', 'baseline'] : ['version'];
+  const units =
+    mode === 'pairwise' ? unitsOfPair({ caseIndex, hasReference }) : unitsOfReply(mode, { caseIndex, hasReference });
+  const done: StepsResult = { spent: nothingSpent, failed: [] };
+
+  function add({ spent, failed }: StepsResult): void {
+    done.spent = plusSpending(done.spent, spent);
+    done.failed.push(...failed);
+    const missing = done.failed.map(({ unit, code }) => `\n- ${unit} failed: ${code}`).join('');
+    showProgress(`Of ${sides.length + units.length}: ${spendingLine(done.spent)}.${missing}`);
+  }
+
+  showStage('answer', 'Generating the replies to the case.');
+  await allOf(
+    sides.map(async (side) =>
+      add(await answerCase.executeWithOptions({ summary: `answer of the ${side}` }, [{ ...run, caseIndex, side }])),
+    ),
+  );
+  if (done.failed.length > 0) return done;
+  showStage('judge', `Making ${units.length} judgements.`);
+  await allOf(units.map(async (unit) => add(await judge(run, unit))));
+  showStage('done', `Done: ${spendingLine(done.spent)}.`);
+  return done;
+}
+
+function judge(run: EvaluationInput, unit: JudgingUnit): Promise<StepsResult> {
+  return judgeUnit.executeWithOptions({ summary: unitName(unit) }, [{ ...run, unit }]);
+}
+
+function progressLine({ calls, spent, failed }: Pick<EvaluationProgress, 'calls' | keyof StepsResult>): string {
+  const missing = failed.length === 0 ? '' : ` ${failed.length} failed: ${namesOfFailed(failed)}.`;
+  return `Of ${calls} answers: ${spendingLine(spent)}.${missing}`;
+}
+
+/** Waits for all steps, so that none continues after the end of the run, then throws the first error. */
+async function allOf(steps: readonly Promise<void>[]): Promise<void> {
+  const ended = await Promise.allSettled(steps);
+  for (const step of ended) if (step.status === 'rejected') throw step.reason;
+}
+
+async function withConcurrency<T>(
+  items: readonly T[],
+  size: number,
+  work: (item: T, index: number) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const workOn = async () => {
+    for (let index = next++; index < items.length; index = next++) {
+      const item = items[index];
+      if (item !== undefined) await work(item, index);
+    }
+  };
+  await allOf(Array.from({ length: size }, workOn));
+}
+
+async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<StepsResult> {
+  const { runId, caseIndex } = input;
+  for (;;) {
+    try {
+      return await executeChild<(input: EvaluateCaseInput) => Promise<StepsResult>>('evaluateCase', {
+        workflowId: caseWorkflowId(runId, caseIndex),
+        args: [input],
+        staticSummary: `Case ${caseIndex + 1} of ${caseCount}`,
+        typedSearchAttributes: attributesOfChild(),
+      });
+    } catch (error) {
+      // The child of a terminated attempt has not closed yet.
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+      await sleep('1 second');
+    }
+  }
 }

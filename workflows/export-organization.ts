@@ -15,28 +15,28 @@ import type {
   ExportStage,
 } from '#src/contracts/exports.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { parking } from './parking.ts';
-import { quick, record, transfer } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { quickPolicy, recordPolicy, transferPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { countExport, publishExport } = proxyActivities<ExportActivities>(quick);
-const { writeVolume } = proxyActivities<ExportActivities>(transfer);
+const { countExport, publishExport } = proxyActivities<ExportActivities>(quickPolicy);
+const { writeVolume } = proxyActivities<ExportActivities>(transferPolicy);
 const { recordExport, recordParkedExport, recordResumedExport, recordExportFailure, recordExportCancellation } =
-  proxyActivities<ExportActivities>(record);
+  proxyActivities<ExportActivities>(recordPolicy);
 
 const stageQuery = defineQuery<ExportProgress>(stageQueryName);
 
-/** The state that goes along is small, and nobody scrolls through thousands of events. */
+/** Continues as new after this many events, so that a history stays readable. */
 const eventsPerRun = 300;
 
-/** Writes an organization into archives, a volume a step: a step that is repeated makes one volume again. */
+/** Exports an organization, one volume per activity, so that a failed activity repeats one volume only. */
 export async function exportOrganization(input: ExportOrganizationInput): Promise<ExportOrganizationResult> {
   const of = { orgId: input.orgId, exportId: input.exportId };
   const progress: ExportProgress = input.progress ?? { stage: 'queued', volumes: 0, records: 0, total: 0 };
   setHandler(stageQuery, () => progress);
 
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParkedExport({ ...of, error }),
     resumed: () => recordResumedExport(of),
   });
@@ -57,7 +57,7 @@ export async function exportOrganization(input: ExportOrganizationInput): Promis
 
   try {
     if (input.progress === undefined) {
-      enter('count', 'Counting what there is to export.');
+      enter('count', 'Counting the records.');
       progress.total = (await orPark(() => countExport(of))).total;
     }
     while (await writeNext()) {
@@ -75,7 +75,7 @@ export async function exportOrganization(input: ExportOrganizationInput): Promis
     showStage('done', `Done: ${records} records in ${volumes} volumes.`);
     return { volumes, records };
   } catch (error) {
-    throw await endOfRun(error, {
+    throw await recordEndOfRun(error, {
       cancelled: () => recordExportCancellation({ ...of, ...attemptOfJob() }),
       failed: (failure) => recordExportFailure({ ...of, ...attemptOfJob(), error: failure }),
     });

@@ -15,14 +15,14 @@ import {
 import type { AttemptOfJob, FailureDetails } from '#src/contracts/workflow-runs.ts';
 import { showFailure } from './visibility.ts';
 
-/** Why a step failed: a code of the error catalogue, and words for the person who reads them. */
-export type Failure = { code: string; message: string };
+/** Why an activity failed: a code of the error catalogue, and a message for users and operators. */
+export type RunFailure = { code: string; message: string };
 
 /**
- * The fault at the root of what a workflow caught. Undefined for anything that is not a failure of a step: an error in
- * our own workflow code must stop the workflow task, to be repaired and resumed, and not the run.
+ * @returns the root cause of an error that a workflow caught; undefined for an error in workflow code, which must fail the
+ * workflow task and not the run, so that the run continues after a fix
  */
-export function failureOf(error: unknown): Failure | undefined {
+export function failureOf(error: unknown): RunFailure | undefined {
   if (!(error instanceof TemporalFailure)) return undefined;
   let cause: Error | undefined = error;
   while (cause instanceof TemporalFailure) {
@@ -30,40 +30,39 @@ export function failureOf(error: unknown): Failure | undefined {
     cause = cause.cause;
   }
   const step = error instanceof ActivityFailure ? error.activityType : 'a step';
-  return { code: 'service_unavailable', message: `No worker finished ${step} within its time.` };
+  return { code: 'service_unavailable', message: `No worker finished ${step} within its time limit.` };
 }
 
-/** True for a step that waiting did not mend: its fault is one for an operator, or it was tried for a day. */
-export function needsPerson(error: unknown): boolean {
+/** True if an operator has to fix the cause of an activity's failure, or its attempts are exhausted. */
+export function needsOperator(error: unknown): boolean {
   const step = error instanceof ChildWorkflowFailure ? stepOf(error) : error;
   if (!(step instanceof ActivityFailure)) return false;
   const { cause, retryState } = step;
-  // Runs that began when a step had a day, whether it was tried or not, end their patience by time.
+  // Runs that started when activities had a time limit of one day instead of a number of attempts end with TIMEOUT.
   if (retryState === 'MAXIMUM_ATTEMPTS_REACHED' || retryState === 'TIMEOUT' || cause instanceof TimeoutFailure)
     return true;
-  return cause instanceof ApplicationFailure && isOperators(cause.details?.[0]);
+  return cause instanceof ApplicationFailure && isForOperator(cause.details?.[0]);
 }
 
-/** The step that a part of the run has failed with. */
+/** @returns the activity failure that a child workflow failed with */
 function stepOf(error: ChildWorkflowFailure): ActivityFailure | undefined {
   let cause: Error | undefined = error;
   while (cause instanceof TemporalFailure && !(cause instanceof ActivityFailure)) cause = cause.cause;
   return cause instanceof ActivityFailure ? cause : undefined;
 }
 
-/** True for a part of the run that somebody has terminated. */
-export function wasEndedByForce({ cause }: ChildWorkflowFailure): boolean {
+export function wasTerminated({ cause }: ChildWorkflowFailure): boolean {
   return cause instanceof TerminatedFailure;
 }
 
-function isOperators(details: unknown): boolean {
+function isForOperator(details: unknown): boolean {
   const { errorClass }: Partial<FailureDetails> = details ?? {};
   return errorClass === 'operator';
 }
 
 /**
- * Which attempt of its job started the run, as its memo says. What is recorded of its end belongs to that one: a worker
- * that was cut off may record it once more when the job is queued again.
+ * Reads from the memo which attempt of its job started the run. The end of a run is recorded for this attempt only, because
+ * a late worker may record it again after the job was retried.
  */
 export function attemptOfJob(): AttemptOfJob {
   const { attempt, startId } = workflowInfo().memo ?? {};
@@ -74,41 +73,41 @@ export function attemptOfJob(): AttemptOfJob {
 }
 
 /**
- * Lets a run say why it ends before it ends, also when it was cancelled.
- * @param record writes the end into the run's job
- * @returns what to throw: it closes the run as cancelled, as failed with the code of its fault, or not at all
+ * Records why a run ends, even if it was cancelled.
+ * @param record writes the end into the job of the run
+ * @returns the error to throw: it closes the run as cancelled or failed; an error in workflow code does not close it
  */
-export async function endOfRun(
+export async function recordEndOfRun(
   error: unknown,
-  record: { cancelled: () => Promise<void>; failed: (failure: Failure) => Promise<void> },
+  record: { cancelled: () => Promise<void>; failed: (failure: RunFailure) => Promise<void> },
 ): Promise<unknown> {
-  // A step whose worker died can no longer say that it was cancelled: it times out.
+  // An activity whose worker died times out instead of reporting its cancellation.
   const isCancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;
   return CancellationScope.nonCancellable(async () => {
     if (isCancelled) {
       setCurrentDetails('Cancelled.');
-      await record.cancelled().catch(endAllTheSame);
+      await record.cancelled().catch(ignoreFailure);
       return new CancelledFailure('The run was cancelled.');
     }
     const failure = failureOf(error);
     if (failure === undefined) return error;
-    // An open run with an error code waits for a person, and this one does not. Those that began before say it first.
+    // Operators read an open run with an error code as parked, so the code is shown last. Older runs showed it first.
     const recordsFirst = patched('record-before-code');
     if (!recordsFirst) showFailure(failure);
-    await record.failed(failure).catch(endAllTheSame);
+    await record.failed(failure).catch(ignoreFailure);
     if (recordsFirst) showFailure(failure);
     return runFailure(failure, error);
   });
 }
 
-/** The job, which could not be told, is brought in line with the closed run: it has to say the reason of its end. */
-function endAllTheSame(error: unknown): void {
+/** If the end cannot be recorded, the sweeper reads it from the closed run. */
+function ignoreFailure(error: unknown): void {
   if (failureOf(error) === undefined) throw error;
 }
 
-function runFailure({ code, message }: Failure, cause: unknown): ApplicationFailure {
+function runFailure({ code, message }: RunFailure, cause: unknown): ApplicationFailure {
   return ApplicationFailure.create({
-    // The code is the type, too; but lists in the Temporal UI show the message only.
+    // The code is repeated in the message, because lists in the Temporal UI do not show the type.
     message: `${code}: ${message}`,
     type: code,
     nonRetryable: true,

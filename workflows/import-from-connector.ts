@@ -1,7 +1,216 @@
-import type { ImportCounts, ImportRunInput } from '#src/contracts/connectors.ts';
-import { runImport } from './importing.ts';
+import { ChildWorkflowFailure, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import {
+  allHandlersFinished,
+  condition,
+  continueAsNew,
+  defineQuery,
+  executeChild,
+  isCancellation,
+  proxyActivities,
+  setHandler,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { ConnectorActivities } from '#activities/connectors.ts';
+import type {
+  ImportCounts,
+  ImportFileInput,
+  ImportFileResult,
+  ImportProgress,
+  ImportRun,
+  ImportRunInput,
+  ImportSlice,
+  ImportStage,
+  QueueSyncInput,
+  QueueSyncResult,
+} from '#src/contracts/connectors.ts';
+import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { stageQueryName } from '#src/contracts/workflow-runs.ts';
+import { importLine } from '#src/domain/documents/import-progress.ts';
+import { attemptOfJob, failureOf, needsOperator, recordEndOfRun, wasTerminated } from './failure.ts';
+import { createParking } from './parking.ts';
+import { quickPolicy, recordPolicy, remotePagesPolicy, transferPolicy } from './policies.ts';
+import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
 
-/** Imports the files and folders that a user has requested. */
+const { beginImport, pendingFiles } = proxyActivities<ConnectorActivities>(quickPolicy);
+const { listFiles, deleteMissing } = proxyActivities<ConnectorActivities>(remotePagesPolicy);
+const { fetchFile } = proxyActivities<ConnectorActivities>(transferPolicy);
+const { finishImport, recordFileFailure, queueSyncOfConnection } = proxyActivities<ConnectorActivities>(quickPolicy);
+const { recordImportParked, recordImportResumed, recordImportFailure, recordImportCancellation } =
+  proxyActivities<ConnectorActivities>(recordPolicy);
+
+const stageQuery = defineQuery<ImportProgress>(stageQueryName);
+
+/** Hides the latency of a provider, and stays below the concurrency limit that one of them has per account. */
+const concurrentFiles = 8;
+/** Continues as new after this many events. A batch adds at most nine events per file, so a history stays below 6,000. */
+const eventsPerRun = 500;
+
+const noFiles: ImportCounts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
+const start: ImportProgress = { stage: 'queued', isListed: false, counts: noFiles };
+
+/** Imports the files and folders that a user has selected at a provider. */
 export function importFromConnector(input: ImportRunInput): Promise<ImportCounts> {
-  return runImport(input, { mirrors: false });
+  return runImport(input, { isSync: false });
+}
+
+export function syncConnection(input: ImportRunInput): Promise<ImportCounts> {
+  return runImport(input, { isSync: true });
+}
+
+/**
+ * Lists the files, imports each one as a child workflow, and for a sync deletes documents whose file is gone. A failed file
+ * does not end the others. An error that needs an operator parks the run, which then continues where it stopped.
+ */
+async function runImport(
+  { progress = start, ...run }: ImportRunInput,
+  { isSync }: { isSync: boolean },
+): Promise<ImportCounts> {
+  setHandler(stageQuery, () => progress);
+  const jobId = isSync ? syncWorkflowId(run.connectionId) : importWorkflowId(run.runId);
+  const orPark = createParking({
+    parked: (error) => recordImportParked({ ...run, error }),
+    resumed: () => recordImportResumed(run),
+  });
+
+  function enter(stage: ImportStage, counts: ImportCounts): void {
+    progress = { ...progress, stage, counts };
+    showStage(stage, importLine(stage, counts));
+  }
+
+  async function continueAsNewIfLong(): Promise<void> {
+    if (workflowInfo().historyLength <= eventsPerRun) return;
+    await condition(allHandlersFinished);
+    await continueAsNew<(input: ImportRunInput) => Promise<ImportCounts>>({ ...run, progress });
+  }
+
+  async function runSlice<Slice extends ImportSlice>(
+    stage: ImportStage,
+    work: (run: ImportRun) => Promise<Slice>,
+  ): Promise<Slice> {
+    await continueAsNewIfLong();
+    const done = await orPark(() => work(run));
+    enter(stage, done.counts);
+    return done;
+  }
+
+  function count({ status }: ImportFileResult): void {
+    const { counts } = progress;
+    progress = { ...progress, counts: { ...counts, [status]: counts[status] + 1 } };
+    showProgress(importLine('import', progress.counts));
+  }
+
+  async function importBatch(): Promise<boolean> {
+    const { numbers, counts } = await pendingFiles(run);
+    enter('import', counts);
+    const fileOf = (n: number) => ({ id: jobPartId(jobId, `file-${n}`), name: `File ${n} of ${counts.total}` });
+    await withConcurrency(numbers, async (n) => count(await importOne({ ...run, n }, fileOf(n))));
+    return numbers.length > 0;
+  }
+
+  async function listAndImport(): Promise<void> {
+    if (!progress.isListed) {
+      for (let isMore = true; isMore; ) isMore = (await runSlice('list', listFiles)).isMore;
+      progress = { ...progress, isListed: true };
+    }
+    for (let isMore = true; isMore; ) {
+      await continueAsNewIfLong();
+      isMore = await orPark(importBatch);
+    }
+  }
+
+  try {
+    if (progress.stage === 'queued') {
+      enter('list', noFiles);
+      await orPark(() => beginImport(run));
+    }
+    await listAndImport();
+    for (let isMore = isSync; isMore; ) {
+      const deleted = await runSlice('delete', deleteMissing);
+      isMore = deleted.isMore;
+      if (deleted.mustListAgain) {
+        progress = { ...progress, isListed: false };
+        await listAndImport();
+      }
+    }
+    await condition(allHandlersFinished);
+    const counts = await finishImport({ ...run, ...attemptOfJob() });
+    progress = { ...progress, stage: 'done', counts };
+    showStage('done', importLine('done', counts));
+    return counts;
+  } catch (error) {
+    const end = await recordEndOfRun(error, {
+      cancelled: () => recordImportCancellation({ ...run, ...attemptOfJob() }),
+      failed: (failure) => recordImportFailure({ ...run, ...attemptOfJob(), error: failure }),
+    });
+    appendProgress(importLine(progress.stage, progress.counts));
+    throw end;
+  }
+}
+
+/** Starts no further file after a failure, and waits for those that are running. */
+async function withConcurrency(numbers: readonly number[], work: (n: number) => Promise<void>): Promise<void> {
+  const waiting = numbers.values();
+  let isStopped = false;
+  const workOn = async () => {
+    for (const n of waiting) {
+      await work(n).catch((error: unknown) => {
+        isStopped = true;
+        throw error;
+      });
+      if (isStopped) return;
+    }
+  };
+  const ended = await Promise.allSettled(Array.from({ length: concurrentFiles }, workOn));
+  const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
+  // A cancellation, or an error that needs an operator, takes precedence over other errors.
+  const first = failures.find(isCancellation) ?? failures.find(needsOperator) ?? failures[0];
+  if (first !== undefined) throw first;
+}
+
+async function importOne(
+  input: ImportFileInput,
+  { id, name }: { id: string; name: string },
+): Promise<ImportFileResult> {
+  for (;;) {
+    try {
+      return await executeChild<(input: ImportFileInput) => Promise<ImportFileResult>>('importFile', {
+        workflowId: id,
+        args: [input],
+        staticSummary: name,
+        typedSearchAttributes: attributesOfChild(),
+      });
+    } catch (error) {
+      if (error instanceof ChildWorkflowFailure && wasTerminated(error)) return skipFile(input, error);
+      // The child of a terminated attempt has not closed yet.
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+      await sleep('1 second');
+    }
+  }
+}
+
+/** Counts a file as failed whose run an operator has terminated. */
+async function skipFile(input: ImportRun & { n: number }, error: ChildWorkflowFailure): Promise<ImportFileResult> {
+  const message = failureOf(error)?.message ?? 'The run of the file was terminated.';
+  await recordFileFailure({ ...input, error: { code: 'run_terminated', message } });
+  return { status: 'failed', code: 'run_terminated' };
+}
+
+/** Fetches one file of an import, unless its content is known, and starts its ingestion without waiting for it. */
+export async function importFile(input: ImportFileInput): Promise<ImportFileResult> {
+  showProgress('Downloading the file from the provider.');
+  try {
+    const result = await fetchFile(input);
+    showProgress(result.code === null ? `Done: ${result.status}.` : `Failed: **${result.code}**.`);
+    return result;
+  } catch (error) {
+    throw await recordEndOfRun(error, { cancelled: () => Promise.resolve(), failed: () => Promise.resolve() });
+  }
+}
+
+/** Started by the schedule of a connection: queues its sync job, unless the sync is unnecessary or already running. */
+export async function queueSync(input: QueueSyncInput): Promise<QueueSyncResult> {
+  const result = await queueSyncOfConnection(input);
+  showProgress(result.jobId === null ? `No sync was queued: ${result.reason}` : `Queued as \`${result.jobId}\`.`);
+  return result;
 }

@@ -1,16 +1,11 @@
 export { auditStores } from './audit-stores.ts';
-export { compareVersions } from './compare-versions.ts';
 export { deleteDocument } from './delete-document.ts';
 export { eraseContent } from './erase-content.ts';
-export { evaluateCase } from './evaluate-case.ts';
-export { evaluateVersion } from './evaluate-version.ts';
+export { compareVersions, evaluateCase, evaluateVersion } from './evaluate-version.ts';
 export { exportOrganization } from './export-organization.ts';
-export { importFile } from './import-file.ts';
-export { importFromConnector } from './import-from-connector.ts';
+export { importFile, importFromConnector, queueSync, syncConnection } from './import-from-connector.ts';
 export { ingestDocument } from './ingest-document.ts';
 export { previewDocument } from './preview-document.ts';
 export { proposeAnchorWords } from './propose-anchor-words.ts';
-export { queueSync } from './queue-sync.ts';
 export { reembedOrganization } from './reembed-organization.ts';
 export { scoreAlignment } from './score-alignment.ts';
-export { syncConnection } from './sync-connection.ts';

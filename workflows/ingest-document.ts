@@ -19,26 +19,28 @@ import type {
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
-import { parking } from './parking.ts';
-import { attempt, bulk, modelSlice, quick, record } from './policies.ts';
+import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { bulkPolicy, modelSlicePolicy, oneAttemptPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { ingestAtOnce } = proxyActivities<IngestionActivities>(attempt);
-const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulk);
-const { embedWindows, situateChunks, chunkDocument, embedChunks } = proxyActivities<IngestionActivities>(modelSlice);
-const { activateGeneration } = proxyActivities<IngestionActivities>(quick);
-const { recordParked, recordResumed, recordFailure, recordCancellation } = proxyActivities<IngestionActivities>(record);
+const { ingestAtOnce } = proxyActivities<IngestionActivities>(oneAttemptPolicy);
+const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulkPolicy);
+const { embedWindows, situateChunks, chunkDocument, embedChunks } =
+  proxyActivities<IngestionActivities>(modelSlicePolicy);
+const { activateGeneration } = proxyActivities<IngestionActivities>(quickPolicy);
+const { recordParked, recordResumed, recordFailure, recordCancellation } =
+  proxyActivities<IngestionActivities>(recordPolicy);
 
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
 
 const start: IngestionProgress = { stage: 'queued', converted: null, chunksTotal: null, timesVectorsMissed: 0 };
-/** A vector store that loses points again and again is broken; once may be a crash of its own. */
+/** A vector store may lose points once in a crash; if it loses them repeatedly, it is broken. */
 const embeddingAttempts = 3;
-/** Fifty slices: the state that goes along is small, and nobody scrolls through thousands of events. */
+/** Continues as new after this many events (about 50 slices), so that a history stays readable. */
 const eventsPerRun = 300;
 
-/** Makes one generation of a document readable: all of it, or, when a step fails for good, nothing of it. */
+/** Makes one generation of a document readable, completely or not at all. */
 export async function ingestDocument({
   isSmall = false,
   progress = start,
@@ -46,21 +48,20 @@ export async function ingestDocument({
 }: IngestDocumentRun): Promise<IngestDocumentResult> {
   setHandler(stageQuery, () => progress);
 
-  const orPark = parking({
+  const orPark = createParking({
     parked: (error) => recordParked({ ...input, error }),
     resumed: () => recordResumed(input),
   });
-  const take = <T>(step: () => Promise<T>): Promise<T> =>
+  const runStep = <T>(step: () => Promise<T>): Promise<T> =>
     orPark(async () => {
-      await goOnInNewHistory();
+      await continueAsNewIfLong();
       return step();
     });
 
-  /** Once this one is long: what was done is in Postgres, and what is to be done in `progress`. */
-  async function goOnInNewHistory(): Promise<void> {
+  async function continueAsNewIfLong(): Promise<void> {
     const { historyLength, continueAsNewSuggested } = workflowInfo();
     const isLong = historyLength > eventsPerRun || continueAsNewSuggested;
-    // Runs that were longer before there was this have gone on as they were.
+    // Long histories that were recorded before this rule did not continue as new.
     if (!isLong || !patched('new-history')) return;
     await condition(allHandlersFinished);
     await continueAsNew<typeof ingestDocument>({ ...input, progress });
@@ -71,20 +72,20 @@ export async function ingestDocument({
     showStage(stage, details);
   }
 
-  /** So that between two slices it is the turn of others who wait. */
+  /** One activity per slice, so that tasks of other organizations can run in between. */
   async function inSlices(slice: () => Promise<number>): Promise<void> {
     for (let before = Infinity; ; ) {
-      const left = await take(slice);
+      const left = await runStep(slice);
       if (left <= 0) return;
-      // Runs that worked in vain before there was this have gone on.
+      // Histories that were recorded before this check repeated slices without progress.
       if (left >= before && patched('no-progress')) throw noProgress(progress.stage, before, left);
       before = left;
     }
   }
 
-  /** For an operator five steps say no more than one that goes well. @returns whether it did, and to the end */
-  async function takeAllAtOnce(): Promise<boolean> {
-    enter('parse', 'Taking all steps at once, as it is small; the job tells which is under way.');
+  /** Ingests a small document in one activity, which costs less. @returns false if the separate steps must follow */
+  async function ingestInOneStep(): Promise<boolean> {
+    enter('parse', 'Ingesting the small document in one activity; the job shows the current stage.');
     try {
       const { converted, chunksTotal, isDone } = await ingestAtOnce(input);
       progress = { ...progress, converted, chunksTotal };
@@ -96,42 +97,42 @@ export async function ingestDocument({
   }
 
   async function convert(): Promise<ConvertResult> {
-    enter('parse', 'Looking at the original to tell its format.');
-    const { sourceFormat, sizeBytes } = await take(() => parseDocument(input));
+    enter('parse', 'Detecting the format of the original.');
+    const { sourceFormat, sizeBytes } = await runStep(() => parseDocument(input));
     enter('convert', `Converting ${sizeBytes} bytes of ${sourceFormat} to Markdown.`);
-    let converted = await take(() => convertDocument(input));
+    let converted = await runStep(() => convertDocument(input));
     if (!converted.pagesLeft) return converted;
     await inSlices(async () => {
       const pages = converted.pagesLeft ?? 0;
-      enter('convert', `Reading pages that are pictures by OCR, of which ${pages} are left.`);
+      enter('convert', `Reading scanned pages by OCR; ${pages} pages are left.`);
       converted = await convertDocument(input);
       return converted.pagesLeft ?? 0;
     });
     return converted;
   }
 
-  async function cut({ charCount, pageCount, needsWindows, needsContexts }: ConvertResult): Promise<number> {
+  async function chunk({ charCount, pageCount, needsWindows, needsContexts }: ConvertResult): Promise<number> {
     if (needsWindows) {
-      const what = 'Embedding the sentences to find where the subject changes';
-      enter(needsContexts ? 'situate' : 'chunk', `${what}; the job's progress says how many are done.`);
+      const what = 'Embedding sentences to find where the topic changes';
+      enter(needsContexts ? 'situate' : 'chunk', `${what}; the job shows the progress.`);
       await inSlices(async () => (await embedWindows(input)).windowsLeft);
     }
     if (needsContexts) {
-      enter('situate', "Asking a model where each chunk stands; the job's progress says how many are done.");
+      enter('situate', 'Generating a context for each chunk with a model; the job shows the progress.');
       await inSlices(async () => (await situateChunks(input)).chunksLeft);
     }
-    enter('chunk', `Cutting ${charCount} characters${pageCount === null ? '' : ` on ${pageCount} pages`} into chunks.`);
-    return (await take(() => chunkDocument(input))).chunksTotal;
+    enter('chunk', `Chunking ${charCount} characters${pageCount === null ? '' : ` on ${pageCount} pages`}.`);
+    return (await runStep(() => chunkDocument(input))).chunksTotal;
   }
 
   async function embedAndActivate(chunksTotal: number): Promise<void> {
     for (;;) {
-      enter('embed', `Embedding ${chunksTotal} chunks; the job's progress says how many are done.`);
+      enter('embed', `Embedding ${chunksTotal} chunks; the job shows the progress.`);
       await inSlices(async () => (await embedChunks(input)).chunksLeft ?? 0);
 
-      enter('activate', `Making generation ${input.generation} with ${chunksTotal} chunks the one that readers see.`);
+      enter('activate', `Activating generation ${input.generation} with ${chunksTotal} chunks.`);
       try {
-        return await take(() => activateGeneration(input));
+        return await runStep(() => activateGeneration(input));
       } catch (error) {
         const timesVectorsMissed = progress.timesVectorsMissed + 1;
         if (failureOf(error)?.code !== 'vectors_missing' || timesVectorsMissed === embeddingAttempts) throw error;
@@ -140,24 +141,24 @@ export async function ingestDocument({
     }
   }
 
-  async function takeEachStep(): Promise<void> {
+  async function runEachStep(): Promise<void> {
     const converted = progress.converted ?? (await convert());
     progress = { ...progress, converted };
-    const chunksTotal = progress.chunksTotal ?? (await cut(converted));
+    const chunksTotal = progress.chunksTotal ?? (await chunk(converted));
     progress = { ...progress, chunksTotal };
     await embedAndActivate(chunksTotal);
   }
 
   try {
-    const isDone = isSmall && (await takeAllAtOnce());
-    if (!isDone) await takeEachStep();
+    const isDone = isSmall && (await ingestInOneStep());
+    if (!isDone) await runEachStep();
 
     const chunks = progress.chunksTotal ?? 0;
     progress = { ...progress, stage: 'done' };
     showStage('done', `Done: ${chunks} chunks.`);
     return { chunks };
   } catch (error) {
-    throw await endOfRun(error, {
+    throw await recordEndOfRun(error, {
       cancelled: () => recordCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordFailure({ ...input, ...attemptOfJob(), error: failure }),
     });
@@ -165,6 +166,6 @@ export async function ingestDocument({
 }
 
 function noProgress(stage: string, before: number, left: number): ApplicationFailure {
-  const message = `A slice of the stage ${stage} left ${left} to be done, and there were ${before} before it.`;
+  const message = `A slice of stage ${stage} made no progress: ${left} items are left, ${before} were left before.`;
   return ApplicationFailure.nonRetryable(message, 'no_progress');
 }

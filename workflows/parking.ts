@@ -1,20 +1,23 @@
 import { ApplicationFailure, condition, defineUpdate, patched, setHandler } from '@temporalio/workflow';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
-import { type Failure, failureOf, needsPerson } from './failure.ts';
+import { failureOf, needsOperator, type RunFailure } from './failure.ts';
 import { showParked } from './visibility.ts';
 
 const retryUpdate = defineUpdate(retryUpdateName);
 const skipUpdate = defineUpdate(skipUpdateName);
 
-/** Runs one step of a workflow, again and again if it must be. */
-export type OrPark = <T>(step: () => Promise<T>) => Promise<T>;
+/** Runs a step of a workflow, and repeats it after each retry by an operator. */
+export type RunOrPark = <T>(step: () => Promise<T>) => Promise<T>;
 
 /**
- * Lets a run wait for a person where only a person helps: the step that failed runs again on the update `retry`, and
- * the run fails on `skip`. What was done before stays done. To be called once, at the start of a workflow.
- * @param record writes into the run's job that it waits, and that it goes on
+ * Parks a run if only an operator can fix the cause of a failure: the update `retry` repeats the failed step, the update
+ * `skip` ends the run as failed. Earlier steps are not repeated. Call it once, at the start of a workflow.
+ * @param record writes into the job that the run is parked or resumed
  */
-export function parking(record: { parked: (failure: Failure) => Promise<void>; resumed: () => Promise<void> }): OrPark {
+export function createParking(record: {
+  parked: (failure: RunFailure) => Promise<void>;
+  resumed: () => Promise<void>;
+}): RunOrPark {
   let state: 'going' | 'parked' | 'resuming' = 'going';
   let isSkipped = false;
 
@@ -28,17 +31,17 @@ export function parking(record: { parked: (failure: Failure) => Promise<void>; r
       state = 'resuming';
       await condition(() => state !== 'resuming');
     },
-    { validator, description: 'Go on with the step that failed. Only while the run is parked.' },
+    { validator, description: 'Repeat the failed step and continue. Only while the run is parked.' },
   );
   setHandler(
     skipUpdate,
     () => {
       isSkipped = true;
     },
-    { validator, description: 'End the run as failed. Only while it is parked.' },
+    { validator, description: 'End the run as failed. Only while the run is parked.' },
   );
 
-  async function park(failure: Failure): Promise<void> {
+  async function park(failure: RunFailure): Promise<void> {
     state = 'parked';
     const unpark = showParked(failure);
     try {
@@ -57,8 +60,8 @@ export function parking(record: { parked: (failure: Failure) => Promise<void>; r
       try {
         return await step();
       } catch (error) {
-        const failure = needsPerson(error) ? failureOf(error) : undefined;
-        // Runs that failed here before there was parking go on to record it.
+        const failure = needsOperator(error) ? failureOf(error) : undefined;
+        // Histories that were recorded before runs could be parked fail here.
         if (failure === undefined || !patched('parking')) throw error;
         await park(failure);
       }
@@ -66,6 +69,9 @@ export function parking(record: { parked: (failure: Failure) => Promise<void>; r
   };
 }
 
-function skipped({ code, message }: Failure): ApplicationFailure {
-  return ApplicationFailure.nonRetryable(`It was parked with ${code}: ${message}`, 'skipped');
+function skipped({ code, message }: RunFailure): ApplicationFailure {
+  return ApplicationFailure.nonRetryable(
+    `Skipped by an operator. The run was parked with ${code}: ${message}`,
+    'skipped',
+  );
 }

@@ -1,102 +1,95 @@
 import type { ActivityOptions } from '@temporalio/workflow';
 
 /**
- * How long steps may take and how they are retried. Every step heartbeats from a timer, so that a dead worker is
- * noticed by silence and the limits below only bound steps that hang.
+ * Timeouts and retries of activities. Every activity heartbeats from a timer, so a missing heartbeat reveals a dead worker,
+ * and the start-to-close timeouts only bound activities that hang.
  */
-const untilHealed = {
-  // Three missed beats and reserve: a killed worker's step runs elsewhere within 15 seconds.
+const retriedForADay = {
+  // Three missed heartbeats with reserve: the activity of a killed worker is retried within 15 seconds.
   heartbeatTimeout: '10 seconds',
-  // A cancelled run ends when its step has stopped, so that nothing is written after it.
+  // A cancelled run waits for its activity to stop, so that nothing is written after its end.
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  // A step that begins on the worker where the last one ended would pass by all that wait in the queue.
+  // Eager activities would overtake all tasks that wait in the queue.
   allowEagerDispatch: false,
   retry: {
     initialInterval: '1 second',
     backoffCoefficient: 2,
-    // A service that is back is used within a minute, and one that is down is not hammered.
+    // A service is used again within a minute after an outage, and gets few requests during it.
     maximumInterval: '1 minute',
-    // An outage of a working day and a night may pass unattended; what still fails then waits for a person. Attempts
-    // are counted, and not hours: what waits for a worker, or for its turn, has not failed.
+    // About one day: shorter outages need no operator; after that the run is parked. Attempts are counted instead of
+    // hours, because time in the queue is not a failure.
     maximumAttempts: 24 * 60,
   },
 } satisfies ActivityOptions;
 
-/** Some rows of our own database. */
-export const quick: ActivityOptions = {
-  ...untilHealed,
-  // Milliseconds as a rule; collecting the old generation of a very large document takes longest.
+export const quickPolicy: ActivityOptions = {
+  ...retriedForADay,
+  // Usually milliseconds; deleting the old generation of a very large document takes longest.
   startToCloseTimeout: '2 minutes',
 };
 
-/** Beginning with some documents of many, or waiting for some of them. */
-export const turn: ActivityOptions = {
-  ...untilHealed,
-  // Half a minute of waiting, or twenty transactions and as many starts of runs; the rest is for a busy database.
+export const fewDocumentsPolicy: ActivityOptions = {
+  ...retriedForADay,
+  // Half a minute of waiting, or 20 transactions and 20 workflow starts; the rest is reserve for a busy database.
   startToCloseTimeout: '2 minutes',
 };
 
-/** What a run says of its end, or of its waiting for a person: before all work, since others may count on it. */
-export const record: ActivityOptions = { ...quick, priority: { priorityKey: 1 } };
+/** Records the end of a run, or that it is parked. High priority, because clients wait for it. */
+export const recordPolicy: ActivityOptions = { ...quickPolicy, priority: { priorityKey: 1 } };
 
-/** A thousand things that two stores have in common, and mending those that differ. */
-export const comparison: ActivityOptions = {
-  ...untilHealed,
-  // Seconds as a rule; deleting the chunks that large documents left behind takes longest.
+export const comparisonPolicy: ActivityOptions = {
+  ...retriedForADay,
+  // Usually seconds; deleting orphaned chunks of large documents takes longest.
   startToCloseTimeout: '30 minutes',
 };
 
-/** Pages of what a provider has, or some of what it has no longer. */
-export const remotePages: ActivityOptions = {
-  ...untilHealed,
-  // Twenty seconds of calls, the last of which may take its half minute; the rest is for writing down what came.
+export const remotePagesPolicy: ActivityOptions = {
+  ...retriedForADay,
+  // 20 seconds of calls, the last of which may take 30 seconds; the rest is for storing the results.
   startToCloseTimeout: '2 minutes',
 };
 
-/** One file from a provider into our store, or one volume of an export. */
-export const transfer: ActivityOptions = {
-  ...untilHealed,
-  // The largest file of the largest tier over a slow line; a volume is no larger than that, and is read for ten minutes.
+export const transferPolicy: ActivityOptions = {
+  ...retriedForADay,
+  // Time for the largest file of the largest tier over a slow line. Volumes are smaller and take about ten minutes.
   startToCloseTimeout: '1 hour',
 };
 
-/** Reading and parsing one file, or printing it. */
-export const bulk: ActivityOptions = {
-  ...untilHealed,
-  // The parser has its own limit of one minute, and an office program of two; scans are read for twenty seconds and one
-  // page of a minute at most. The rest is for waiting until it is its turn, of which few print at once.
+export const bulkPolicy: ActivityOptions = {
+  ...retriedForADay,
+  // The parser is limited to one minute, the office program to two, and OCR to 20 seconds plus one page of a minute. The
+  // rest is for waiting, because few documents are rendered concurrently.
   startToCloseTimeout: '10 minutes',
 };
 
-/** All steps of something small: what goes wrong is tried again step by step, where everybody sees which. */
-export const attempt: ActivityOptions = {
-  ...untilHealed,
-  // Seconds as a rule; the rest is for a slow model that is busy with others, or the limit of one call of it.
+/** All steps for a small document. Not retried: after a failure the steps run one by one, so that the failing one shows. */
+export const oneAttemptPolicy: ActivityOptions = {
+  ...retriedForADay,
+  // Usually seconds; the rest is for a busy embedding model, whose calls are limited to five minutes.
   startToCloseTimeout: '5 minutes',
   retry: { maximumAttempts: 1 },
 };
 
-/** Model calls for about half a minute, or cutting a large document: after either, others have their turn. */
-export const modelSlice: ActivityOptions = {
-  ...untilHealed,
-  // Each batch has its own limit of five minutes, and a slice is a few of them. A cut takes a minute at most, and waits
-  // for those that are made in the same process.
+/** Calls models for about half a minute, or chunks a large document; then other tasks can run. */
+export const modelSlicePolicy: ActivityOptions = {
+  ...retriedForADay,
+  // A slice is a few batches with a limit of five minutes each. Chunking takes at most a minute, but waits for other
+  // documents in the same process.
   startToCloseTimeout: '30 minutes',
 };
 
-/** One question to a model that judges or is judged. How often a model may fail is counted by the step itself. */
-export const question: ActivityOptions = {
-  ...untilHealed,
-  // Three calls of two minutes each; the rest is for waiting until it is its turn, or until a busy service may be asked.
-  // Of a model of our own, for all that the steps before it ask: one call at a time, half a minute each.
+export const modelQuestionPolicy: ActivityOptions = {
+  ...retriedForADay,
+  // Three calls of two minutes each; the rest is for waiting for a free slot or for `Retry-After`. A local model answers
+  // one call at a time, in about half a minute.
   startToCloseTimeout: '3 hours',
 };
 
-/** Something nice to have, such as a chat's title: a few attempts, and the run goes on without it. */
-export const optional: ActivityOptions = {
-  heartbeatTimeout: untilHealed.heartbeatTimeout,
-  cancellationType: untilHealed.cancellationType,
-  // One short answer of a slow model, behind the answers that people wait for.
+/** Work that a run can do without, such as the title of a chat: a few attempts only. */
+export const optionalPolicy: ActivityOptions = {
+  heartbeatTimeout: retriedForADay.heartbeatTimeout,
+  cancellationType: retriedForADay.cancellationType,
+  // One short answer of a slow model, which answers chats first.
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumAttempts: 3 },
 };

@@ -18,13 +18,13 @@ import {
   resumeUpdateName,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, endOfRun } from './failure.ts';
-import { parking } from './parking.ts';
-import { quick, record, turn } from './policies.ts';
+import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { createParking } from './parking.ts';
+import { fewDocumentsPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { countReembeddings } = proxyActivities<ReembeddingActivities>(quick);
-const { openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(turn);
+const { countReembeddings } = proxyActivities<ReembeddingActivities>(quickPolicy);
+const { openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(fewDocumentsPolicy);
 const {
   recordReembeddingPause,
   recordReembedding,
@@ -32,20 +32,20 @@ const {
   recordResumedReembedding,
   recordReembeddingFailure,
   recordReembeddingCancellation,
-} = proxyActivities<ReembeddingActivities>(record);
+} = proxyActivities<ReembeddingActivities>(recordPolicy);
 
 const stageQuery = defineQuery<ReembeddingProgress>(stageQueryName);
 const pauseUpdate = defineUpdate(pauseUpdateName);
 const resumeUpdate = defineUpdate(resumeUpdateName);
 
-/** Keeps every worker busy, and lets a person's cancellation leave little that goes on. */
-const windowSize = 20;
-/** The state that goes along is small, and nobody scrolls through thousands of events. */
+/** Enough to keep all workers busy, and few enough that a cancellation leaves little running. */
+const concurrentDocuments = 20;
+/** Continues as new after this many events, so that a history stays readable. */
 const eventsPerRun = 300;
 
 /**
- * Has every document of an organization embedded by another model, some at a time, each beside the vectors that are
- * found until the new ones are all there. One that fails keeps its old ones.
+ * Embeds all documents of an organization with another model, a few at a time. Searches use the old vectors of a document
+ * until all new ones are stored; a document that fails keeps the old ones.
  */
 export async function reembedOrganization(input: ReembedOrganizationInput): Promise<ReembedOrganizationResult> {
   const { orgId, model } = input;
@@ -54,8 +54,8 @@ export async function reembedOrganization(input: ReembedOrganizationInput): Prom
 
   function show(): void {
     const { done, failed, total, isPaused, jobIds } = progress;
-    const counts = `${done} of ${total} documents have vectors of ${model}, ${failed} failed, ${jobIds.length} are under way.`;
-    if (isPaused) showStage('paused', `Paused: ${counts}\n\nThe update \`${resumeUpdateName}\` goes on.`);
+    const counts = `${done} of ${total} documents have vectors of ${model}, ${failed} failed, ${jobIds.length} are in progress.`;
+    if (isPaused) showStage('paused', `Paused: ${counts}\n\nThe update \`${resumeUpdateName}\` resumes the run.`);
     else showStage('reembed', counts);
   }
 
@@ -64,23 +64,26 @@ export async function reembedOrganization(input: ReembedOrganizationInput): Prom
     show();
     await recordReembeddingPause({ orgId, isPaused });
   }
-  const unless = (isPaused: boolean) => () => {
+  const rejectIfPaused = (isPaused: boolean) => () => {
     if (progress.isPaused !== isPaused) return;
     throw ApplicationFailure.nonRetryable(`The run is ${isPaused ? '' : 'not '}paused.`, 'pause_unchanged');
   };
   setHandler(stageQuery, () => progress);
   setHandler(pauseUpdate, () => setPaused(true), {
-    validator: unless(true),
-    description: 'Begin with no more documents. What is under way goes on.',
+    validator: rejectIfPaused(true),
+    description: 'Start no further documents. Documents in progress continue.',
   });
-  setHandler(resumeUpdate, () => setPaused(false), { validator: unless(false), description: 'Go on with the others.' });
-  const orPark = parking({
+  setHandler(resumeUpdate, () => setPaused(false), {
+    validator: rejectIfPaused(false),
+    description: 'Continue with the other documents.',
+  });
+  const orPark = createParking({
     parked: (error) => recordParkedReembedding({ orgId, error }),
     resumed: () => recordResumedReembedding({ orgId }),
   });
 
-  async function openMore(): Promise<void> {
-    const limit = windowSize - progress.jobIds.length;
+  async function startMore(): Promise<void> {
+    const limit = concurrentDocuments - progress.jobIds.length;
     const { jobIds, settled, after } = await orPark(() =>
       openReembeddings({ orgId, model, after: progress.after, limit }),
     );
@@ -104,7 +107,8 @@ export async function reembedOrganization(input: ReembedOrganizationInput): Prom
     if (input.progress === undefined) progress.total = (await orPark(() => countReembeddings({ orgId, model }))).total;
     show();
     while (!progress.isEachLookedAt || progress.jobIds.length > 0) {
-      if (!progress.isPaused && !progress.isEachLookedAt && progress.jobIds.length < windowSize) await openMore();
+      if (!progress.isPaused && !progress.isEachLookedAt && progress.jobIds.length < concurrentDocuments)
+        await startMore();
       show();
       if (progress.jobIds.length > 0) await awaitSome();
       else if (!progress.isEachLookedAt) await condition(() => !progress.isPaused);
@@ -124,7 +128,7 @@ export async function reembedOrganization(input: ReembedOrganizationInput): Prom
     showStage('done', `Done: ${done} documents have vectors of ${model}.`);
     return { done, failed, total };
   } catch (error) {
-    throw await endOfRun(error, {
+    throw await recordEndOfRun(error, {
       cancelled: () => recordReembeddingCancellation({ orgId, ...attemptOfJob() }),
       failed: (failure) => recordReembeddingFailure({ orgId, ...attemptOfJob(), error: failure }),
     });

@@ -12,26 +12,25 @@ import {
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
-import { optional, quick, record } from './policies.ts';
+import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
+import { optionalPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { hideFailure, showStage } from './visibility.ts';
 
-const { scoreNextRound } = proxyActivities<AlignmentActivities>(quick);
+const { scoreNextRound } = proxyActivities<AlignmentActivities>(quickPolicy);
 const { recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
-  proxyActivities<AlignmentActivities>(record);
-const { nameChat } = proxyActivities<AlignmentActivities>(optional);
+  proxyActivities<AlignmentActivities>(recordPolicy);
+const { nameChat } = proxyActivities<AlignmentActivities>(optionalPolicy);
 
 const stageQuery = defineQuery<AlignmentProgress>(stageQueryName);
 const nudgeSignal = defineSignal(nudgeSignalName);
 
-/** Each round adds about ten events; a history stays far below the 10,000 at which the server warns. */
+/** Continues as new after this many events. A round adds about ten; Temporal warns at 10,000 events. */
 const eventsPerRun = 1_500;
 
 /**
- * Scores the chat's rounds in order until none waits, and gives the chat its title beside that. The rounds without
- * scores are the queue: a nudge only says that it is worth looking again. One that comes while the last step runs, or
- * even while this run closes, makes it look again, because the server refuses to close a run that has not seen all of
- * its signals.
+ * Scores the unscored rounds of a chat in order, and generates its title concurrently. The rounds without scores are the
+ * queue; a nudge signal only makes the run check it again. No signal is lost: Temporal refuses to close a run with
+ * unhandled signals.
  */
 export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> {
   let progress: AlignmentProgress = { scoredRounds: 0, lastRound: null };
@@ -44,7 +43,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   let isUntitled = false;
   let naming: Promise<void> | undefined;
   let isNaming = false;
-  /** Once a run, and never waited for by a round: a title takes a slow model as long as an answer. */
+  /** Starts the title once per run. Scoring never waits for it, because a slow model may take as long as for an answer. */
   function beginNaming(): void {
     isNaming = true;
     naming = nameChat(input)
@@ -67,9 +66,9 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   }
 
   async function scoreUntilDone(): Promise<void> {
-    // Runs that began before this name their stage with the first round that they score.
-    if (patched('stage-from-the-start')) showStage('score', 'Looking for rounds that wait for their scores.');
-    // Runs that began before the title was made beside the scores go on in the order in which they began.
+    // Older histories show the stage only after the first scored round.
+    if (patched('stage-from-the-start')) showStage('score', 'Looking for unscored rounds.');
+    // Older histories generate the title after the scores.
     const namesBeside = patched('name-beside-scores');
     do {
       isNudged = false;
@@ -82,12 +81,11 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     showStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
   }
 
-  /** @returns what to throw; undefined when a nudge arrived after the failure, which the run must not swallow */
+  /** @returns the error to throw; undefined if a nudge arrived after the failure, so that the run must continue */
   async function recordEnd(error: unknown): Promise<unknown> {
-    // Nothing is written after the end.
     await naming;
     isNudged = false;
-    const end = await endOfRun(error, {
+    const end = await recordEndOfRun(error, {
       cancelled: () => recordAlignmentCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordAlignmentFailure({ ...input, error: failure }),
     });

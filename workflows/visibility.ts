@@ -4,19 +4,18 @@ import type { SearchAttributeName } from '#src/contracts/jobs.ts';
 
 const keyword = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'KEYWORD');
 
-/** Tells operators where the run stands: a search attribute to filter by, and a line to read. */
+/** Shows the stage of the run in the Temporal UI: as a search attribute and as a line of text. */
 export function showStage(stage: string, details: string): void {
   upsertSearchAttributes([{ key: keyword('Stage'), value: stage }]);
   show(details);
 }
 
-/** How far the run is, within its stage. */
 export function showProgress(details: string): void {
   show(details);
 }
 
-/** Of a run that is a part of this one. */
-export function attributesOfPart(): SearchAttributePair[] {
+/** @returns the search attributes that a child workflow inherits */
+export function attributesOfChild(): SearchAttributePair[] {
   const { typedSearchAttributes } = workflowInfo();
   return (['OrgId', 'ConnectionId', 'JobKind'] as const).flatMap((name) => {
     const value = typedSearchAttributes.get(keyword(name));
@@ -29,26 +28,22 @@ export function showFailure(failure: { code: string; message: string }): void {
   show(`Failed: **${failure.code}**. ${failure.message}`);
 }
 
-/** Removes the error code from a run that tries again: an open run that has one waits for an operator. */
+/** Removes the error code from a run that continues, because operators read an open run with a code as parked. */
 export function hideFailure(): void {
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: null }]);
 }
 
-/** How far the run came, below the words of its end. */
-export function showStanding(details: string): void {
+export function appendProgress(details: string): void {
   setCurrentDetails(`${getCurrentDetails()}\n\n${details}`);
 }
 
-/**
- * Says what the run waits for and how it goes on.
- * @returns takes it back
- */
+/** Shows why the run is parked and how to continue. @returns a function that restores the earlier text */
 export function showParked(failure: { code: string; message: string }): () => void {
   const details = getCurrentDetails();
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);
   show(
     `Parked: **${failure.code}**. ${failure.message}\n\n` +
-      'Once that is mended, the update `retry` goes on with this step; the update `skip` ends the run as failed.',
+      'After fixing the cause, the update `retry` repeats this step; the update `skip` ends the run as failed.',
   );
   return () => {
     hideFailure();
@@ -56,7 +51,7 @@ export function showParked(failure: { code: string; message: string }): () => vo
   };
 }
 
-/** A run that goes on in a new history has left its static summary in the old one, and reads it out of its memo. */
+/** Continue-as-new drops the static summary of a run, so it is read from the memo. */
 function show(details: string): void {
   const { continuedFromExecutionRunId, memo } = workflowInfo();
   const summary = continuedFromExecutionRunId === undefined ? undefined : memo?.summary;

@@ -4,13 +4,13 @@ import type { Context } from '@temporalio/activity';
 import type { ActivityInterceptors } from '@temporalio/worker';
 import type { Fault } from '#src/config.ts';
 import { appError } from '#src/errors.ts';
-import { heartbeating } from '../heartbeating.ts';
+import { withHeartbeats } from '../heartbeats.ts';
 
-const ASK_INTERVAL_MS = 5;
+const POLL_INTERVAL_MS = 5;
 
 /**
- * Lets steps go wrong where a test wants it, as they do when a process dies or a service fails just then. To stand
- * behind the mapping of errors, so that what it throws is taken for what a step throws.
+ * Injects faults into activities for tests, such as a killed process or a failing service. Must run inside the error
+ * mapping, so that injected errors are mapped like those of an activity.
  */
 export function injectFaults(faults: readonly Fault[]): (context: Context) => ActivityInterceptors {
   const executions = new Map<string, number>();
@@ -28,11 +28,11 @@ export function injectFaults(faults: readonly Fault[]): (context: Context) => Ac
     return {
       inbound: {
         async execute(input, next) {
-          await strike(faultAt('before'));
+          await inject(faultAt('before'));
           const result = await next(input);
-          await strike(faultAt('after_effect'));
+          await inject(faultAt('after_effect'));
           const late = faultAt('after_return');
-          if (late !== undefined) void untilAcknowledged(context).then(() => strike(late));
+          if (late !== undefined) void untilRecorded(context).then(() => inject(late));
           return result;
         },
       },
@@ -40,19 +40,19 @@ export function injectFaults(faults: readonly Fault[]): (context: Context) => Ac
   };
 }
 
-async function strike(fault: Fault | undefined): Promise<void> {
+async function inject(fault: Fault | undefined): Promise<void> {
   switch (fault?.kind) {
     case 'kill':
       process.kill(process.pid, 'SIGKILL');
-      // The signal may take a moment, in which nothing must happen any more.
+      // SIGKILL may take a moment, during which the activity must not continue.
       return new Promise(() => undefined);
     case 'throw':
-      throw appError(fault.code, { detail: 'As a test wanted it.' });
+      throw appError(fault.code, { detail: 'Injected by a test.' });
     case 'hang':
-      // As a step that waits in vain while its process is well.
-      return heartbeating(({ signal }) => untilAborted(signal));
+      // Simulates an activity that hangs in a healthy process, so heartbeats continue.
+      return withHeartbeats(({ signal }) => untilAborted(signal));
     case 'delay':
-      return heartbeating(async ({ signal }) => delay(fault.delayMs, undefined, { signal }));
+      return withHeartbeats(async ({ signal }) => delay(fault.delayMs, undefined, { signal }));
   }
 }
 
@@ -61,13 +61,12 @@ async function untilAborted(signal: AbortSignal): Promise<never> {
   throw signal.reason;
 }
 
-/** Until the engine counts the step as done: only it knows when its answer has arrived. */
-async function untilAcknowledged({ client, info }: Context): Promise<void> {
+async function untilRecorded({ client, info }: Context): Promise<void> {
   const { workflowId = '', runId = '' } = info.workflowExecution ?? {};
   const run = client.workflow.getHandle(workflowId, runId);
   for (;;) {
     const { raw } = await run.describe();
     if (!raw.pendingActivities?.some(({ activityId }) => activityId === info.activityId)) return;
-    await delay(ASK_INTERVAL_MS);
+    await delay(POLL_INTERVAL_MS);
   }
 }

@@ -6,10 +6,10 @@ import { traceHeaderName } from '#src/contracts/workflow-runs.ts';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
 /**
- * Measures each attempt of a step, and makes a span of it where its run belongs to a trace. To stand before the mapping
- * of errors, so that failures have their codes.
+ * Measures each attempt at an activity, and records a span if its run belongs to a trace. Must run outside the error
+ * mapping, so that failures have codes.
  */
-export function observeSteps({ metrics, tracing }: Telemetry) {
+export function observeActivities({ metrics, tracing }: Telemetry) {
   return ({ info }: Context): ActivityInterceptors => ({
     inbound: {
       async execute(input, next) {
@@ -41,7 +41,7 @@ export function observeSteps({ metrics, tracing }: Telemetry) {
 
 function spanOf(info: Context['info'], [input]: readonly unknown[], parent: string) {
   const { activityType, attempt, workflowExecution, taskQueue } = info;
-  // Inputs are ids and counts; these two are the same in all that have them.
+  // Activity inputs hold ids and counts only; `orgId` and `documentId` mean the same in all of them.
   const { orgId, documentId } = Object(input) as { orgId?: string; documentId?: string };
   const workflowId = workflowExecution?.workflowId;
   return {

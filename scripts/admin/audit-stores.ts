@@ -2,37 +2,53 @@ import type { Container } from '#src/container.ts';
 import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/deletion.ts';
 import {
   type AuditReport,
-  auditAfter,
-  auditStart,
+  advanceAudit,
   auditSummary,
   findingKinds,
+  initialAuditProgress,
 } from '#src/domain/documents/audit-report.ts';
-import { runStoreAudit } from '#src/temporal/schedules.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
-import { reasonOf } from './reason-of.ts';
+import { type Command, unexpectedArguments } from './command.ts';
+import { type CommandOutput, errorReason } from './output.ts';
+
+export const auditStoresCommand: Command = {
+  usage: '[--repair [--force]]',
+  description:
+    'compares the database with the vectors and the originals, and repairs differences with --repair; --force also deletes many orphaned vectors or originals',
+  examples: [
+    ['', 'reports differences, and changes nothing'],
+    ['--repair', 'repairs them'],
+  ],
+  read: (args) => {
+    if (!['', '--repair', '--repair --force'].includes(args.join(' '))) return unexpectedArguments(args);
+    const options = { repair: args.includes('--repair'), force: args.includes('--force') };
+    return (container, output) => run(container, options, output);
+  },
+};
 
 /**
- * Compares the stores now. As a rule a worker does, so that the audit shows in the Temporal UI, can be cancelled there
- * and goes on when this terminal is closed; but an audit is wanted just then when something is broken, so that without
- * engine or worker this process does the same steps itself.
- * @returns whether nothing is left to do
+ * Runs the audit as a workflow, so that it shows in the Temporal UI, can be cancelled there and continues when this
+ * terminal is closed. Without Temporal or a worker this process audits the stores itself, because an audit is needed most
+ * when something is broken.
+ * @returns true if no difference is left
  */
-export async function auditStores(
+async function run(
   container: Pick<Container, 'orchestrator' | 'storeAudit' | 'temporal'>,
-  wish: { repair: boolean; force: boolean },
-  say: { print: (line: string) => void; note: (line: string) => void },
+  options: { repair: boolean; force: boolean },
+  { print, note }: CommandOutput,
 ): Promise<boolean> {
-  const input = { ...wish, graceSeconds: auditGraceSeconds };
+  const input = { ...options, graceSeconds: auditGraceSeconds };
+  const { runStoreAudit } = await import('#src/temporal/schedules.ts');
   const hasWorker = await container.orchestrator.hasPollers().catch(() => false);
-  if (!hasWorker) say.note('No worker answers: this process compares the stores itself.');
+  if (!hasWorker) note('No worker answers: this process compares the stores itself.');
   const report = await (hasWorker ? runStoreAudit(container.temporal, input) : auditHere(container, input)).catch(
     (error: unknown) => {
-      throw new StartFailure(`The stores could not be compared: ${reasonOf(error)}`);
+      throw new StartFailure(`The stores could not be compared: ${errorReason(error)}`);
     },
   );
   if (report === null)
     throw new StartFailure('An audit is running already: see the workflow audit-stores in the Temporal UI.');
-  for (const line of linesOf(report)) say.print(line);
+  for (const line of linesOf(report)) print(line);
   return findingKinds.every((kind) => {
     const { found, repaired } = report.findings[kind] ?? { found: 0, repaired: 0 };
     return found === repaired;
@@ -40,10 +56,10 @@ export async function auditStores(
 }
 
 async function auditHere({ storeAudit }: Pick<Container, 'storeAudit'>, input: AuditStoresInput): Promise<AuditReport> {
-  let progress = auditStart;
+  let progress = initialAuditProgress;
   while (progress.pass !== null) {
     const { pass, after } = progress;
-    progress = auditAfter(progress, pass, await storeAudit.auditPage({ ...input, pass, after }));
+    progress = advanceAudit(progress, pass, await storeAudit.auditPage({ ...input, pass, after }));
   }
   return progress.report;
 }
@@ -55,7 +71,9 @@ function linesOf(report: AuditReport): string[] {
     const { found, repaired, heldBack = 0, first } = summary;
     const more = found > first.length ? [`  and ${found - first.length} more`] : [];
     const held =
-      heldBack > 0 ? [`  ${heldBack} are held back: if the database is the right one, --repair --force`] : [];
+      heldBack > 0
+        ? [`  ${heldBack} not deleted: so many suggest a wrong database. If it is the right one, use --repair --force`]
+        : [];
     return [`${kind}: ${found} found, ${repaired} repaired`, ...held, ...first.map((id) => `  ${id}`), ...more];
   });
   return [auditSummary(report), ...kinds];

@@ -1,23 +1,20 @@
 import type { Container } from '#src/container.ts';
-import { columns } from './columns.ts';
-import { type Command, readFlags, type Say } from './command.ts';
-import { isUuid } from './uuid.ts';
-import { notWhose, readWhose } from './whose.ts';
+import { type Command, isUuid, notAnOrganizationId, readFlags, readUser, unexpectedArguments } from './command.ts';
+import { alignColumns, type CommandOutput } from './output.ts';
 
 const MAX_ROWS = 10_000;
 const DEFAULT_ROWS = '100';
 const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-type Wish = Parameters<Container['audit']['list']>[0];
+type AuditFilters = Parameters<Container['audit']['list']>[0];
 
-export const audit: Command = {
-  takes:
-    '[--org <id>] [--user <email or id>] [--action <begins with>] [--since <time or 7d>] [--limit <rows>] [--json]',
-  does: `reads the audit log, newest first, ${DEFAULT_ROWS} rows unless --limit says more`,
+export const auditCommand: Command = {
+  usage: '[--org <id>] [--user <email or id>] [--action <prefix>] [--since <time or 7d>] [--limit <rows>] [--json]',
+  description: `prints the audit log, newest first, ${DEFAULT_ROWS} rows unless --limit is given`,
   examples: [
-    ['--user ada@acme.example --since 7d', 'what Ada did, and what was done to her account, in seven days'],
-    ['--action session.refused --since 2026-11-22T08:00Z', 'sign-ins that were refused since then'],
-    ['--org 01a20286-f472-72a2-a9c9-368f38795a17 --limit 10000 --json', 'one object a line'],
+    ['--user ada@acme.example --since 7d', 'actions by Ada and on her account in the last seven days'],
+    ['--action session.refused --since 2026-11-22T08:00Z', 'refused sign-ins since then'],
+    ['--org 01a20286-f472-72a2-a9c9-368f38795a17 --limit 10000 --json', 'one object per line'],
   ],
   read: (args) => {
     const text = { type: 'string' } as const;
@@ -32,14 +29,15 @@ export const audit: Command = {
     const read = readFlags(args, options);
     if ('wrong' in read) return read;
     const { org, user, action, since, limit: rows = DEFAULT_ROWS, json = false } = read.values;
-    if (read.positionals.length > 0) return { wrong: `"${read.positionals.join(' ')}" is not understood` };
-    if (org !== undefined && !isUuid(org)) return { wrong: `"${org}" is no organization's id, which is a UUID` };
-    const whose = user === undefined ? undefined : readWhose(user);
-    if (user !== undefined && whose === undefined) return { wrong: notWhose(user) };
-    const from = since === undefined ? undefined : readTime(since, new Date());
-    if (from === null) return { wrong: `"${since}" is no time: like 30m, 12h, 7d or 2026-11-22T08:00Z` };
+    if (read.positionals.length > 0) return unexpectedArguments(read.positionals);
+    if (org !== undefined && !isUuid(org)) return notAnOrganizationId(org);
+    const whose = user === undefined ? undefined : readUser([user]);
+    if (whose !== undefined && 'wrong' in whose) return whose;
+    const from = since === undefined ? undefined : readTimeOrAge(since, new Date());
+    if (from === null) return { wrong: `"${since}" is not a time such as 30m, 12h, 7d or 2026-11-22T08:00Z` };
     const limit = Number(rows);
-    if (!/^\d+$/.test(rows) || limit < 1 || limit > MAX_ROWS) return { wrong: `--limit takes 1 to ${MAX_ROWS}` };
+    if (!/^\d+$/.test(rows) || limit < 1 || limit > MAX_ROWS)
+      return { wrong: `--limit must be a number from 1 to ${MAX_ROWS}` };
 
     return async ({ audit: log, operator }, { print }) => {
       // A deleted user has no email any more, but can be found by id.
@@ -51,26 +49,25 @@ export const audit: Command = {
 
 async function show(
   log: Container['audit'],
-  wish: Wish,
-  { limit, json, print }: { limit: number; json: boolean } & Pick<Say, 'print'>,
+  filters: AuditFilters,
+  { limit, json, print }: { limit: number; json: boolean } & Pick<CommandOutput, 'print'>,
 ): Promise<boolean> {
-  const rows = await log.list(wish, limit);
+  const rows = await log.list(filters, limit);
   for (const { id, at, orgId, actorId, action, target, detail, requestId } of json ? rows : []) {
     print(JSON.stringify({ id, at, org_id: orgId, actor_id: actorId, action, target, detail, request_id: requestId }));
   }
   if (json) return true;
-  if (rows.length === 0) print('Nothing is recorded that fits.');
+  if (rows.length === 0) print('No entries match.');
   const words = rows.map(({ at, action, actorId, target, detail }) => {
     const more = Object.entries(detail ?? {}).map(([name, value]) => `${name}=${value}`);
     return [at.toISOString(), action, actorId ?? '-', target ?? '-', more.join(' ')];
   });
-  const lines = words.length > 0 ? columns([['at', 'action', 'by', 'on', ''], ...words]) : [];
+  const lines = words.length > 0 ? alignColumns([['at', 'action', 'by', 'on', ''], ...words]) : [];
   for (const line of lines) print(line);
   return true;
 }
 
-/** A moment, or how long ago it was; null when it is neither. */
-export function readTime(text: string, now: Date): Date | null {
+export function readTimeOrAge(text: string, now: Date): Date | null {
   const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
   if (count !== undefined && (unit === 'm' || unit === 'h' || unit === 'd')) {
     return new Date(now.getTime() - Number(count) * unitsMs[unit]);

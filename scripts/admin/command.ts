@@ -1,39 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { userInfo } from 'node:os';
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import type { Container } from '#src/container.ts';
+import type { Operator, UserReference } from '#src/modules/operator/operator.service.ts';
+import type { CommandOutput } from './output.ts';
 
-/** Where answers go, and where what is said beside them. */
-export type Say = {
-  print: (line: string) => void;
-  /** Settles when all that was printed is out; throws StartFailure when some of it is lost. */
-  written: () => Promise<void>;
-  note: (line: string) => void;
-};
+/** @returns true if the request was carried out, or everything is in order; false exits with code 1 */
+export type Task = (container: Container, output: CommandOutput) => Promise<boolean>;
 
-/** @returns whether what was asked for is so now, or all is well */
-export type Task = (container: Container, say: Say) => Promise<boolean>;
+/** Message about wrong arguments; the process exits with code 2. */
+export type WrongArguments = { wrong: string };
 
-/** What `npm run admin -- <name>` does. */
 export type Command = {
-  /** What may stand behind its name. */
-  takes: string;
-  does: string;
-  /** Behind its name, each with a word about it. */
+  usage: string;
+  /** A sentence without its subject, such as `lists the sessions of a user`. */
+  description: string;
+  /** Arguments after the name, each with an explanation. */
   examples: readonly (readonly [args: string, meaning: string])[];
-  /** What the arguments ask for; in words, what is wrong with them. */
-  read: (args: readonly string[]) => Task | { wrong: string };
+  read: (args: readonly string[]) => Task | WrongArguments;
 };
 
-/** For a command that takes nothing. */
-export function alone(task: Task): Command['read'] {
-  return (args) => (args.length === 0 ? task : { wrong: `"${args.join(' ')}" is not understood` });
+export function withoutArguments(task: Task): Command['read'] {
+  return (args) => (args.length === 0 ? task : unexpectedArguments(args));
 }
 
-/** Tells flags from what stands between them. */
 export function readFlags<const Options extends ParseArgsOptionsConfig>(args: readonly string[], options: Options) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    // What follows its first sentence is about arguments that begin with a dash.
+    // The first sentence names the problem; the rest explains arguments that begin with a dash.
     return { wrong: error instanceof Error ? (error.message.split('. ')[0] ?? '') : String(error) };
+  }
+}
+
+export function unexpectedArguments(args: readonly string[]): WrongArguments {
+  return { wrong: `Unexpected arguments "${args.join(' ')}"` };
+}
+
+export function isUuid(text: string): boolean {
+  return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text);
+}
+
+export function notAnOrganizationId(text: string): WrongArguments {
+  return { wrong: `"${text}" is not an organization id, which is a UUID` };
+}
+
+export function readUser(args: readonly string[]): UserReference | WrongArguments {
+  const [text = '', ...more] = args;
+  const word = text.trim().toLowerCase();
+  if (more.length === 0 && isUuid(word)) return { userId: word };
+  if (more.length === 0 && /^\S+@\S+$/.test(word)) return { email: word };
+  return { wrong: `"${args.join(' ')}" is neither an email nor a user id` };
+}
+
+export function thisOperator(): Operator {
+  return { name: process.env.SUDO_USER || accountName(), requestId: `admin-${randomUUID()}` };
+}
+
+/** Falls back to the uid, because containers often run as a uid without an account. */
+export function accountName(read: () => { username: string } = userInfo): string {
+  try {
+    return read().username;
+  } catch {
+    return `uid ${process.getuid?.()}`;
+  }
+}
+
+/**
+ * Reads a line from standard input. A terminal shows the question first, and does not echo a secret. @returns an empty
+ * text at the end of the input
+ */
+export async function askLine(question: string, { isSecret }: { isSecret: boolean }): Promise<string> {
+  const isTerminal = process.stdin.isTTY;
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const output = isSecret ? nowhere : process.stderr;
+  const lines = createInterface({ input: process.stdin, output, terminal: isTerminal });
+  if (isTerminal) process.stderr.write(question);
+  try {
+    const [line = ''] = await Promise.race([once(lines, 'line'), once(lines, 'close')]);
+    return line;
+  } finally {
+    lines.close();
+    if (isTerminal && isSecret) process.stderr.write('\n');
   }
 }

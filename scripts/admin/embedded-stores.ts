@@ -9,9 +9,9 @@ import type { ChildSpec } from '../supervisor/child-spec.ts';
 import { runUntilStopped } from '../supervisor/run-until-stopped.ts';
 
 /**
- * Runs a command that needs the stores, and no API or worker that uses them. Starts embedded stores for as long as that
- * takes; external stores run already.
- * @throws StartFailure when `npm start` runs
+ * Runs work that needs the stores while no API or worker uses them. Starts embedded stores for this time; external stores
+ * must be running.
+ * @throws StartFailure if `npm start` is running
  */
 export async function withEmbeddedStores(
   env: Record<string, string | undefined>,

@@ -7,11 +7,11 @@ import { readStartSettings } from '../settings.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 
 /**
- * The settings of an installation, as its API and its worker have them: those of `npm start` on the same data folder,
- * or, where that has made none there, those of the environment.
+ * Loads the settings that the API and the worker of an installation use: those of `npm start` for its data folder if there
+ * is one, otherwise those of the environment.
  */
 export async function readInstallation(env: Record<string, string | undefined>): Promise<Config> {
-  // Silent: the output of a command is its answer.
+  // No logs, because they would mix with the output of the command.
   const user = { LOG_LEVEL: 'silent', ...env };
   const dataDir = resolve(env.DATA_DIR || '.data');
   try {
@@ -21,7 +21,7 @@ export async function readInstallation(env: Record<string, string | undefined>):
     }
     if (!env.DATABASE_URL) {
       throw new StartFailure(
-        `There is no installation in ${dataDir}: set DATA_DIR to its folder, or what its services have set, like DATABASE_URL.`,
+        `There is no installation in ${dataDir}: set DATA_DIR to its folder, or set the variables of its services, such as DATABASE_URL.`,
       );
     }
     return loadConfig(user, 'admin');

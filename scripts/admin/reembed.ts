@@ -1,32 +1,65 @@
 import type { Container } from '#src/container.ts';
-import type { ReembedWish } from './reembed-wish.ts';
+import { type Command, isUuid, type WrongArguments } from './command.ts';
+import type { CommandOutput } from './output.ts';
 
-/** Begins, pauses, resumes, or tells how far it is. @returns whether what was asked for is so now */
-export async function reembed(
+const USAGE = '<organization id> --model <id> | --pause | --resume | --status';
+
+export const reembedCommand: Command = {
+  usage: USAGE,
+  description: 'embeds all documents of an organization with another model',
+  examples: [
+    ['01a20286-f472-72a2-a9c9-368f38795a17 --model text-embedding-3-small', 'starts it'],
+    ['01a20286-f472-72a2-a9c9-368f38795a17 --status', 'shows the progress'],
+  ],
+  read: (args) => {
+    const request = readReembedArguments(args);
+    return 'wrong' in request ? request : (container, { print }) => run(container, request, print);
+  },
+};
+
+type ReembedRequest = { orgId: string } & ({ act: 'start'; model: string } | { act: 'pause' | 'resume' | 'status' });
+
+export function readReembedArguments(args: readonly string[]): ReembedRequest | WrongArguments {
+  const [orgId, flag, model, ...more] = args;
+  const use = `npm run admin -- reembed ${USAGE}`;
+  if (orgId === undefined || orgId.startsWith('-')) return { wrong: `The organization id is missing: ${use}` };
+  if (!isUuid(orgId)) {
+    return { wrong: `"${orgId}" is not an organization id, which is a UUID: org_id in the response to a sign-in.` };
+  }
+  const of = { orgId: orgId.toLowerCase() };
+  if (flag === '--model' && model === undefined)
+    return { wrong: `--model needs the id of a model, see GET /models: ${use}` };
+  if (flag === '--model' && model && more.length === 0) return { ...of, act: 'start', model };
+  const act = (['pause', 'resume', 'status'] as const).find((word) => flag === `--${word}`);
+  if (act !== undefined && model === undefined) return { ...of, act };
+  return { wrong: `${flag === undefined ? 'A flag is missing' : 'Unexpected arguments'}: ${use}` };
+}
+
+async function run(
   { reembedding }: Pick<Container, 'reembedding'>,
-  wish: ReembedWish,
-  print: (line: string) => void,
+  request: ReembedRequest,
+  print: CommandOutput['print'],
 ): Promise<boolean> {
-  if (wish.act === 'start') {
-    print(`Begun: the job ${await reembedding.start(wish)}.`);
+  if (request.act === 'start') {
+    print(`Started job ${await reembedding.start(request)}.`);
     return true;
   }
-  if (wish.act === 'status') return tellStatus({ reembedding }, wish.orgId, print);
-  const result = await reembedding.setPaused(wish, wish.act === 'pause');
-  print(answers[result][wish.act]);
+  if (request.act === 'status') return printStatus({ reembedding }, request.orgId, print);
+  const result = await reembedding.setPaused(request, request.act === 'pause');
+  print(answers[result][request.act]);
   return result !== 'gone';
 }
 
 const answers = {
-  done: { pause: 'Paused: what is under way goes on.', resume: 'It goes on.' },
-  unchanged: { pause: 'It is paused already.', resume: 'It is not paused.' },
-  gone: { pause: 'It is not running.', resume: 'It is not running.' },
+  done: { pause: 'Paused: ingestions that have started continue.', resume: 'Resumed.' },
+  unchanged: { pause: 'The job is paused already.', resume: 'The job is not paused.' },
+  gone: { pause: 'The job is not running.', resume: 'The job is not running.' },
 } as const;
 
-async function tellStatus(
+async function printStatus(
   { reembedding }: Pick<Container, 'reembedding'>,
   orgId: string,
-  print: (line: string) => void,
+  print: CommandOutput['print'],
 ): Promise<boolean> {
   const job = await reembedding.findJob({ orgId });
   if (job === undefined) {

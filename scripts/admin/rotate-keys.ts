@@ -6,16 +6,17 @@ import type { Config } from '#src/config.ts';
 import { newRandomKey, newSigningKey } from '../secrets.ts';
 import { whyNotWritable } from '../supervisor/file-failure.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
-import { type Command, readFlags } from './command.ts';
-import { reasonOf } from './reason-of.ts';
+import { type Command, readFlags, withoutArguments } from './command.ts';
+import { errorReason } from './output.ts';
 
-/** Nothing that runs is changed: a key must be known everywhere before it is used, so that the steps are a person's. */
-export const rotateKeys: Command = {
-  takes: 'signing | encryption --into <folder>',
-  does: 'makes the next key of access tokens, or of stored credentials, in files of the folder, and says what to do with them',
+/** Changes no running process: every process must know a key before one uses it, so an operator performs the steps. */
+export const rotateKeysCommand: Command = {
+  usage: 'signing | encryption --into <folder>',
+  description:
+    'creates the next key for access tokens or stored credentials as files in a folder, and prints the steps to use it',
   examples: [
-    ['signing --into ~/keys', 'the next JWT_PRIVATE_KEY, and what JWT_VERIFY_KEYS is before and after it signs'],
-    ['encryption --into ~/keys', 'ENCRYPTION_KEYS with a new key before those that are there'],
+    ['signing --into ~/keys', 'the next JWT_PRIVATE_KEY, and JWT_VERIFY_KEYS for before and after the change'],
+    ['encryption --into ~/keys', 'ENCRYPTION_KEYS with a new key in front of the present ones'],
   ],
   read: (args) => {
     const read = readFlags(args, { into: { type: 'string' } });
@@ -23,7 +24,7 @@ export const rotateKeys: Command = {
     const [kind, ...more] = read.positionals;
     const { into } = read.values;
     if ((kind !== 'signing' && kind !== 'encryption') || more.length > 0) {
-      return { wrong: 'Say which: signing, of access tokens, or encryption, of stored credentials' };
+      return { wrong: 'The kind of key is missing: signing (access tokens) or encryption (stored credentials)' };
     }
     if (!into) return { wrong: '--into needs a folder for the new key' };
     const folder = resolve(into);
@@ -37,39 +38,53 @@ export const rotateKeys: Command = {
   },
 };
 
-/** The files that it writes include the keys that are accepted now, so that operators need not join them by hand. */
+export const resealCommand: Command = {
+  usage: '',
+  description:
+    'encrypts the credentials of connections with the first key in ENCRYPTION_KEYS, so that the others can be removed',
+  examples: [['', 'prints how many were encrypted again, and how many no key can decrypt']],
+  read: withoutArguments(async ({ storedToolConnections, storedConnections }, { print }) => {
+    const counts = [await storedToolConnections.reencrypt(), await storedConnections.reencrypt()];
+    const total = (of: 'reencrypted' | 'unreadable') => counts.reduce((sum, each) => sum + each[of], 0);
+    print(`encrypted again: ${total('reencrypted')}`);
+    print(`unreadable with all keys: ${total('unreadable')}`);
+    return total('unreadable') === 0;
+  }),
+};
+
+/** The files include all keys that are accepted now, so that operators need not merge them. */
 export async function rotateSigningKey({ auth }: Pick<Config, 'auth'>, folder: string): Promise<string[]> {
   if (auth.privateKeyPem === null) {
-    throw new StartFailure('JWT_PRIVATE_KEY is not set here: run this where the API runs, whose key is to change.');
+    throw new StartFailure('JWT_PRIVATE_KEY is not set. Run this command with the settings of the API.');
   }
   const pem = await newSigningKey();
   const next = join(folder, 'next.pem');
   const withNext = join(folder, 'verify-next.pem');
   const withOld = join(folder, 'verify-old.pem');
-  await keep(next, pem);
-  await keep(withNext, publicHalves([...auth.verifyKeyPems, pem]));
-  await keep(withOld, publicHalves([...auth.verifyKeyPems, auth.privateKeyPem]));
-  const [inPlace, atLast] =
+  await writeKey(next, pem);
+  await writeKey(withNext, publicHalves([...auth.verifyKeyPems, pem]));
+  await writeKey(withOld, publicHalves([...auth.verifyKeyPems, auth.privateKeyPem]));
+  const [firstStep, lastStep] =
     auth.verifyKeyPems.length > 0
-      ? [', in place of JWT_VERIFY_KEYS, whose keys it has, too', 'with JWT_VERIFY_KEYS as it is now']
+      ? [' instead of JWT_VERIFY_KEYS, whose keys the file includes', 'with JWT_VERIFY_KEYS as it is now']
       : ['', 'without JWT_VERIFY_KEYS_FILE'];
   return [
     `The next key is ${next}.`,
     '',
-    `1. Start the API with this setting${inPlace}. The old key goes on signing:`,
+    `1. Start the API with this setting${firstStep}. The old key still signs:`,
     `     JWT_VERIFY_KEYS_FILE=${shellWord(withNext)}`,
-    '2. Wait ten minutes: who checks tokens may keep the key set for five.',
-    '3. Start the API with these settings, in place of JWT_PRIVATE_KEY and of step 1. The next key signs:',
+    '2. Wait ten minutes: services that verify tokens may cache the key set for five.',
+    '3. Start the API with these settings instead of JWT_PRIVATE_KEY and the setting of step 1. The next key signs:',
     `     JWT_PRIVATE_KEY_FILE=${shellWord(next)}`,
     `     JWT_VERIFY_KEYS_FILE=${shellWord(withOld)}`,
-    `4. After ${auth.accessTokenSeconds + 60} seconds start it ${atLast}, and delete the old key.`,
+    `4. After ${auth.accessTokenSeconds + 60} seconds start it ${lastStep}, and delete the old key.`,
     '',
-    'When the old key is in wrong hands, begin with step 3, and set neither JWT_VERIFY_KEYS nor JWT_VERIFY_KEYS_FILE:',
-    'clients refresh.',
+    'If the old key was leaked, start with step 3, and set neither JWT_VERIFY_KEYS nor JWT_VERIFY_KEYS_FILE:',
+    'clients refresh their tokens.',
   ];
 }
 
-/** @param given the environment: `npm start` takes its own keys only where that has none */
+/** @param given the environment; `npm start` uses its own keys only if the environment has none */
 export async function rotateEncryptionKey(
   { encryptionKeys, dataDir }: Pick<Config, 'encryptionKeys' | 'dataDir'>,
   folder: string,
@@ -82,23 +97,23 @@ export async function rotateEncryptionKey(
   ];
   const all = join(folder, 'encryption-keys');
   const alone = join(folder, `encryption-keys-${id}`);
-  await keep(all, [first, ...others].join());
-  await keep(alone, first ?? '');
+  await writeKey(all, [first, ...others].join());
+  await writeKey(alone, first ?? '');
   const embedded = join(resolve(dataDir), 'secrets', 'encryption-keys');
   const isEmbedded = !given.ENCRYPTION_KEYS && existsSync(embedded);
   const set = (file: string) =>
     isEmbedded ? `cp ${shellWord(file)} ${shellWord(embedded)}` : `ENCRYPTION_KEYS="$(cat ${shellWord(file)})"`;
   return [
-    `The new key "${id}" stands before the others in ${all}, and alone in ${alone}.`,
+    `The new key "${id}" is in ${all} in front of the others, and alone in ${alone}.`,
     '',
     '1. Stop the API and the workers, and start all of them with',
     `     ${set(all)}`,
-    '   One that knows only the old keys could not read what the others encrypt.',
-    '2. Encrypt what is stored with the new key, in the same settings:',
+    '   A process with only the old keys could not decrypt what the others encrypt.',
+    '2. Encrypt the stored credentials with the new key, with the same settings:',
     '     npm run admin -- reseal',
-    '3. When it says that nothing could not be read, start all of them with',
+    '3. If it reports no unreadable credentials, start all of them with',
     `     ${set(alone)}`,
-    `   and delete ${folder} once the key is kept elsewhere. Backups of before need the old keys.`,
+    `   and delete ${folder} once the key is stored elsewhere. Older backups need the old keys.`,
   ];
 }
 
@@ -106,31 +121,30 @@ function publicHalves(pems: readonly string[]): string {
   return pems.map((pem) => createPublicKey(pem).export({ type: 'spki', format: 'pem' })).join('');
 }
 
-/** A path as a shell takes it. */
 function shellWord(path: string): string {
   return /^[\w@%+:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A number that is none of theirs. */
 function nextId(ids: readonly string[]): string {
   const numbers = ids.map(Number).filter(Number.isSafeInteger);
   return String(Math.max(0, ...numbers) + 1);
 }
 
-/** Not those above it: where a kernel refuses them, Node would try without an end. */
+/** Creates only the folder itself: a recursive `mkdir` of Node does not end where the kernel refuses parents. */
 async function makeFolder(folder: string): Promise<void> {
   await mkdir(folder, { mode: 0o700 }).catch(async (error: unknown) => {
     const isThere = await stat(folder)
       .then((found) => found.isDirectory())
       .catch(() => false);
-    if (!isThere) throw new StartFailure(`${folder} cannot be made: ${whyNotWritable(error) ?? reasonOf(error)}.`);
+    if (!isThere)
+      throw new StartFailure(`${folder} cannot be created: ${whyNotWritable(error) ?? errorReason(error)}.`);
   });
 }
 
-async function keep(path: string, secret: string): Promise<void> {
-  // A key that is there may be in use already.
+async function writeKey(path: string, secret: string): Promise<void> {
+  // Never overwritten, because an existing key may be in use.
   await writeFile(path, secret, { mode: 0o600, flag: 'wx' }).catch((error: unknown) => {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    throw new StartFailure(`${path} is there already: name another folder.`);
+    throw new StartFailure(`${path} exists already: choose another folder.`);
   });
 }

@@ -8,7 +8,7 @@ import { createSessionsService } from '../modules/auth/sessions.service.ts';
 import { createSsoService, type SignInFacts } from '../modules/auth/sso.service.ts';
 import { SignInStateModel } from '../modules/consents/consents.model.ts';
 import { createOneTimeStates } from '../modules/consents/one-time-states.repository.ts';
-import { createJobMovesService } from '../modules/jobs/job-moves.service.ts';
+import { createJobRequestsService } from '../modules/jobs/job-requests.service.ts';
 import { createJobWatch } from '../modules/jobs/job-watch.service.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
 import { createOperatorService } from '../modules/operator/operator.service.ts';
@@ -74,7 +74,7 @@ export function createAccountServices(shared: SharedServices) {
     teamMembers: createTeamMembersService({ db, organizations, teams, members, accessChanges, audit }),
     profile: createProfileService({ db }),
     avatars: createAvatarsService({ db, makeAvatar }),
-    jobMoves: createJobMovesService({ db, orchestrator, jobs }),
+    jobRequests: createJobRequestsService({ db, orchestrator, jobs }),
     jobWatch: createJobWatch({ jobs, findActors: auth.findActors, logger }),
   };
 }

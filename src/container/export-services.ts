@@ -1,9 +1,9 @@
 import { derivedKey } from '../derived-key.ts';
 import { createFileTokens } from '../modules/documents/document-files.service.ts';
 import { createExportStepsService } from '../modules/exports/export-steps.service.ts';
-import { createExportsService } from '../modules/exports/exports.service.ts';
+import { createExportsService, createOperatorExportsService } from '../modules/exports/exports.service.ts';
 import { createVolumeWriter } from '../modules/exports/volume-writer.ts';
-import { createWholeExportsService } from '../modules/exports/whole-exports.service.ts';
+
 import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';
 import type { SharedServices } from './shared-services.ts';
@@ -26,7 +26,7 @@ export function createExportServices(services: SharedServices & AccountServices 
     keepDays,
   });
   return {
-    wholeExports: createWholeExportsService({ db, writer: volumeWriter, audit }),
+    operatorExports: createOperatorExportsService({ db, writer: volumeWriter, audit }),
     exports,
     exportSteps: createExportStepsService({ db, writer: volumeWriter, originals, accounts, jobs, exports, keepDays }),
   };

@@ -1,7 +1,6 @@
-import type { Spending } from '#src/domain/judging/judgement.ts';
-import type { FailedUnit } from '#src/domain/judging/results.ts';
+import type { ComparedSide, JudgedCase, JudgingUnit, Spending } from '#src/domain/judging/judgement.ts';
+import type { FailedUnit } from '#src/domain/judging/outcome.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
-import type { JudgedCase, Side, Unit } from '#src/domain/judging/units.ts';
 import type { AttemptOfJob } from './workflow-runs.ts';
 
 /** Evaluation stages in order. Runs of a single case have no stages. */
@@ -23,8 +22,8 @@ export type EvaluationPlan = {
 /** Argument of the workflow `evaluateCase`. The mode `pairwise` compares two versions. */
 export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 'pairwise' };
 
-export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: Side };
-export type JudgeUnitInput = EvaluationInput & { unit: Unit };
+export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: ComparedSide };
+export type JudgeUnitInput = EvaluationInput & { unit: JudgingUnit };
 
 export type StepsResult = { spent: Spending; failed: FailedUnit[] };
 

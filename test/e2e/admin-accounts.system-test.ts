@@ -11,7 +11,7 @@ import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { commands } from '../../scripts/admin/commands.ts';
-import { reasonOf } from '../../scripts/admin/reason-of.ts';
+import { errorReason } from '../../scripts/admin/output.ts';
 
 describe('npm run admin, for accounts and keys', function () {
   this.timeout(60_000);
@@ -26,19 +26,19 @@ describe('npm run admin, for accounts and keys', function () {
   });
   after(() => own.close());
 
-  /** What a command prints, without a process of its own; throws what it is refused with. */
+  /** Runs a command in this process. @returns its output; throws its error */
   async function admin(name: string, ...args: string[]) {
     const task = commands.get(name)?.read(args) ?? { wrong: 'there is no such command' };
     if ('wrong' in task) throw new Error(task.wrong);
     const lines: string[] = [];
     const print = (line: string) => lines.push(line);
-    const isSo = await task(own.container, { print, written: async () => undefined, note: print });
-    return { stdout: lines.map((line) => `${line}\n`).join(''), isSo };
+    const isDone = await task(own.container, { print, written: async () => undefined, note: print });
+    return { stdout: lines.map((line) => `${line}\n`).join(''), isDone };
   }
   const refusalOf = (name: string, ...args: string[]) =>
     admin(name, ...args).then(
       () => expect.fail(`${name} was not refused`),
-      (error: unknown) => reasonOf(error),
+      (error: unknown) => errorReason(error),
     );
   const signIn = (email: string, password: string, status: number) =>
     own.anonymous.post('/auth/login', { username: email, password }, status);
@@ -47,7 +47,7 @@ describe('npm run admin, for accounts and keys', function () {
     return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
   };
 
-  it('makes an organization, whose admin signs in with the password that is shown', async () => {
+  it('creates an organization whose admin can sign in with the printed password', async () => {
     const email = freshEmail('founder');
     const made = await admin('create-organization', 'Acme Inc.', '--admin', email);
     const [, password = '', orgId] = /^password (\S+)\norganization (\S+)\nadmin \S+ \S+\n$/.exec(made.stdout) ?? [];
@@ -61,16 +61,16 @@ describe('npm run admin, for accounts and keys', function () {
     expect(again).match(/^Take another address/);
   });
 
-  it('makes no organization whose password nobody would see', async () => {
+  it('creates no organization if the password cannot be printed', async () => {
     const email = freshEmail('founder');
     const args = ['create-organization', 'Acme', '--admin', email];
     const full = await runAdmin(own.settings, args, { outputTo: '/dev/full' });
     expect(full.code).equal(1);
-    expect(full.stderr).match(/^What it says could not be written: ENOSPC[^\n]*\n$/);
+    expect(full.stderr).match(/^The output of the command could not be written: ENOSPC[^\n]*\n$/);
     expect((await runAdmin(own.settings, args)).code).equal(0);
   });
 
-  it('takes a password from the standard input, if it is a sound one', async () => {
+  it('reads a password from the standard input and rejects a weak one', async () => {
     const email = freshEmail('founder');
     const make = (input: string) =>
       runAdmin(own.settings, ['create-organization', 'Acme', '--admin', email, '--ask-password'], { input });
@@ -83,10 +83,10 @@ describe('npm run admin, for accounts and keys', function () {
     await signIn(email, 'Correct-horse-1', 200);
   });
 
-  it('changes the tier, for the next request', async () => {
-    expect((await admin('set-tier', ada.orgId, 'pro')).stdout).equal('It was free, and is pro now.\n');
+  it('changes the tier from the next request on', async () => {
+    expect((await admin('set-tier', ada.orgId, 'pro')).stdout).equal('The tier was free and is pro now.\n');
     expect(Object((await ada.get('/entity/members', 200)).body)).include({ tier: 'pro', member_limit: 100 });
-    expect((await admin('set-tier', ada.orgId, 'pro')).stdout).equal('It is pro already.\n');
+    expect((await admin('set-tier', ada.orgId, 'pro')).stdout).equal('The tier is pro already.\n');
     const [entry, ...others] = await audit('--org', ada.orgId, '--action', 'organization.tier_changed');
     expect(entry.detail).include({ from: 'free', to: 'pro' });
     expect(others).length(0);
@@ -94,7 +94,7 @@ describe('npm run admin, for accounts and keys', function () {
     expect(await refusalOf('set-tier', nobody, 'max')).equal(`There is no organization ${nobody}.`);
   });
 
-  it('disables a user while the API runs, and enables him', async () => {
+  it('disables and enables a user while the API runs', async () => {
     await grace.get('/folders', 200);
     const disabled = await runAdmin(own.settings, ['disable-user', grace.email.toUpperCase()]);
     expect(disabled).include({ stdout: 'Disabled: all sessions of the user have ended.\n', stderr: '', code: 0 });
@@ -103,13 +103,13 @@ describe('npm run admin, for accounts and keys', function () {
     expect((await admin('disable-user', grace.userId)).stdout).equal('The user is disabled already.\n');
     expect((await admin('enable-user', grace.email)).stdout).equal('Enabled: the user can sign in.\n');
     await signIn(grace.email, grace.password, 200);
-    // His old session stays ended.
+    // The old session of the user stays ended.
     await grace.get('/folders', 401);
     const actions = (await audit('--user', grace.userId)).map(({ action }) => action);
     expect(actions).include.members(['user.disabled', 'user.enabled', 'session.refused', 'session.opened']);
   });
 
-  it('refuses whom it does not know, and to leave an organization without an admin', async () => {
+  it('refuses unknown users, and to disable the last admin of an organization', async () => {
     expect(await refusalOf('disable-user', ada.email)).match(/^Make another member an admin /);
     await ada.get('/folders', 200);
     for (const command of ['disable-user', 'enable-user', 'sessions']) {
@@ -135,12 +135,12 @@ describe('npm run admin, for accounts and keys', function () {
 
     expect(await admin('sessions', eve.email, '--end', newest.session_id)).include({
       stdout: 'Ended: 1.\n',
-      isSo: true,
+      isDone: true,
     });
     await own.anonymous.withToken(second.access_token).get('/folders', 401);
     await eve.get('/folders', 200);
     const foreign = await admin('sessions', eve.email, '--end', uuidv7());
-    expect(foreign).include({ stdout: 'Ended: 0.\nThe user has no such session.\n', isSo: false });
+    expect(foreign).include({ stdout: 'Ended: 0.\nThe user has no such session.\n', isDone: false });
 
     expect((await admin('sessions', eve.email, '--end', 'all')).stdout).equal('Ended: 1.\n');
     await own.anonymous.post('/auth/refresh_tokens', { refresh_token: eve.refreshToken }, 401);
@@ -157,17 +157,17 @@ describe('npm run admin, for accounts and keys', function () {
     expect(stdout)
       .match(/^at +action +by +on\n/)
       .match(/Z {2}account\.registered +[\da-f-]{36} {2}[\da-f-]{36}\n/);
-    expect((await admin('audit', '--org', uuidv7())).stdout).equal('Nothing is recorded that fits.\n');
+    expect((await admin('audit', '--org', uuidv7())).stdout).equal('No entries match.\n');
   });
 
-  it('makes the next keys for their owner alone, and says what to do with them', async () => {
+  it('writes new keys that only their owner can read, and prints the steps', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'keys-'));
     try {
       const signing = await admin('rotate-keys', 'signing', '--into', folder);
       expect(signing.stdout).include(`JWT_PRIVATE_KEY_FILE=${join(folder, 'next.pem')}`);
       expect((await stat(join(folder, 'next.pem'))).mode & 0o777).equal(0o600);
-      expect(await refusalOf('rotate-keys', 'signing', '--into', folder)).match(/next\.pem is there already: /);
-      expect(await refusalOf('rotate-keys', 'signing', '--into', '/proc/keys-of-mine')).match(/ cannot be made: /);
+      expect(await refusalOf('rotate-keys', 'signing', '--into', folder)).match(/next\.pem exists already: /);
+      expect(await refusalOf('rotate-keys', 'signing', '--into', '/proc/keys-of-mine')).match(/ cannot be created: /);
 
       const encryption = await admin('rotate-keys', 'encryption', '--into', folder);
       expect(encryption.stdout).include('npm run admin -- reseal');
@@ -191,27 +191,27 @@ describe('npm run admin, for accounts and keys', function () {
     }
   });
 
-  it('explains each command, and says what is wrong with arguments', async () => {
+  it('shows help, and names wrong arguments', async () => {
     const { stdout, code } = await runAdmin(own.settings, ['sessions', '--help']);
     expect(stdout).include('npm run admin -- sessions ada@acme.example --end all');
     expect(code).equal(0);
     const wrong: [says: RegExp, ...args: string[]][] = [
-      [/^"nobody" is neither an email nor a user's id/, 'sessions', 'nobody'],
+      [/^"nobody" is neither an email nor a user id/, 'sessions', 'nobody'],
       [/^Unknown option '--fnd'/, 'sessions', ada.email, '--fnd'],
-      [/^"gold" is no tier: free, pro, max/, 'set-tier', ada.orgId, 'gold'],
-      [/^--admin needs an email/, 'create-organization', 'Acme'],
-      [/^The organization's name is missing/, 'create-organization', '--admin', ada.email],
-      [/^"yesterday" is no time/, 'audit', '--since', 'yesterday'],
-      [/^--limit takes 1 to 10000/, 'audit', '--limit', '0'],
+      [/^"gold" is not a tier: free, pro, max/, 'set-tier', ada.orgId, 'gold'],
+      [/^--admin needs the email/, 'create-organization', 'Acme'],
+      [/^The name of the organization is missing/, 'create-organization', '--admin', ada.email],
+      [/^"yesterday" is not a time/, 'audit', '--since', 'yesterday'],
+      [/^--limit must be a number from 1 to 10000/, 'audit', '--limit', '0'],
       [/^--into needs a folder /, 'rotate-keys', 'signing'],
     ];
     for (const [says, name = '', ...args] of wrong) expect(await refusalOf(name, ...args)).match(says);
     const refused = await runAdmin(own.settings, ['audit', '--limit', '0']);
     expect(refused).include({ stdout: '', code: 2 });
-    expect(refused.stderr).match(/^--limit [^\n]+: npm run admin -- audit --help says more\.\n$/);
+    expect(refused.stderr).match(/^--limit [^\n]+: npm run admin -- audit --help shows the usage\.\n$/);
   });
 
-  it('says in one line that the database is away', async () => {
+  it('reports an unreachable database in one line', async () => {
     const cut = { ...own.settings, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' };
     const away = await runAdmin(cut, ['sessions', ada.email]);
     expect(away).include({ stdout: '', code: 1 });

@@ -45,7 +45,7 @@ describe('npm run admin, for whole organizations', function () {
   });
   const admin = (args: string[], input?: string) => runAdmin(own.settings, args, { ...(input && { input }) });
 
-  it('exports all of one, which other programs unpack', async () => {
+  it('exports everything into archives that other programs can unpack', async () => {
     const { db } = own.container;
     await createTeam(ada, [grace]);
     await uploadAvatar(grace, gifOfFrames(1), 200);
@@ -88,10 +88,10 @@ describe('npm run admin, for whole organizations', function () {
     expect(entry).include({ actorId: null, target: orgId });
   });
 
-  it('does nothing to one whose id is not said again, or that there is not', async () => {
+  it('refuses to erase without a repeated id, and an unknown organization', async () => {
     const asked = await admin(['erase-organization', ada.orgId], `${ada.userId}\n`);
     expect(asked).include({ code: 1 });
-    expect(asked.stderr).contain('That is not the id: nothing was done.');
+    expect(asked.stderr).contain('The id does not match: nothing was deleted.');
     const status = await admin(['erase-organization', ada.orgId, '--status']);
     expect(status).include({ code: 1 });
     expect(status.stdout).contain('is not deleted');
@@ -104,7 +104,7 @@ describe('npm run admin, for whole organizations', function () {
     await ada.get('/entity/me/membership', 200);
   });
 
-  it('deletes one as its admin would, and erases it before its day where that is wanted', async () => {
+  it('deletes an organization, and erases it at once with --now', async () => {
     const before = await membersAndRemains(own, ada.orgId);
     const deleted = await admin(['erase-organization', ada.orgId], `${ada.orgId}\n`);
     expect(deleted, deleted.stderr).include({ code: 0 });

@@ -33,7 +33,7 @@ describe('npm run admin', function () {
       [ada.orgId, uuidv7()],
     );
 
-  it('says what there is, and refuses anything else in one line', async () => {
+  it('lists the commands, and refuses unknown ones in one line', async () => {
     const { stdout, code } = await admin(own.settings);
     expect(stdout).include('verify').include('audit-stores [--repair');
     expect(code).equal(0);
@@ -42,13 +42,13 @@ describe('npm run admin', function () {
     expect(unknown.stderr).match(/^There is no command "delete": [^\n]+\n$/);
     const wrong = await admin(own.settings, 'verify', '--repair');
     expect(wrong).include({ stdout: '', code: 2 });
-    expect(wrong.stderr).match(/^"--repair" is not understood: [^\n]+\n$/);
-    const nobody = await admin(own.settings, 'reembed', 'acme', '--status');
-    expect(nobody).include({ stdout: '', code: 2 });
-    expect(nobody.stderr).match(/^"acme" is no organization's id, which is a UUID[^\n]+\n$/);
+    expect(wrong.stderr).match(/^Unexpected arguments "--repair": [^\n]+\n$/);
+    const notAnId = await admin(own.settings, 'reembed', 'acme', '--status');
+    expect(notAnId).include({ stdout: '', code: 2 });
+    expect(notAnId.stderr).match(/^"acme" is not an organization id, which is a UUID[^\n]+\n$/);
   });
 
-  it('encrypts credentials by the first key, and fails where none can read them', async () => {
+  it('encrypts credentials with the first key, and fails if no key can decrypt them', async () => {
     const rows = () => own.container.db('tool_connections').where({ orgId: ada.orgId });
     const unreadable = { id: uuidv7(), orgId: ada.orgId, provider: 'brave_search', credentials: 'gone:AAAA' };
     await own.container.db('tool_connections').insert({ ...unreadable, scopes: [], status: 'active' });
@@ -56,7 +56,7 @@ describe('npm run admin', function () {
     const files = () => own.container.db('connections').where({ id });
     await files().update({ credentials: 'gone:AAAA' });
     const failed = await admin(own.settings, 'reseal');
-    expect(failed).include({ stdout: 'encrypted anew: 0\ncannot be read by any of the keys: 2\n', code: 1 });
+    expect(failed).include({ stdout: 'encrypted again: 0\nunreadable with all keys: 2\n', code: 1 });
     await rows().delete();
     await files().delete();
     expect(await admin(own.settings, 'reseal')).include({ code: 0 });
@@ -72,15 +72,15 @@ describe('npm run admin', function () {
       .match(/^I1 {3}ok {4}1 checked: /m)
       .match(/^I2 {3}ok/m)
       .match(/^I11 {2}ok/m)
-      .match(/\nNot checked here: I3, [^\n]+\nAll is well\.\n$/);
+      .match(/\nNot checked here: I3, [^\n]+\nAll invariants hold\.\n$/);
     const names = sound.stdout.match(/^I\d+/gm) ?? [];
     expect(names).deep.equal([...new Set(names)]);
     expect(sound.code, sound.stdout).equal(0);
 
     await addOrphan();
     const broken = await admin(own.settings, 'verify');
-    expect(broken.stdout).match(/^I4 {3}FAIL {2}\d+ checked, 1 wrong: .*\n {7}orphan_points/m);
-    expect(broken.stdout).match(/\n1 wrong: docs\/operators\.md says what to do about each\.\n$/);
+    expect(broken.stdout).match(/^I4 {3}FAIL {2}\d+ checked, 1 violations: .*\n {7}orphan_points/m);
+    expect(broken.stdout).match(/\n1 violations found: docs\/operators\.md describes how to repair each\.\n$/);
     expect(broken.code).equal(1);
 
     const reported = await admin(own.settings, 'audit-stores');
@@ -121,7 +121,7 @@ describe('npm run admin', function () {
     expect((await admin(cut, 'audit-stores')).stderr).match(/^No worker .+\nThe stores could not be compared: .+\n$/);
     const away = await admin(cut, 'verify');
     expect(away.stdout).match(/^I1 {3}\? {5}could not be checked \(.+\)/m);
-    expect(away.stdout).match(/\n\d+ checks could not run; 0 wrong\.\n$/);
+    expect(away.stdout).match(/\n\d+ checks could not run; 0 violations found\.\n$/);
     expect(away.code).equal(1);
   });
 
@@ -134,16 +134,16 @@ describe('npm run admin', function () {
     expect(refused).include({ stdout: '', code: 1 });
 
     expect(await reembed('--model', embeddingModel)).include({
-      stdout: `Begun: the job reembed-${ada.orgId}.\n`,
+      stdout: `Started job reembed-${ada.orgId}.\n`,
       stderr: '',
       code: 0,
     });
     await untilJob(ada, `reembed-${ada.orgId}`, 'succeeded');
     expect((await reembed('--status')).stdout).match(/^reembed-[\w-]+: succeeded, (\d+) of \1 documents\n$/);
-    expect(await reembed('--pause')).include({ stdout: 'It is not running.\n', code: 1 });
+    expect(await reembed('--pause')).include({ stdout: 'The job is not running.\n', code: 1 });
   });
 
-  it('has chats scored again that another scorer has scored', async () => {
+  it('queues chats for new scores that another scorer scored', async () => {
     const { db } = own.container;
     const rescore = (...args: string[]) => admin(own.settings, 'rescore', ada.orgId, ...args);
     const agentId = await publishAgent(ada);
@@ -154,20 +154,20 @@ describe('npm run admin', function () {
     const scored = await scoreOf();
     await db('rounds').where({ chatId }).update({ scorerVersion: '1/before', userScore: 0.1 });
 
-    expect((await rescore('--status')).stdout).equal('Chats that wait to be scored again: 0.\n');
-    expect(await rescore()).include({ stdout: 'Chats that wait to be scored again: 1.\n', stderr: '', code: 0 });
+    expect((await rescore('--status')).stdout).equal('Chats queued for new scores: 0.\n');
+    expect(await rescore()).include({ stdout: 'Chats queued for new scores: 1.\n', stderr: '', code: 0 });
     const isScoredAgain = async () => {
-      // As if its job had rested for long enough.
+      // Makes the job old enough to be queued again.
       const longAgo = db.raw("now() - interval '1 minute'");
       await db('jobs').where({ chatId }).whereNotNull('finishedAt').update({ finishedAt: longAgo });
       return (await scoreOf()).scorerVersion !== '1/before';
     };
     await until('the chat is scored again', isScoredAgain);
     expect(await scoreOf()).deep.equal(scored);
-    expect((await rescore('--status')).stdout).equal('Chats that wait to be scored again: 0.\n');
+    expect((await rescore('--status')).stdout).equal('Chats queued for new scores: 0.\n');
   });
 
-  it('leaves the daily audit to a schedule, which is there once however many workers start', async () => {
+  it('creates one schedule for the daily audit, however many workers start', async () => {
     const second = startWorkers(own.container);
     await second.polling;
     await second.shutdown();
@@ -190,7 +190,7 @@ describe('npm run admin', function () {
     expect(report.findings).deep.equal({});
   });
 
-  it('keeps to what an operator made of the schedule', async () => {
+  it("keeps an operator's changes to the schedule", async () => {
     const daily = own.container.temporal.client.schedule.getHandle('audit-stores');
     await daily.pause('while we move the disks');
     const second = startWorkers(own.container);

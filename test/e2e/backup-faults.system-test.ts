@@ -16,11 +16,10 @@ import { findSecrets } from '#test/support/secret-search.ts';
 import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
-import { backup } from '../../scripts/admin/backup.ts';
-import { reasonOf } from '../../scripts/admin/reason-of.ts';
-import { restore as restoreCommand } from '../../scripts/admin/restore.ts';
+import { backupCommand, restoreCommand } from '../../scripts/admin/backup.ts';
+import { errorReason } from '../../scripts/admin/output.ts';
 
-describe('backup and restore, when something is wrong', function () {
+describe('backup and restore under faults', function () {
   this.timeout(120_000);
   let own: BackedUp;
   before(async () => {
@@ -31,16 +30,16 @@ describe('backup and restore, when something is wrong', function () {
   const upload = async (name: string, content: string): Promise<{ id: string; embedding_job_id: string }> =>
     Object((await own.ada.upload('/documents', { name, content }, 201)).body);
 
-  it('tells in one line what it does not understand', async () => {
+  it('refuses wrong arguments and missing backups with a one-line message', async () => {
     for (const args of [[], ['--into', 'x', '--keep', '0'], ['x', '--into', 'y'], ['--into', 'x', '--verify', 'y']]) {
-      expect(backup.read(args)).has.property('wrong');
+      expect(backupCommand.read(args)).has.property('wrong');
     }
     for (const args of [[], ['--from', 'x', 'y']]) expect(restoreCommand.read(args)).has.property('wrong');
     const nothing = await runAdmin(own.source.settings, ['backup', '--verify', tmpdir()]);
     expect(nothing).deep.include({ code: 1, stderr: `There is no complete backup in ${tmpdir()}.\n` });
   });
 
-  it('restores only where nothing is', async () => {
+  it('restores only into an empty database', async () => {
     const used = await own.restore({ settings: own.source.settings as Record<string, string> });
     expect(used.code).equal(1);
     expect(used.stderr).match(
@@ -48,21 +47,21 @@ describe('backup and restore, when something is wrong', function () {
     );
   });
 
-  it('restores only where nobody else is', async () => {
+  it('refuses to restore while a worker is connected to the database', async () => {
     const place = await own.newPlace();
     const worker = createContainer(loadConfig(place.settings), 'worker');
     await worker.db.raw('select 1');
-    const refusal = await worker.restores.restore(own.folder, () => undefined).then(() => '', reasonOf);
-    expect(refusal).equal('This database is in use (worker): stop what uses it first.');
+    const refusal = await worker.restores.restore(own.folder, () => undefined).then(() => '', errorReason);
+    expect(refusal).equal('The database is in use (worker): stop these processes first.');
     await worker.close();
   });
 
-  it('restores one at a time, and backs nothing up meanwhile', async () => {
+  it('refuses a second restore and a backup during a restore', async () => {
     const { settings } = await own.newPlace();
     const start = () => createContainer(loadConfig(settings), 'admin');
     const [first, second] = [start(), start()];
     const refusals: Promise<string>[] = [];
-    const refused = (work: Promise<unknown>) => refusals.push(work.then(() => '', reasonOf));
+    const refused = (work: Promise<unknown>) => refusals.push(work.then(() => '', errorReason));
     try {
       await first.restores.restore(own.folder, (line) => {
         if (!['Originals …', 'The database …'].includes(line)) return;
@@ -76,7 +75,7 @@ describe('backup and restore, when something is wrong', function () {
     }
   });
 
-  it('refuses a damaged backup, and says which file it is', async () => {
+  it('refuses a damaged backup and names the damaged files', async () => {
     const place = await own.newPlace();
     const { copy, path } = await own.copyOfFolder();
     const [organization = ''] = await readdir(join(copy, 'originals'));
@@ -101,20 +100,20 @@ describe('backup and restore, when something is wrong', function () {
     expect(refused.code).equal(1);
     expect(refused.stderr).match(/\nThe backup is damaged: nothing was restored\. [^\n]+\n$/);
 
-    // What is deleted is copied anew.
+    // The next backup copies a deleted original again.
     await rm(damaged);
     await own.backUp('--into', copy);
     expect((await runAdmin(own.source.settings, ['backup', '--verify', copy])).code).equal(0);
     await rm(copy, { recursive: true });
   });
 
-  it('refuses a backup of a newer version, of a newer format, and one that is not complete', async () => {
+  it('refuses an incomplete backup and one of a newer version or format', async () => {
     const place = await own.newPlace();
     const { copy, path } = await own.copyOfFolder();
     const manifest = join(path, 'manifest.json');
     const written = JSON.parse(await readFile(manifest, 'utf8'));
     const { restores, close } = createContainer(loadConfig(place.settings), 'admin');
-    const refusal = () => restores.restore(copy, () => undefined).then(() => '', reasonOf);
+    const refusal = () => restores.restore(copy, () => undefined).then(() => '', errorReason);
     const refusalOf = async (changes: object) => {
       await writeFile(manifest, JSON.stringify({ ...written, ...changes }));
       return refusal();
@@ -123,7 +122,7 @@ describe('backup and restore, when something is wrong', function () {
       /^The backup is of a newer version of the service: this one has no migration 20990101000000_later\.ts\.$/,
     );
     expect(await refusalOf({ postgresMajor: 99 })).match(
-      /^The backup is of Postgres 99, and this server is Postgres 18/,
+      /^The backup was made on Postgres 99; this server is Postgres 18/,
     );
     expect(await refusalOf({ format: 2 })).match(/manifest\.json cannot be understood: format is of another version/);
     await rm(manifest);
@@ -132,7 +131,7 @@ describe('backup and restore, when something is wrong', function () {
     await rm(copy, { recursive: true });
   });
 
-  it('leaves alone the backups of another installation', async () => {
+  it("refuses a folder with another installation's backups and keeps them", async () => {
     const { copy } = await own.copyOfFolder();
     const before = await backupsOf(copy);
     await writeFile(join(copy, 'installation'), '2020-01-01T00:00:00.000Z');
@@ -143,7 +142,7 @@ describe('backup and restore, when something is wrong', function () {
     await rm(copy, { recursive: true });
   });
 
-  it('has the original of every row, while documents come and go', async () => {
+  it('contains the original of every row while documents are uploaded and deleted', async () => {
     const { copy } = await own.copyOfFolder();
     const place = await own.newPlace();
     let isOver = false;
@@ -179,7 +178,7 @@ describe('backup and restore, when something is wrong', function () {
     await rm(copy, { recursive: true });
   });
 
-  it('keeps as many backups as it is told, and the originals of those alone', async () => {
+  it('keeps the requested number of backups, and only their originals', async () => {
     const { copy } = await own.copyOfFolder();
     const gone = await upload('gone.txt', 'A text that is deleted between two backups.');
     await untilRun(own.ada, gone.embedding_job_id, 'succeeded');
@@ -198,7 +197,7 @@ describe('backup and restore, when something is wrong', function () {
     await rm(copy, { recursive: true });
   });
 
-  it('backs up all else where the store has lost originals, or damaged them, and says so', async () => {
+  it('backs up everything else if the store has lost or damaged originals, and reports those', async () => {
     const copy = `${own.folder}-${randomUUID()}`;
     const objects = join(own.source.config.dataDir, 'blobs', 'objects', own.ada.orgId);
     const [first = '', second = ''] = await readdir(objects);
@@ -212,21 +211,21 @@ describe('backup and restore, when something is wrong', function () {
     expect(told.code).equal(1);
     for (const name of [first, second])
       expect(told.stderr).include(`The store has lost ${own.ada.orgId}/${name}, or has`);
-    expect(told.stderr).match(/\n2 originals are missing in the store itself, or damaged: all else is backed up\.\n$/);
+    expect(told.stderr).match(/\n2 originals are missing or damaged in the store\. Everything else is backed up\.\n$/);
     expect((await runAdmin(own.source.settings, ['backup', '--verify', copy])).code).equal(0);
     await rm(copy, { recursive: true });
   });
 
-  it('says when there is no program that knows the version of the server', async () => {
+  it('reports that no pg_dump supports the version of the server', async () => {
     const dumps = createDatabaseDumps({ databaseUrl: own.source.settings.DATABASE_URL ?? '', programsDir: '/nowhere' });
     const written = { path: join(own.folder, 'never'), snapshot: 'none', withoutRowsOf: [], without: [] };
-    const refusal = await dumps.write({ ...written, serverMajor: 99 }).then(() => '', reasonOf);
+    const refusal = await dumps.write({ ...written, serverMajor: 99 }).then(() => '', errorReason);
     expect(refusal).match(
       /^No pg_dump of version 99 or newer was found.*: install the client programs of Postgres 99\.$/,
     );
   });
 
-  it('has no secret in clear, and passwords as hashes', async () => {
+  it('contains no secret in plain text, and only hashes of passwords', async () => {
     const path = join(own.folder, await newestOf(own.folder));
     const program = join(own.source.settings.TOOLS_DIR ?? '', 'embedded_postgres', 'pginstall', 'bin', 'pg_restore');
     const dump = join(path, 'database.dump');
@@ -253,17 +252,17 @@ describe('backup and restore, when something is wrong', function () {
     ).deep.equal([]);
   });
 
-  it('says when the keys of credentials are others', async () => {
+  it('reports credentials that the configured keys cannot decrypt', async () => {
     const { settings } = await own.newPlace();
     const others = { ...settings, ENCRYPTION_KEYS: `1:${Buffer.alloc(32).toString('base64')}` };
     const { code, stdout } = await own.restore({ settings: others });
     expect(stdout).match(
-      /\n1 connections have credentials that no key of ENCRYPTION_KEYS opens: set the keys of then\.\n/,
+      /\n1 connections have credentials that no key in ENCRYPTION_KEYS decrypts: set the keys that were used at the time of the backup\.\n/,
     );
     expect(code).equal(1);
   });
 
-  it('lets nobody else but its owner read what it writes', async () => {
+  it('writes files that only their owner can read', async () => {
     const { stdout } = await promisify(execFile)('find', [own.folder, '-perm', '/077']);
     expect(stdout).equal('');
     expect(existsSync(join(own.folder, 'incoming'))).equal(false);

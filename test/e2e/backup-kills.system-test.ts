@@ -13,10 +13,10 @@ import { dropCollections, newCollectionPrefix } from '#test/support/qdrant.ts';
 import { testQdrantUrl } from '#test/support/services.ts';
 import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
-import { reasonOf } from '../../scripts/admin/reason-of.ts';
+import { errorReason } from '../../scripts/admin/output.ts';
 import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
 
-describe('backup and restore, when they are killed', function () {
+describe('interrupted backups and restores', function () {
   this.timeout(120_000);
   let own: BackedUp;
   before(async () => {
@@ -24,7 +24,7 @@ describe('backup and restore, when they are killed', function () {
   });
   after(() => own?.close());
 
-  /** Kills the command as soon as it says this and, where there is a condition, as soon as that holds, too. */
+  /** Kills the command once it has printed a line and, if given, a condition holds. */
   async function killAt(
     said: string,
     settings: Record<string, string>,
@@ -50,7 +50,7 @@ describe('backup and restore, when they are killed', function () {
     expect(child.signalCode, notes).equal('SIGKILL');
   }
 
-  /** Leaves what a command leaves that ends just before it makes vectors: a kill there could come too late. */
+  /** Stops a restore by an exception just before it writes vectors, because a kill at that point could come too late. */
   async function restoreUpToVectors({ settings }: EmptyPlace, from: string): Promise<void> {
     const { restores, close } = createContainer(loadConfig(settings), 'admin');
     const end = new Error('It ends here.');
@@ -64,7 +64,7 @@ describe('backup and restore, when they are killed', function () {
     }
   }
 
-  it('takes no backup that was killed for one, and makes the next of what it left', async () => {
+  it('ignores an interrupted backup, and reuses its originals for the next one', async () => {
     const { copy } = await own.copyOfFolder();
     const before = await backupsOf(copy);
     for (const said of ['Originals …', 'The database …']) {
@@ -79,17 +79,17 @@ describe('backup and restore, when they are killed', function () {
     await rm(copy, { recursive: true });
   });
 
-  it('goes on with a restore that was killed', async () => {
+  it('continues an interrupted restore', async () => {
     const place = await own.newPlace();
     for (const said of ['Originals …', 'The database …']) {
       await killAt(said, place.settings, ['restore', '--from', own.folder]);
       await untilNoCommand(place);
     }
     await restoreUpToVectors(place, own.folder);
-    const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', reasonOf);
+    const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', errorReason);
     expect(begun).match(/^A restore of this database was not completed: /);
     const backedUp = await runAdmin(place.settings, ['backup', '--into', own.folder, '--keep', '1']);
-    expect(backedUp.stderr).match(/^A restore was begun here and has not come to its end: /m);
+    expect(backedUp.stderr).match(/^A restore of this database is unfinished: /m);
     expect(await own.restore(place)).include({ code: 0 });
     const target = await startStack(place.settings, { workers: 'all' });
     try {
@@ -104,7 +104,7 @@ describe('backup and restore, when they are killed', function () {
     expect((await own.restore(place)).stderr).match(/^The database is not empty/);
   });
 
-  it('goes on with one that was killed amid the vectors, which the backup of an installation with Qdrant lacks', async function () {
+  it('continues a restore that was interrupted while it wrote vectors to Qdrant', async function () {
     this.timeout(240_000);
     const [url, prefix] = [testQdrantUrl(), newCollectionPrefix()];
     let other: BackedUp | undefined;
@@ -133,7 +133,7 @@ describe('backup and restore, when they are killed', function () {
     const { db, close } = createContainer(loadConfig(place.settings), 'test');
     const writing = await db.transaction();
     try {
-      // Vectors are made document by document, and whoever makes those of the last one waits for this row.
+      // An uncommitted row with the same key blocks the restore when it writes the vectors of the last document.
       const [lastChunk] = await db('chunks').orderBy('documentId', 'desc').limit(1);
       await writing.raw('set local idle_in_transaction_session_timeout = 0');
       await writing.raw(
@@ -143,7 +143,7 @@ describe('backup and restore, when they are killed', function () {
       );
       const isAmid = async () => (await db('chunk_vectors').first('chunkId')) !== undefined;
       await killAt('Vectors …', place.settings, ['restore', '--from', from], isAmid);
-      // Else the server would end the statement that the killed one has sent.
+      // Without it the server would finish the statement of the killed process.
       await db.raw(
         "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'admin'",
       );
@@ -154,11 +154,11 @@ describe('backup and restore, when they are killed', function () {
     }
   }
 
-  /** A command that was killed has let go of the database a moment later, and its programs when they are done. */
+  /** Waits until the killed command and its child processes have disconnected from the database. */
   async function untilNoCommand({ settings }: { settings: NodeJS.ProcessEnv }): Promise<void> {
     const { db, close } = createContainer(loadConfig(settings), 'test');
     const database = new URL(settings.DATABASE_URL ?? '').pathname.slice(1);
-    // One that has just been started may not have connected yet.
+    // A child that was just started may not have connected yet.
     const hasProgram = () =>
       promisify(execFile)('pgrep', ['-f', `dbname=.*/${database}`]).then(
         () => true,

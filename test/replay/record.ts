@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Context } from '@temporalio/activity';
 import type { WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { heartbeating } from '#activities/heartbeating.ts';
+import { withHeartbeats } from '#activities/heartbeats.ts';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/ingestion.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
@@ -165,7 +165,7 @@ function retriedAlignment(): typeof alignment & Pick<Recording, 'activities' | '
 }
 
 /** A step that runs until it is cancelled. */
-const untilCancelled = () => heartbeating(() => Context.current().cancelled);
+const untilCancelled = () => withHeartbeats(() => Context.current().cancelled);
 
 /** Cancels the run once this step runs. */
 const cancelDuring = (step: string) => async (run: WorkflowHandle) => {

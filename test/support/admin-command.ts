@@ -9,8 +9,8 @@ import { serviceEnvironment } from '../../scripts/launchers/service-environment.
 export const ADMIN = join(import.meta.dirname, '..', '..', 'scripts', 'admin.ts');
 
 /**
- * What `npm run admin -- …` runs, in the environment of an installation.
- * @param options.outputTo a file that gets its standard output
+ * Runs `npm run admin -- …` with the settings of an installation.
+ * @param options.outputTo a file for the standard output
  */
 export async function runAdmin(
   settings: Readonly<Record<string, string>>,

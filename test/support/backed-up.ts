@@ -11,21 +11,21 @@ import { type Stack, startStack } from './stack.ts';
 /** An installation with documents, chats and settings, and a folder with one backup of it. */
 export type BackedUp = {
   source: Stack;
-  /** Who owns what is in it. */
+  /** Owner of the content. */
   ada: Member;
   folder: string;
-  /** The command, which has to go well. */
+  /** Runs `backup` and expects success. */
   backUp(...args: string[]): Promise<void>;
-  /** The command; from the folder, unless another one is named. */
+  /** Runs `restore`, by default from the folder. */
   restore(place: Pick<EmptyPlace, 'settings'>, from?: string): ReturnType<typeof runAdmin>;
-  /** Gone with the installation. */
+  /** An empty place, removed together with the installation. */
   newPlace(storage?: Record<string, string>): Promise<EmptyPlace>;
-  /** Of the folder, and where its newest backup is, for a test that harms it. */
+  /** A copy of the folder with the path of its newest backup, for tests that damage it. */
   copyOfFolder(): Promise<{ copy: string; path: string }>;
   close(): Promise<void>;
 };
 
-/** @param storage settings of where its files and vectors are */
+/** @param storage settings of the blob store and the vector store */
 export async function backUpInstallation(storage: Record<string, string> = {}): Promise<BackedUp> {
   const source = await startStack(storage, { workers: 'all' });
   const folder = join(tmpdir(), `backups-${randomUUID()}`);

@@ -33,22 +33,22 @@ const files = [
     content: '<html><head><title>Tides</title></head><body><p>The moon draws it.</p></body></html>',
   },
   { name: 'whales.docx', content: docx },
-  // Two documents of one content share an original.
+  // Two documents with the same content share an original.
   { name: 'Loans again.md', content: loansText },
 ];
 
-/** Not a row of them is in a backup. */
+/** Tables whose rows are not backed up. */
 const passing = [
   ...['refresh_tokens', 'refresh_token_families', 'oauth_states', 'sign_in_states'],
   ...['idempotency_keys', 'rate_limits', 'model_calls', 'model_pauses', 'blob_claims', 'exports', 'export_volumes'],
-  // Whoever migrates sets it anew.
+  // Written by each migration.
   'knex_migrations_lock',
 ];
 
-/** Where an installation can be restored: nothing is there. */
+/** An empty database, data folder and Temporal namespace to restore into. */
 export type EmptyPlace = { settings: Record<string, string>; close: () => Promise<void> };
 
-/** @param storage settings of where its files and vectors are */
+/** @param storage settings of the blob store and the vector store */
 export async function createEmptyPlace(source: Stack, storage: Record<string, string> = {}): Promise<EmptyPlace> {
   const [dataDir, database, namespace] = await Promise.all([
     mkdtemp(join(tmpdir(), 'restored-')),
@@ -65,7 +65,7 @@ export async function createEmptyPlace(source: Stack, storage: Record<string, st
   };
 }
 
-/** Something of everything, which has come to rest. */
+/** Creates content of each kind, and waits until no work is left. */
 export async function fillInstallation(source: Stack): Promise<{ ada: Member; agentId: string }> {
   const ada = await source.signUp('Ada');
   for (const file of files) {
@@ -76,7 +76,7 @@ export async function fillInstallation(source: Stack): Promise<{ ada: Member; ag
   const message = 'What is the interest rate of a mortgage loan?';
   const { postprocess_job_id } = await ask(ada, { agent_id: agentId, message }, 201);
   await untilJob(ada, postprocess_job_id, 'succeeded');
-  // It proposes a title after its job is done; the agent's words are proposed meanwhile.
+  // The run writes the title after its job is done.
   await untilClosed(source.container, postprocess_job_id);
   await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
   await uploadAvatar(ada, await plainImage({ width: 64, height: 64 }).png().toBuffer(), 200);
@@ -86,7 +86,7 @@ export async function fillInstallation(source: Stack): Promise<{ ada: Member; ag
   return { ada, agentId };
 }
 
-/** A hash of every table, but for those that are not in a backup. */
+/** Hashes every table that is backed up. */
 export async function hashTables({ db }: Pick<Container, 'db'>): Promise<Record<string, string>> {
   const tables: string[] = await db('pg_tables')
     .where({ schemaname: 'public' })
@@ -105,7 +105,7 @@ export async function hashTables({ db }: Pick<Container, 'db'>): Promise<Record<
   return hashes;
 }
 
-/** What a member sees of everything. */
+/** Reads all content as a member. */
 async function viewOf(member: ApiClient & { userId: string }) {
   const get = async (path: string) => (await member.get(path, 200)).body as Record<string, unknown>;
   const documents = (await get('/documents?limit=50')).items as { id: string; name: string }[];
@@ -138,7 +138,7 @@ export async function signInAgain(stack: Stack, { email, password, userId }: Mem
   return { ...stack.anonymous.withToken((body as { access_token: string }).access_token), userId };
 }
 
-/** Waits until no work is left, then checks everything that can be checked. */
+/** Waits until no work is left, then checks invariants and stores. */
 export async function expectSound(stack: Stack): Promise<void> {
   const { container } = stack;
   await until(
@@ -164,7 +164,7 @@ export function itBacksUpAndRestores(storage: () => Promise<Record<string, strin
     folder = join(tmpdir(), `backups-${randomUUID()}`);
   });
   after(async () => {
-    // There are none where a suite around this one was skipped.
+    // Undefined if the surrounding suite was skipped.
     await source?.close();
     await place?.close();
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
@@ -179,10 +179,10 @@ export function itBacksUpAndRestores(storage: () => Promise<Record<string, strin
     expect(backup.code, backup.stderr).equal(0);
     expect(backup.stdout)
       .match(/^Backed up to \S+\.\n {2}state of +\S+Z, migration \d+_\w+\n {2}database +\d+ rows in \d+ tables, /)
-      .match(/\n {2}originals +4, \d+ kB\n\nNOT in it: the keys that open stored credentials/);
+      .match(/\n {2}originals +4, \d+ kB\n\nNOT included: the keys that decrypt stored credentials/);
     const checked = await runAdmin(source.settings, ['backup', '--verify', folder]);
     expect(checked.code, checked.stdout + checked.stderr).equal(0);
-    expect(checked.stdout).match(/ is as it was written\.\n/);
+    expect(checked.stdout).match(/ is complete and undamaged\.\n/);
 
     const restored = await runAdmin(place.settings, ['restore', '--from', folder]);
     expect(restored.code, restored.stdout + restored.stderr).equal(0);

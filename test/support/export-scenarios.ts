@@ -11,7 +11,7 @@ const names = Array.from({ length: 5 }, (_, n) => `Text number ${n}.`);
 
 const jobOf = async ({ member }: FaultCase, jobId: string) => (await member.get(`/jobs/${jobId}`, 200)).body as JobView;
 
-/** @returns the job of an export of some documents */
+/** Starts an export of some documents. @returns the id of its job */
 async function begin(own: FaultCase): Promise<string> {
   for (const text of names) await uploadText(own.member, text, { ingest: 'false' });
   return Object((await own.member.post('/entity/org/exports', undefined, 202)).body).job_id;
@@ -26,14 +26,14 @@ async function retryUntilDone(own: FaultCase, jobId: string): Promise<void> {
   await until('it succeeds at last', retry);
 }
 
-/** Whatever died, each document is there once, with its file. */
+/** Checks that the export holds each document once, with its file. */
 async function expectAllIsThere({ member, stack }: FaultCase, jobId: string): Promise<void> {
   const exportId = jobId.replace(exportWorkflowId(''), '');
   const { volumes } = exportSchema.parse((await member.get(`/entity/org/exports/${exportId}`, 200)).body);
   const files = await unpack(await downloaded(volumes));
   const texts = recordsOf(files, 'documents').map(({ original }) => String(files.get(Object(original).path)));
   expect(texts.sort()).deep.equal(names);
-  // What a killed worker has stored is let go, or will be.
+  // A blob stored by a killed worker is deleted, now or by the sweeper.
   const claims = await stack.container.db('blobClaims').where({ orgId: member.orgId }).select('blobKey');
   const kept = [...(await stack.container.db('exportVolumes').select('blobKey')), ...claims];
   const documents = await stack.container.db('documents').where({ orgId: member.orgId }).select('blobKey');
@@ -51,7 +51,7 @@ const ended = (faults: string | undefined, drive: (own: FaultCase, jobId: string
   },
 });
 
-/** Ways of exports through the service, whatever dies meanwhile. */
+/** Fault scenarios of exports. */
 export const exportOnce = ended(undefined, async (own, jobId) => {
   await untilJob(own.member, jobId, 'succeeded');
   await expectAllIsThere(own, jobId);

@@ -5,17 +5,17 @@ import { exportSchema } from '#src/modules/exports/exports.schema.ts';
 import type { Member } from './client.ts';
 import { untilJob } from './until-job.ts';
 
-/** What all volumes hold together, by path. */
+/** Contents of all volumes, by path. */
 export type Exported = Map<string, Buffer>;
 
-/** Asks for an export and waits for its end. @returns it, and where it is described */
+/** Requests an export and waits until it is complete. */
 export async function exportOf(admin: Member) {
   const { export_id, job_id } = Object((await admin.post('/entity/org/exports', undefined, 202)).body);
   await untilJob(admin, job_id, 'succeeded');
   return exportSchema.parse((await admin.get(`/entity/org/exports/${export_id}`, 200)).body);
 }
 
-/** Downloads the volumes by their addresses, and holds them against what is said of them. */
+/** Downloads the volumes and checks their sizes and hashes. */
 export async function downloaded(volumes: Awaited<ReturnType<typeof exportOf>>['volumes']): Promise<Buffer[]> {
   return Promise.all(
     volumes.map(async ({ name, size_bytes, sha256, download_url }) => {
@@ -40,7 +40,7 @@ export async function unpack(archives: readonly Buffer[]): Promise<Exported> {
   return files;
 }
 
-/** The records of a kind, of all volumes. */
+/** Reads the records of a kind from all volumes. */
 export function recordsOf(files: Exported, kind: string): Record<string, unknown>[] {
   const paths = [...files.keys()].filter((path) => path.startsWith(`${kind}/`) && path.endsWith('.jsonl')).sort();
   return paths.flatMap((path) =>

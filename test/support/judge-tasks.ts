@@ -1,5 +1,5 @@
-import type { Axis } from '#src/domain/judging/axes.ts';
 import type { JudgeTask, PairMaterial, ReplyMaterial } from '#src/domain/judging/judgement.ts';
+import type { Axis } from '#src/domain/judging/rubric.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 
 const replied: ReplyMaterial = {
@@ -35,7 +35,7 @@ export function pairTask(a: string, b: string, material: Partial<PairMaterial> =
 
 export type SaidByJudge = (request: ModelRequest, call: number) => string;
 
-/** A judge that says what a test wants; `requests` is what it was asked, oldest first. */
+/** A judge with scripted answers; `requests` are the requests that it received, oldest first. */
 export function fakeJudgeModel(say: SaidByJudge): Pick<ChatModel, 'complete'> & { requests: ModelRequest[] } {
   const requests: ModelRequest[] = [];
   return {
@@ -48,7 +48,7 @@ export function fakeJudgeModel(say: SaidByJudge): Pick<ChatModel, 'complete'> & 
   };
 }
 
-/** What a judge that means well says, of the form that it is asked for. */
+/** A valid answer in the requested form. */
 export function wellFormed(request: ModelRequest): string {
   return verdictFor(request);
 }

@@ -3,12 +3,12 @@ import type { Behaviour, ChatRequest } from './scripted-model.ts';
 
 export type Verdict = { score?: number; winner?: string };
 
-/** What is asked of a judge; the others are cases. */
+/** Matches requests to a judge; the others are replies to cases. */
 export function isForJudge(request: ChatRequest): boolean {
   return request.response_format !== undefined;
 }
 
-/** Answers cases, each by its own text and its persona, and judges by the book; not before `until`. */
+/** Replies to cases with a text of their own, and returns valid verdicts; waits for `until`. */
 export function judgeWell(
   verdict: (request: ChatRequest) => Verdict = () => ({}),
   until: Promise<unknown> = Promise.resolve(),
@@ -19,7 +19,7 @@ export function judgeWell(
   };
 }
 
-/** Of the schema that a request asks for. */
+/** An answer that fits the schema of a request. */
 export function verdictText({ response_format }: ChatRequest, verdict: Verdict = {}): string {
   return verdictFor({ responseSchema: Object(response_format).json_schema }, verdict);
 }

@@ -4,10 +4,10 @@ import type { ApiClient, Member } from './client.ts';
 import type { ScriptedStack } from './scripted-stack.ts';
 import { until } from './until.ts';
 
-/** What the embedder does to an ingestion: its run waits, fails for good, or tries on and on. */
+/** How the embedding model affects an ingestion: its run is parked, fails, or retries. */
 const embedderStatus = { parked: 401, failed: 400, running: 503 } as const;
 
-/** Ingests a text that stops at its embedding with this status. The embedder works again when it has. */
+/** Ingests a text whose embedding fails until the job has this status; then the model works again. */
 export async function stoppedIngestion(
   { model }: ScriptedStack,
   client: ApiClient,
@@ -15,7 +15,7 @@ export async function stoppedIngestion(
   folderId?: string,
 ): Promise<{ documentId: string; jobId: string }> {
   model.failEmbeddings(true, embedderStatus[status]);
-  // A text of its own: vectors are kept by their texts.
+  // A unique text, because embeddings are cached by text.
   const content = `The fox is quick, ${crypto.randomUUID()}.`;
   const folder = folderId === undefined ? {} : { target_folder_id: folderId };
   const paste = { name: 'note', content, source_format: 'text', ...folder };
@@ -26,13 +26,13 @@ export async function stoppedIngestion(
   return { documentId: id, jobId };
 }
 
-/** A job on its way may pass any other status. */
+/** Waits for a status; others may come before it. */
 export async function untilStatus(client: ApiClient, jobId: string, status: string): Promise<JobDto> {
   const ask = async () => {
     const job = (await client.get(`/jobs/${jobId}`, 200)).body as JobDto;
     return job.status === status && (status !== 'running' || job.stage === 'embed') && job;
   };
-  // On a machine that other tests keep busy.
+  // Allows for CPU contention with other tests.
   return until(`job ${jobId} has ${status}`, ask);
 }
 

@@ -3,8 +3,8 @@ import type { ScoreRoundResult } from '#src/contracts/alignment.ts';
 import { recordCalls } from './stub-calls.ts';
 
 /**
- * Activities over a number of rounds that wait for their scores, and the names of the activities called, in order.
- * @param waiting rounds at the start; `arrive` adds one
+ * Stub activities for a number of unscored rounds. Records the names of called activities in order.
+ * @param waiting number of unscored rounds at the start; `arrive` adds one
  */
 export function stubAlignment(waiting: number, replaced: Partial<AlignmentActivities> = {}) {
   let left = waiting;

@@ -1,7 +1,7 @@
 import type { AnchoringActivities } from '#activities/anchoring.ts';
 import { recordCalls } from './stub-calls.ts';
 
-/** Activities that succeed at once unless replaced, and the names of those that were called, in order. */
+/** Stub activities that succeed at once unless replaced. Records the names of called activities in order. */
 export function stubAnchoring(replaced: Partial<AnchoringActivities> = {}) {
   const { activities, names, untilCalled } = recordCalls<AnchoringActivities>({
     proposeWords: async () => ({ count: 40 }),

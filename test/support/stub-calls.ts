@@ -7,7 +7,7 @@ type RecordedCalls<Activities extends object> = {
   /** All calls so far, in order. */
   calls: Call<keyof Activities>[];
   names: (keyof Activities)[];
-  /** Resolves once an activity has been called so many times. */
+  /** Resolves once an activity was called this number of times. */
   untilCalled(name: keyof Activities, times?: number): Promise<void>;
 };
 
@@ -57,7 +57,7 @@ export function failFirstAttempt(fault: Error): void {
   if (Context.current().info.attempt === 1) throw fault;
 }
 
-/** Ends only when the activity is cancelled. Sends many heartbeats, since the answer to one brings the cancellation. */
+/** Waits until the activity is cancelled. Heartbeats often, because a heartbeat response delivers the cancellation. */
 export async function untilCancelled(): Promise<never> {
   const context = Context.current();
   const timer = setInterval(() => context.heartbeat(), HEARTBEAT_INTERVAL_MS);

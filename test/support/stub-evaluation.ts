@@ -9,7 +9,7 @@ export const oneCall: StepsResult = {
   failed: [],
 };
 
-/** A run of this plan, whose models answer at once, and the calls of its activities, in order. */
+/** Stub activities for a run with this plan, whose models answer at once. Records the calls in order. */
 export function stubEvaluation(plan: Partial<EvaluationPlan> = {}, replaced: Partial<EvaluationActivities> = {}) {
   return recordCalls<EvaluationActivities>({
     planEvaluation: async () => ({ rubric: 'plain', judgesPrompt: true, cases: [true, false], calls: 5, ...plan }),

@@ -1,7 +1,7 @@
 import type { ExportActivities } from '#activities/exports.ts';
 import { recordCalls } from './stub-calls.ts';
 
-/** An organization of so many volumes of a hundred records, and the calls of its activities, in order. */
+/** Stub activities for an export of the given number of volumes, with 100 records each. Records the calls in order. */
 export function stubExports(volumes: number, replaced: Partial<ExportActivities> = {}) {
   return recordCalls<ExportActivities>({
     countExport: async () => ({ total: volumes * 100 }),

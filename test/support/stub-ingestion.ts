@@ -1,7 +1,7 @@
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import { recordCalls } from './stub-calls.ts';
 
-/** Activities that succeed at once unless replaced, and the names of those that were called, in order. */
+/** Stub activities that succeed at once unless replaced. Records the names of called activities in order. */
 export function stubIngestion(replaced: Partial<IngestionActivities> = {}) {
   const { activities, names, untilCalled } = recordCalls<IngestionActivities>({
     ingestAtOnce: async () => ({

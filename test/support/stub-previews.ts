@@ -1,7 +1,7 @@
 import type { PreviewActivities } from '#activities/previews.ts';
 import { recordCalls } from './stub-calls.ts';
 
-/** Activities that succeed at once unless replaced, and the names of those that were called, in order. */
+/** Stub activities that succeed at once unless replaced. Records the names of called activities in order. */
 export function stubPreviews(replaced: Partial<PreviewActivities> = {}) {
   const { activities, names, untilCalled } = recordCalls<PreviewActivities>({
     renderPreview: async () => ({ sizeBytes: 30_000, reused: false }),

@@ -1,7 +1,7 @@
 import type { ReembeddingActivities } from '#activities/reembedding.ts';
 import { recordCalls } from './stub-calls.ts';
 
-/** An organization with so many documents, whose ingestions have succeeded when the workflow waits for them. */
+/** Stub activities for an organization with the given number of documents, whose ingestions succeed at once. */
 export function stubReembedding(documents: number, replaced: Partial<ReembeddingActivities> = {}) {
   const ids = Array.from({ length: documents }, (_, index) => `document-${String(index).padStart(4, '0')}`);
   return recordCalls<ReembeddingActivities>({

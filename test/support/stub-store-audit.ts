@@ -2,7 +2,7 @@ import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import type { AuditPageInput } from '#src/contracts/deletion.ts';
 import { recordCalls } from './stub-calls.ts';
 
-/** An audit whose pass over documents has so many pages, and finds a document of which vectors are missing. */
+/** Stub activity for an audit with the given number of document pages, which finds one document without vectors. */
 export function stubStoreAudit(documentPages: number, replacements: Partial<StoreAuditActivities> = {}) {
   const pages: AuditPageInput[] = [];
   const { activities, names, untilCalled } = recordCalls<StoreAuditActivities>({

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { v7 as uuidv7 } from 'uuid';
-import { mapErrors } from '#activities/interceptors/error-mapping.ts';
+import { mapErrors } from '#activities/interceptors/errors.ts';
 import { registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 import { testServices } from './services.ts';

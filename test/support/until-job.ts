@@ -11,7 +11,7 @@ export type JobView = {
 
 const FINAL = ['succeeded', 'failed', 'cancelled'];
 
-/** Follows a job, or a part of one, to its end, and fails when it ends otherwise than expected. */
+/** Waits for the end of a job, or of a part, and fails if its status is another than expected. */
 export async function untilJob(client: ApiClient, jobId: string, status: string): Promise<JobView> {
   return until(`job ${jobId} has ${status}`, async () => {
     const job = (await client.get(`/jobs/${jobId}`, 200)).body as JobView;
@@ -22,7 +22,7 @@ export async function untilJob(client: ApiClient, jobId: string, status: string)
   });
 }
 
-/** Follows the whole run that a job id, or the id of one of its parts, belongs to: its parts succeed one by one before. */
+/** Waits for the end of the whole run, given its job id or the id of one of its parts. */
 export function untilRun(client: ApiClient, jobId: string, status: string): Promise<JobView> {
   return untilJob(client, parseJobId(jobId).workflowId, status);
 }

@@ -8,7 +8,7 @@ const { PENDING_ACTIVITY_STATE_STARTED: STARTED } = proto.temporal.api.enums.v1.
 type RunClient = Pick<Container, 'temporal' | 'orchestrator'>;
 type RunState = Awaited<ReturnType<RunClient['orchestrator']['describe']>>;
 
-/** What the run failed with; fails itself when the run succeeds. */
+/** @returns the failure of a run; throws if the run succeeds */
 export async function failureOf(run: WorkflowHandle): Promise<unknown> {
   const error: unknown = await run.result().then(
     () => undefined,
@@ -18,7 +18,7 @@ export async function failureOf(run: WorkflowHandle): Promise<unknown> {
   return error instanceof WorkflowFailedError ? error.cause : undefined;
 }
 
-/** Waits until a run has closed. @returns how it ended; `unknown` when Temporal has no run of this id */
+/** Waits until a run has closed. @returns its final status; `unknown` if Temporal has no run with this id */
 export async function untilClosed({ temporal, orchestrator }: RunClient, workflowId: string): Promise<RunState> {
   try {
     await temporal.client.workflow.getHandle(workflowId).result();
@@ -28,20 +28,20 @@ export async function untilClosed({ temporal, orchestrator }: RunClient, workflo
   return orchestrator.describe(workflowId);
 }
 
-/** The value of a search attribute; undefined when it has none. */
+/** @returns the value of a search attribute; undefined if it is not set */
 export async function attributeOf(run: WorkflowHandle, name: string): Promise<unknown> {
   const { typedSearchAttributes } = await run.describe();
   return typedSearchAttributes.getAll().find((pair) => pair.key.name === name)?.value;
 }
 
-/** The steps that a worker has in hand. */
+/** @returns the activities that a worker is executing */
 export async function startedSteps(run: WorkflowHandle): Promise<string[]> {
   const { pendingActivities } = (await run.describe()).raw;
   const started = pendingActivities?.filter(({ state }) => state === STARTED) ?? [];
   return started.map(({ activityType }) => activityType?.name ?? '');
 }
 
-/** What the run says in plain words that it does. */
+/** @returns the current details of a run */
 export async function detailsOf(run: WorkflowHandle): Promise<string> {
   const { currentDetails }: { currentDetails?: string } = await run.query('__temporal_workflow_metadata');
   return currentDetails ?? '';

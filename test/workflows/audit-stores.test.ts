@@ -1,7 +1,7 @@
 import { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
-import { heartbeating } from '#activities/heartbeating.ts';
+import { withHeartbeats } from '#activities/heartbeats.ts';
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import type { AuditProgress, AuditReport } from '#src/domain/documents/audit-report.ts';
@@ -66,7 +66,7 @@ describe('auditStores', () => {
     const { activities, calls, untilCalled } = stubStoreAudit(1, {
       // The real heartbeat timer, which is what brings a cancellation to an activity in production.
       auditPage: () =>
-        heartbeating(
+        withHeartbeats(
           ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
         ),
     });

@@ -58,7 +58,7 @@ describe('the connection to Temporal', () => {
       ...overrides,
     }).temporal;
 
-  /** What an API's, and a worker's, connection of these settings hears of the server. */
+  /** The outcome of a connection of the API and one of a worker with these settings. */
   async function ask(config: TemporalConfig): Promise<string[]> {
     const client = createTemporalConnection(config);
     const asClient = async () => {
@@ -102,8 +102,8 @@ describe('the connection to Temporal', () => {
       TEMPORAL_TLS_CLIENT_CERT_PATH: files.path('stranger-cert'),
       TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('stranger-key'),
     });
-    const nobody = settings({ TEMPORAL_TLS_CLIENT_CERT_PATH: '', TEMPORAL_TLS_CLIENT_KEY_PATH: '' });
-    for (const config of [stranger, nobody]) {
+    const anonymous = settings({ TEMPORAL_TLS_CLIENT_CERT_PATH: '', TEMPORAL_TLS_CLIENT_KEY_PATH: '' });
+    for (const config of [stranger, anonymous]) {
       const answers = await ask(config);
       for (const answer of answers) expect(answer).match(/^refused: /);
     }

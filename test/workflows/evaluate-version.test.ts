@@ -10,7 +10,7 @@ import type {
 } from '#src/contracts/evaluation.ts';
 import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { unitName } from '#src/domain/judging/units.ts';
+import { unitName } from '#src/domain/judging/judgement.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
@@ -57,7 +57,7 @@ describe('evaluateVersion and compareVersions', () => {
       input: { orgId: 'org', runId, attempt: 2, failed: [] },
     });
     expect(await attributeOf(run, 'Stage')).equal('done');
-    expect(await detailsOf(run)).match(/50 tokens read, 10 written, 2\.5000 US dollars/);
+    expect(await detailsOf(run)).match(/50 input tokens, 10 output tokens, 2\.5000 US dollars/);
     const ofCase = worker.client.workflow.getHandle(caseWorkflowId(runId, 0));
     expect(await attributeOf(ofCase, 'JobKind')).equal('evaluate');
     expect(await attributeOf(ofCase, 'OrgId')).equal('org');
@@ -98,7 +98,7 @@ describe('evaluateVersion and compareVersions', () => {
     expect(failure).instanceOf(ApplicationFailure).property('type', 'eval_incomplete');
     expect(await detailsOf(run))
       .match(/^Failed: \*\*eval_incomplete/)
-      .and.match(/tokens read.* 1 failed: case 1 answer \(context_too_long\)/);
+      .and.match(/input tokens.* 1 failed: case 1 answer \(context_too_long\)/);
     const score = calls.find(({ name }) => name === 'scoreEvaluation')?.input as ScoreEvaluationInput;
     expect(score.failed).deep.equal(failed);
     expect(calls.map(nameOf)).not.include('case 1');

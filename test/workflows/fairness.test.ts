@@ -1,7 +1,7 @@
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
-import { mapErrors } from '#activities/interceptors/error-mapping.ts';
+import { mapErrors } from '#activities/interceptors/errors.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
@@ -15,7 +15,7 @@ import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 
 const QUEUED = 40;
-/** Some may have been handed to the worker already. */
+/** The worker may already have received some tasks. */
 const AT_ONCE = 5;
 
 describe('a queue of ingestions', () => {
@@ -48,7 +48,7 @@ describe('a queue of ingestions', () => {
     });
   }
 
-  /** Queues a single ingestion behind all of a backlog; how many are finished before it by a worker without haste? */
+  /** Queues a single ingestion behind a backlog. @returns how many ingestions a slow worker finishes before it */
   async function countFinishedBefore(single: Ingestion, backlog: readonly Ingestion[]): Promise<number> {
     await Promise.all(backlog.map(queue));
     await queue(single);
@@ -93,7 +93,7 @@ describe('a queue of ingestions', () => {
       parseDocument: async ({ documentId }) => {
         begun.push(documentId);
         if (documentId === 'broken') throw appError('corrupt_document');
-        // Time for the workflow to learn of the failure; the test is about the order in the queue.
+        // Gives the workflow time to receive the failure, because the test is about the order in the queue.
         if (begun.includes('broken') && begunBefore === undefined) await untilHistory(broken, isRecordScheduled);
         return { sourceFormat: 'text', sizeBytes: 12 };
       },

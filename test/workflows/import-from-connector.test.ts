@@ -3,7 +3,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import type { ConnectorActivities } from '#activities/connectors.ts';
-import { heartbeating } from '#activities/heartbeating.ts';
+import { withHeartbeats } from '#activities/heartbeats.ts';
 import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { retryUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
@@ -45,7 +45,7 @@ describe('importFromConnector and syncConnection', () => {
       fetchFile: async ({ n }) => {
         open.add(n);
         most = Math.max(most, open.size);
-        await heartbeating(() => released.promise);
+        await withHeartbeats(() => released.promise);
         open.delete(n);
         if (n === 7) return { status: 'failed', code: 'payload_too_large' };
         return { status: n % 2 === 0 ? 'unchanged' : 'added', code: null };

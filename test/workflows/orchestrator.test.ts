@@ -99,7 +99,7 @@ describe('the orchestrator over Temporal', () => {
     expect(await orchestrator.describe(id)).equal('open');
   });
 
-  it('starts another attempt only once the run of the last has closed', async () => {
+  it('starts another attempt only after the run of the last one has closed', async () => {
     const id = `ingest-${uuidv7()}-1`;
     expect(await start(id, ingest)).equal('started');
     expect(await start(id, ingest, 2)).equal('closing');

@@ -110,12 +110,18 @@ describe('an ingestion that needs a person', () => {
       .instanceOf(ApplicationFailure)
       .property('type', 'skipped');
     expect(failed).deep.equal([
-      { code: 'skipped', message: 'It was parked with model_not_configured: The key was refused.' },
+      {
+        code: 'skipped',
+        message: 'Skipped by an operator. The run was parked with model_not_configured: The key was refused.',
+      },
     ]);
     expect(await attributeOf(run, 'ErrorCode')).equal('skipped');
     expect(await inspect(run)).deep.equal({
       state: 'failed',
-      error: { code: 'skipped', message: 'It was parked with model_not_configured: The key was refused.' },
+      error: {
+        code: 'skipped',
+        message: 'Skipped by an operator. The run was parked with model_not_configured: The key was refused.',
+      },
     });
   });
 

@@ -33,7 +33,7 @@ const [first, second] = [keyOf('first'), keyOf('second')];
 describe('encrypted payloads', () => {
   let own: Stack;
   let ada: Member;
-  /** Of somebody without a key. */
+  /** A client without a key. */
   let outsider: TemporalConnection;
 
   before(async () => {
@@ -54,7 +54,7 @@ describe('encrypted payloads', () => {
     return parseJobId(fullDocumentSchema.parse(body).parse_job_id ?? '').workflowId;
   }
 
-  /** Workers of this deployment, with these keys. */
+  /** Starts workers of this deployment with these keys. */
   async function withWorkers(codecKey: string, work: () => Promise<void>): Promise<void> {
     const container = createContainer(
       loadConfig({ ...own.settings, TEMPORAL_CODEC_KEY: codecKey, WORKER_QUEUES: 'ingestion' }),
@@ -70,7 +70,7 @@ describe('encrypted payloads', () => {
     }
   }
 
-  /** As the engine lists it. */
+  /** The run as Temporal lists it. */
   async function rawRun(workflowId: string) {
     const { namespace } = outsider;
     const { workflowService } = outsider.client;
@@ -140,7 +140,7 @@ describe('encrypted payloads', () => {
     };
     try {
       const documentId = /^ingest-(.*)-1$/.exec(shown)?.[1] ?? '';
-      // Among what the CLI shows of the run, the only place of an object with this key is its input.
+      // In the output of the CLI only the input of the run contains an object with this key.
       const input = new RegExp(`documentId["\\s:]+${documentId}`);
       expect(await show()).not.match(input);
       expect(await show('--codec-endpoint', endpoint, '--codec-auth', `Bearer ${codecToken}`)).match(input);

@@ -1,7 +1,7 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
-import { heartbeating } from '#activities/heartbeating.ts';
+import { withHeartbeats } from '#activities/heartbeats.ts';
 import type { ReembeddingActivities } from '#activities/reembedding.ts';
 import { pauseUpdateName, type ReembeddingProgress, resumeUpdateName } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
@@ -137,7 +137,7 @@ describe('reembedOrganization', () => {
     const waiting = Promise.withResolvers<void>();
     const { activities, calls } = stubReembedding(50, {
       awaitReembeddings: async ({ jobIds }) => {
-        await heartbeating(() => waiting.promise);
+        await withHeartbeats(() => waiting.promise);
         return { done: jobIds, failed: [] };
       },
     });

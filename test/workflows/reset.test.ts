@@ -23,7 +23,7 @@ describe('a failed run that an operator resets', () => {
     await model.close();
   });
 
-  /** As the Temporal UI does it with "reset to the first workflow task". */
+  /** Resets the run like "reset to the first workflow task" in the Temporal UI. */
   async function reset(workflowId: string): Promise<void> {
     const { client, namespace } = stack.container.temporal;
     const run = client.workflow.getHandle(workflowId);
@@ -38,7 +38,7 @@ describe('a failed run that an operator resets', () => {
     });
   }
 
-  it('sets its job running again, and to succeeded', async () => {
+  it('sets its job to running and then to succeeded', async () => {
     model.failEmbeddings(true, 400);
     const { body } = await ada.upload('/documents', { name: 'note.txt', content: 'The fox is quick.' }, 201);
     const { id } = fullDocumentSchema.parse(body);
@@ -46,14 +46,14 @@ describe('a failed run that an operator resets', () => {
     const failed = await untilJob(ada, jobId, 'failed');
     expect(failed.last_error).property('code', 'model_rejected');
 
-    // Slow to come back, so that the job can be seen to run.
+    // Slow, so that the test can see the job running.
     model.failEmbeddings(true, 503);
     await reset(jobId);
     const running = await until('the job runs again', async () => {
       const job = jobSchema.parse((await ada.get(`/jobs/${jobId}`, 200)).body);
       return job.status === 'running' && job;
     });
-    // By now it may have met the provider that is slow to come back.
+    // The run may be at the slow provider by now.
     expect(running.last_error?.code).not.equal('model_rejected');
     expect(running.finished_at).equal(null);
     model.failEmbeddings(false);

@@ -7,7 +7,7 @@ import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 import { untilClosed } from '#test/support/workflow-run.ts';
 
-describe('an ingestion that an older database has restored', () => {
+describe('an ingestion after an older database was restored', () => {
   let shared: Stack;
   let ada: Member;
 
@@ -25,7 +25,7 @@ describe('an ingestion that an older database has restored', () => {
     return { id, jobId };
   }
 
-  /** As the database was before any step, while the engine goes on from what it knows. */
+  /** Resets the database to its state before any step; Temporal keeps its history. */
   async function restore(id: string, job: Record<string, unknown>): Promise<void> {
     const { db } = shared.container;
     const range = { orgId: ada.orgId, documentId: id, from: 1, before: 2 };
@@ -46,14 +46,14 @@ describe('an ingestion that an older database has restored', () => {
     expect(items.map((chunk) => chunk.content)).deep.equal(['The fox is quick.']);
   }
 
-  it('is done again when it waited to be started', async () => {
+  it('is repeated if its job was queued', async () => {
     const { id, jobId } = await upload('queued.txt');
     await restore(id, { status: 'queued', dispatchedAt: null });
     await untilJob(ada, jobId, 'succeeded');
     await expectReadable(id);
   });
 
-  it('is done again when it ran', async () => {
+  it('is repeated if its job was running', async () => {
     const { id, jobId } = await upload('running.txt');
     await restore(id, { status: 'running', stage: 'embed', checkedAt: new Date(0) });
     await untilJob(ada, jobId, 'succeeded');

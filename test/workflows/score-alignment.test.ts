@@ -2,7 +2,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import type { AlignmentActivities } from '#activities/alignment.ts';
-import { heartbeating } from '#activities/heartbeating.ts';
+import { withHeartbeats } from '#activities/heartbeats.ts';
 import { type AlignmentProgress, nudgeSignalName } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
@@ -58,7 +58,7 @@ describe('scoreAlignment', () => {
     const { run } = await align(activities);
     await untilCalled('scoreNextRound');
     expect(await attributeOf(run, 'Stage')).equal('score');
-    expect(await detailsOf(run)).include('Looking for rounds');
+    expect(await detailsOf(run)).include('Looking for unscored rounds');
     await run.cancel();
     await failureOf(run);
   });
@@ -66,7 +66,7 @@ describe('scoreAlignment', () => {
   it('looks for rounds again when a nudge arrives during its last step', async () => {
     const nudged = Promise.withResolvers<void>();
     const { activities, calls, arrive, untilCalled } = stubAlignment(1, {
-      recordAlignmentSuccess: () => heartbeating(() => nudged.promise),
+      recordAlignmentSuccess: () => withHeartbeats(() => nudged.promise),
     });
     const { run, nudge } = await align(activities);
     await untilCalled('recordAlignmentSuccess');
@@ -119,7 +119,7 @@ describe('scoreAlignment', () => {
   it('scores the next round while a slow model still generates the title', async () => {
     const isScored = Promise.withResolvers<void>();
     const { activities, calls, arrive, untilCalled } = stubAlignment(1, {
-      nameChat: () => heartbeating(() => isScored.promise),
+      nameChat: () => withHeartbeats(() => isScored.promise),
     });
     const { run, nudge } = await align(activities);
     await untilCalled('nameChat');
@@ -190,7 +190,7 @@ describe('scoreAlignment', () => {
         if (isBroken) throw appError('chat_not_found');
         return { scored: false };
       },
-      recordAlignmentFailure: () => heartbeating(() => nudged.promise),
+      recordAlignmentFailure: () => withHeartbeats(() => nudged.promise),
     });
     const { run, nudge } = await align(activities);
     await untilCalled('recordAlignmentFailure');

@@ -146,10 +146,10 @@ describe('worker versions', () => {
         expect(await versionOf(before)).equal('v1');
 
         const ramped = await admin('--ramp', 'v2', '--percent', '10');
-        expect(ramped.stdout).to.include('v2  ramping: 10 of a hundred runs');
+        expect(ramped.stdout).to.include('v2  ramping: 10 % of the runs');
         const promoted = await admin('--promote', 'v2');
         expect(promoted).to.include({ code: 0, stderr: '' });
-        expect(promoted.stdout).to.include('v2  current: what begins, and what is not pinned');
+        expect(promoted.stdout).to.include('v2  current: new runs, and runs that are not pinned');
         expect(promoted.stdout).to.include('v1  draining: runs are pinned to it');
 
         await moving.executeUpdate(retryUpdateName);
@@ -224,7 +224,7 @@ describe('worker versions', () => {
   it('cannot be promoted without workers', async () => {
     const { code, stderr } = await admin('--promote', 'v9');
     expect(code).equal(1);
-    expect(stderr).match(/^The version v9 gets no work: [^\n]+\n$/);
+    expect(stderr).match(/^No runs were routed to version v9: [^\n]+\n$/);
     expect(await admin('--ramp', 'v2')).to.include({ code: 2 });
     expect((await admin('--promote', 'v1', '--percent', '5')).stderr).to.include('--ramp <build id> with --percent');
   });

@@ -12,15 +12,12 @@ import {
 import { type RunSpan, spanIdOfRun, traceHeaderName, traceSinkName, withSpanId } from '#src/contracts/workflow-runs.ts';
 import { failureOf } from '../failure.ts';
 
-/** Told to the worker, which knows where traces go. */
+/** The worker implements the sink, because workflows cannot export spans. */
 export type TraceSinks = Sinks & { [traceSinkName]: { ended(span: RunSpan): void } };
 
 const sinks = proxySinks<TraceSinks>();
 
-/**
- * Takes the trace of whoever started a run to its steps and children. A run outside of every trace has no such header,
- * and nothing is done for it.
- */
+/** Propagates the trace of a run's starter to its activities and child workflows. Does nothing for runs without a trace. */
 export const interceptors: WorkflowInterceptorsFactory = () => {
   let trace: string | undefined;
   const withTrace = <Input extends { headers: Headers }>(input: Input): Input => {
@@ -53,7 +50,7 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
             return result;
           } catch (error) {
             if (error instanceof ContinueAsNew) end();
-            // Any other error is one of our code: it stops the task and not the run.
+            // Any other error is in workflow code: it fails the workflow task, and the run stays open.
             else if (error instanceof TemporalFailure) end(wordFor(error));
             throw error;
           }

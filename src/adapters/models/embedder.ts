@@ -3,10 +3,10 @@ import { isRecord } from '#src/adapters/providers.ts';
 import {
   type BatchLimits,
   embeddingSpace,
-  halves,
   planBatches,
   poolVectors,
   readEmbeddingSpace,
+  splitInHalves,
   toUnitLength,
 } from '#src/domain/documents/embedding.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -93,7 +93,7 @@ export function createEmbedder(
 
   async function embedInPieces({ text }: Text, caller: Caller): Promise<Float32Array> {
     const parts = [];
-    for (const piece of halves(text)) {
+    for (const piece of splitInHalves(text)) {
       const weight = estimateTokens(piece);
       const { vectors } = await embedBatch([{ index: 0, text: piece, tokens: weight }], caller);
       for (const { vector } of vectors) parts.push({ vector, weight });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { type ChunkSource, chunkDocument, type IndexedChunk } from '#src/domain/documents/chunk-document.ts';
-import { semanticWindows } from '#src/domain/documents/semantic-chunking.ts';
+import { semanticWindows } from '#src/domain/documents/chunking.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';

@@ -1,12 +1,3 @@
-/** JSON with sorted keys, so that equal values give equal text. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, item: unknown) =>
-    item !== null && typeof item === 'object' && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : item,
-  );
-}
-
 /**
  * Creates a resource whose id a repeated request uses again. If creation fails because an earlier attempt or another process
  * already created it, returns that resource.
@@ -23,6 +14,3 @@ export async function makeOnce<Made>(
     return made;
   }
 }
-
-/** Versions from `If-Match`; null accepts any version. */
-export type ExpectedVersions = readonly number[] | null;

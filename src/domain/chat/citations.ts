@@ -1,4 +1,4 @@
-import { lines } from '../documents/markdown.ts';
+import { linesOf } from '../documents/markdown.ts';
 import { sentences } from '../text/sentences.ts';
 
 export type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
@@ -134,7 +134,7 @@ const minAttributedWords = 3;
 
 /** Splits a reply into sentences. */
 export function statementsOf(reply: string): string[] {
-  return [...lines(reply)]
+  return [...linesOf(reply)]
     .flatMap((line) => sentences(reply, line.start, line.end))
     .map(({ start, end }) => reply.slice(start, end).trim())
     .filter((statement) => statement !== '');

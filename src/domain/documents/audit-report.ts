@@ -23,13 +23,13 @@ export const findingKinds = [
 export type FindingKind = (typeof findingKinds)[number];
 
 /**
- * `first`: ids of documents or blob keys. `heldBack`: findings that were not repaired, because so many orphans suggest that
- * the database is an older or another one; absent if there are none.
+ * Findings of one kind. `first` holds ids of documents or blob keys. `heldBack` counts orphans that were not deleted,
+ * because so many suggest that the database is an older or another one; absent if there are none.
  */
 export type FindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
 
 /** @returns how many orphans a page may have; if it has more, none is deleted without an operator's `--force` */
-export function maxDeletions(checked: number): number {
+export function maxOrphanDeletions(checked: number): number {
   return Math.max(20, checked / 20);
 }
 
@@ -40,7 +40,7 @@ export type AuditReport = {
   findings: { [kind in FindingKind]?: FindingSummary };
 };
 
-/** Result of one page of a pass; `next` is the position of the next page, null at the end of the pass. */
+/** Result of auditing one page; `next` is the position of the next page, null at the end of the pass. */
 export type AuditPage = { checked: number; findings: AuditReport['findings']; next: string | null };
 
 /** State of an audit; `pass` is null when it is complete. */
@@ -48,25 +48,25 @@ export type AuditProgress = { pass: AuditPass | null; after: string | null; repo
 
 const IDS_SHOWN = 20;
 
-export const auditStart: AuditProgress = {
+export const initialAuditProgress: AuditProgress = {
   pass: auditPasses[0],
   after: null,
   report: { checked: { points: 0, documents: 0, blobs: 0, deletions: 0 }, findings: {} },
 };
 
 /** @returns the state of the audit after this page of `pass` */
-export function auditAfter({ report }: AuditProgress, pass: AuditPass, page: AuditPage): AuditProgress {
+export function advanceAudit({ report }: AuditProgress, pass: AuditPass, page: AuditPage): AuditProgress {
   let { findings } = report;
   for (const kind of findingKinds) {
     const more = page.findings[kind];
-    if (more !== undefined) findings = withFinding(findings, kind, more);
+    if (more !== undefined) findings = addFinding(findings, kind, more);
   }
   const checked = { ...report.checked, [pass]: report.checked[pass] + page.checked };
   const nextPass = page.next === null ? (auditPasses[auditPasses.indexOf(pass) + 1] ?? null) : pass;
   return { pass: nextPass, after: page.next, report: { checked, findings } };
 }
 
-export function withFinding(
+export function addFinding(
   findings: AuditReport['findings'],
   kind: FindingKind,
   { found, repaired, heldBack = 0, first }: FindingSummary,
@@ -82,13 +82,12 @@ export function withFinding(
   return { ...findings, [kind]: summary };
 }
 
-/** One line for operators. */
 export function auditSummary({ checked, findings }: AuditReport): string {
   const found = findingKinds.flatMap((kind) => {
     const summary = findings[kind];
     if (summary === undefined) return [];
     const { heldBack, repaired } = summary;
-    const rest = heldBack === undefined ? '' : `, ${heldBack} held back: too many to be deleted unasked`;
+    const rest = heldBack === undefined ? '' : `, ${heldBack} not deleted: too many without --force`;
     return [`${summary.found} ${kind} (${repaired} repaired${rest})`];
   });
   const { documents, points, blobs } = checked;

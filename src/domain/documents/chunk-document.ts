@@ -1,10 +1,9 @@
 import { asMaterial, visibleText } from '../chat/context-blocks.ts';
 import { type TokenCounter, truncateToTokens } from '../text/tokens.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
-import { type Chunk, chunkBody } from './chunking.ts';
+import { type Chunk, chunkBody, chunkSemantically } from './chunking.ts';
 import { pageNumberAt } from './pages.ts';
 import type { RagConfig } from './rag-config.ts';
-import { chunkSemantically } from './semantic-chunking.ts';
 
 /**
  * Contextual prefix of a chunk: `Handbook › Leave › Parental leave (page 4)`, followed by the context that a model wrote, if

@@ -1,19 +1,20 @@
+import { cosine } from '../alignment/score.ts';
 import { type Span, sentences } from '../text/sentences.ts';
 import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
-import { type Block, type BlockKind, lines, parseBlocks } from './markdown.ts';
+import { type Block, type BlockKind, linesOf, parseBlocks } from './markdown.ts';
 
 /**
  * The units that chunks are built from: a sentence, a heading, a whole table or code block, or a part of one that is too
  * long. Units cover the body without gaps. Only whole sentences may be repeated as overlap.
  */
-export type Unit = Span & { block: Block; isSentence: boolean };
+type TextUnit = Span & { block: Block; isSentence: boolean };
 
 /** Splits a body into units of at most `maxTokens` each (a single character may exceed a very small maximum). */
-export function chunkUnits(body: string, ruler: TokenRuler, maxTokens: number): Unit[] {
+function chunkUnits(body: string, ruler: TokenRuler, maxTokens: number): TextUnit[] {
   return parseBlocks(body).flatMap((block) => blockUnits(body, block, ruler, maxTokens));
 }
 
-function blockUnits(body: string, block: Block, ruler: TokenRuler, maxTokens: number): Unit[] {
+function blockUnits(body: string, block: Block, ruler: TokenRuler, maxTokens: number): TextUnit[] {
   const spans = splits[block.kind](body, block, ruler, maxTokens);
   const isSentence = block.kind === 'text' || block.kind === 'list';
   return spans.flatMap((span) => {
@@ -41,7 +42,7 @@ const splits: Record<BlockKind, Split> = {
 /** Splits a block into lines with their trailing blank lines, so that no unit begins with white space. */
 function textLines(body: string, block: Block): Span[] {
   const found: Span[] = [];
-  for (const line of lines(body, block.start, block.end)) {
+  for (const line of linesOf(body, block.start, block.end)) {
     const previous = found.at(-1);
     if (previous && body.slice(line.start, line.end).trim() === '') previous.end = line.end;
     else found.push({ ...line });
@@ -81,7 +82,7 @@ function lastSplit(body: string, from: number, to: number, space: RegExp): numbe
   return null;
 }
 
-export type ChunkKind = BlockKind | 'ocr';
+type ChunkKind = BlockKind | 'ocr';
 
 /**
  * A slice of a document's body: `body.slice(contentOffset, contentOffset + content.length) === content`. Offsets are UTF-16
@@ -98,7 +99,7 @@ export type Chunk = {
 };
 
 /** `overlapTokens` must be smaller than `targetTokens`. */
-export type TokenChunking = { method: 'token'; targetTokens: number; overlapTokens: number };
+type TokenChunking = { method: 'token'; targetTokens: number; overlapTokens: number };
 
 /**
  * Packs whole sentences into chunks of at most `targetTokens`.
@@ -116,19 +117,14 @@ export function chunkBody(body: string, options: TokenChunking, deps: { tokens: 
 }
 
 /** Units `first` to `end` (exclusive) form a chunk; units before `fresh` are overlap with the previous chunk. */
-export type UnitRange = { first: number; fresh: number; end: number };
+type UnitRange = { first: number; fresh: number; end: number };
 
-export function toChunks(
-  body: string,
-  units: readonly Unit[],
-  ranges: readonly UnitRange[],
-  ruler: TokenRuler,
-): Chunk[] {
+function toChunks(body: string, units: readonly TextUnit[], ranges: readonly UnitRange[], ruler: TokenRuler): Chunk[] {
   return ranges.map((range, index) => toChunk(body, ruler, units, range, index));
 }
 
 function packUnits(
-  units: readonly Unit[],
+  units: readonly TextUnit[],
   ruler: TokenRuler,
   { targetTokens, overlapTokens }: TokenChunking,
 ): UnitRange[] {
@@ -159,7 +155,7 @@ function packUnits(
   return ranges;
 }
 
-function toChunk(body: string, ruler: TokenRuler, units: readonly Unit[], range: UnitRange, index: number): Chunk {
+function toChunk(body: string, ruler: TokenRuler, units: readonly TextUnit[], range: UnitRange, index: number): Chunk {
   const start = units[range.first]?.start ?? 0;
   const end = units[range.end - 1]?.end ?? body.length;
   return {
@@ -173,11 +169,141 @@ function toChunk(body: string, ruler: TokenRuler, units: readonly Unit[], range:
 }
 
 /** The kind of most characters; headings only count if there is nothing else. */
-function majorityKind(units: readonly Unit[]): ChunkKind {
+function majorityKind(units: readonly TextUnit[]): ChunkKind {
   const sizes = new Map<ChunkKind, number>();
   for (const { block, start, end } of units) {
     sizes.set(block.kind, (sizes.get(block.kind) ?? 0) + (block.kind === 'heading' ? 0 : end - start));
   }
   const [largest] = [...sizes].sort((a, b) => b[1] - a[1]);
   return largest?.[0] ?? 'text';
+}
+
+type SemanticChunking = { method: 'semantic'; targetTokens: number; overlapTokens: number };
+
+/** With fewer sentences there are too few distances to find large ones. */
+const minUnits = 8;
+const breakPercentile = 0.95;
+/** Characters before and after the start of a sentence in its window. Every embedding service accepts twice as many. */
+const windowReach = 4_000;
+
+/**
+ * @returns the texts whose embeddings `chunkSemantically` compares: each sentence (or table, code block, heading) with its two
+ * neighbours, so that one odd sentence does not look like a new topic. Empty if there are too few sentences.
+ */
+export function semanticWindows(body: string, options: SemanticChunking, deps: { tokens: TokenCounter }): string[] {
+  const units = chunkUnits(body, deps.tokens.measure(body), options.targetTokens);
+  if (units.length < minUnits) return [];
+  return units.map(({ start }, index) =>
+    body
+      .slice(
+        Math.max(units[index - 1]?.start ?? start, start - windowReach),
+        Math.min((units[index + 1] ?? units[index])?.end ?? body.length, start + windowReach),
+      )
+      .toWellFormed(),
+  );
+}
+
+/** Cosine distance of two embeddings: 1 − cosine. */
+export function subjectDistance(a: Float32Array, b: Float32Array): number {
+  return 1 - cosine(a, b);
+}
+
+/**
+ * Splits the body where its topic changes: between neighbours whose distance is in the top 5 %. A segment above the target is
+ * split again at its largest distance; a segment below a quarter of it joins the nearer neighbour if both fit. Chunks do not
+ * overlap. A body of fewer than eight sentences is chunked by tokens.
+ * @param distances the `subjectDistance` from each of the `semanticWindows` to the next, in order
+ */
+export function chunkSemantically(
+  body: string,
+  options: SemanticChunking,
+  distances: readonly number[],
+  deps: { tokens: TokenCounter },
+): Chunk[] {
+  if (distances.length < minUnits - 1) return chunkBody(body, { ...options, method: 'token' }, deps);
+  const ruler = deps.tokens.measure(body);
+  const units = chunkUnits(body, ruler, options.targetTokens);
+  if (distances.length !== units.length - 1) {
+    throw new RangeError(`${distances.length} distances between ${units.length} sentences`);
+  }
+
+  const segments = joinSmall(
+    segmentsAt(distances).flatMap((segment) => splitLarge(segment, units, distances, ruler, options.targetTokens)),
+    units,
+    distances,
+    ruler,
+    options.targetTokens,
+  );
+  return toChunks(
+    body,
+    units,
+    segments.map(({ first, end }) => ({ first, fresh: first, end })),
+    ruler,
+  );
+}
+
+/** Units `first` to `end` (exclusive). `gaps[i]` lies between the units i and i + 1. */
+type Segment = { first: number; end: number };
+
+function segmentsAt(gaps: readonly number[]): Segment[] {
+  const sorted = [...gaps].sort((a, b) => a - b);
+  const threshold = sorted[Math.ceil(breakPercentile * sorted.length) - 1] ?? Infinity;
+  const cuts = gaps.flatMap((gap, index) => (gap >= threshold ? [index + 1] : []));
+  return [0, ...cuts].map((first, index) => ({ first, end: cuts[index] ?? gaps.length + 1 }));
+}
+
+function splitLarge(
+  segment: Segment,
+  units: readonly TextUnit[],
+  gaps: readonly number[],
+  ruler: TokenRuler,
+  target: number,
+): Segment[] {
+  const done: Segment[] = [];
+  const waiting = [segment];
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    if (next.end - next.first === 1 || tokensOf(next, units, ruler) <= target) {
+      done.push(next);
+      continue;
+    }
+    const inner = gaps.slice(next.first, next.end - 1);
+    const cut = next.first + inner.indexOf(inner.reduce((a, b) => Math.max(a, b), -Infinity)) + 1;
+    waiting.push({ first: cut, end: next.end }, { first: next.first, end: cut });
+  }
+  return done;
+}
+
+function joinSmall(
+  segments: readonly Segment[],
+  units: readonly TextUnit[],
+  gaps: readonly number[],
+  ruler: TokenRuler,
+  target: number,
+): Segment[] {
+  const joined = [...segments];
+  for (let index = 0; index < joined.length; ) {
+    const segment = joined[index];
+    if (!segment || tokensOf(segment, units, ruler) * 4 >= target) {
+      index++;
+      continue;
+    }
+    const [nearest] = [index - 1, index]
+      .flatMap((left) => {
+        const [a, b] = [joined[left], joined[left + 1]];
+        if (!a || !b || tokensOf({ first: a.first, end: b.end }, units, ruler) > target) return [];
+        return [{ left, merged: { first: a.first, end: b.end }, gap: gaps[a.end - 1] ?? Infinity }];
+      })
+      .sort((a, b) => a.gap - b.gap);
+    if (!nearest) {
+      index++;
+      continue;
+    }
+    joined.splice(nearest.left, 2, nearest.merged);
+    index = nearest.left;
+  }
+  return joined;
+}
+
+function tokensOf(segment: Segment, units: readonly TextUnit[], ruler: TokenRuler): number {
+  return ruler(units[segment.first]?.start ?? 0, units[segment.end - 1]?.end ?? 0);
 }

@@ -62,7 +62,7 @@ export function toUnitLength(vector: Float32Array): Float32Array {
 }
 
 /** Splits a text at the space nearest to its middle. */
-export function halves(text: string): [string, string] {
+export function splitInHalves(text: string): [string, string] {
   const middle = Math.floor(text.length / 2);
   const before = text.lastIndexOf(' ', middle);
   const after = text.indexOf(' ', middle);

@@ -35,7 +35,7 @@ export function parseBlocks(body: string): Block[] {
     blocks.push({ kind, start, end, headingPath: path() });
   };
 
-  for (const { start, end } of lines(body)) {
+  for (const { start, end } of linesOf(body)) {
     const line = body.slice(start, end).trimEnd();
     const current = blocks.at(-1);
 
@@ -92,7 +92,7 @@ export function parseBlocks(body: string): Block[] {
 }
 
 /** Yields the lines of `text` from `start` to `end`, including their line breaks (LF, CRLF or CR). */
-export function* lines(text: string, start = 0, end = text.length): Generator<{ start: number; end: number }> {
+export function* linesOf(text: string, start = 0, end = text.length): Generator<{ start: number; end: number }> {
   const breaks = /\r\n|\n|\r/g;
   breaks.lastIndex = start;
   let lineStart = start;

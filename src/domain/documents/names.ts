@@ -22,22 +22,3 @@ export function foldersBelow(base: string, path: string): string[] {
 export function parentPath(path: string): string {
   return path.split('/').slice(0, -1).join('/');
 }
-
-/** RFC 6266: an ASCII name for old clients and the real one for all others. */
-export function attachment(fileName: string): string {
-  const plain = fileName.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
-  const encoded = encodeURIComponent(fileName).replaceAll(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
-  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
-}
-
-const blobKeyPattern = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/[\w-]+$/;
-
-/** Blob key of an original. Documents of an organization with the same content share it. `sha256` is lower-case hex. */
-export function originalKey(orgId: string, sha256: string): string {
-  return `${orgId}/${sha256}`;
-}
-
-/** @returns the organization of a blob key; null if the key is not one of this service. Older keys end with a UUID. */
-export function organizationOf(blobKey: string): string | null {
-  return blobKeyPattern.exec(blobKey)?.[1] ?? null;
-}

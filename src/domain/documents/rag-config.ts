@@ -68,7 +68,7 @@ const bytesPerToken = 4;
  * Formats that need no conversion. All others are converted in a process of their own, whose failures operators need to see
  * as a step of their own.
  */
-export function isPlain(format: string | null): boolean {
+export function isPlainTextFormat(format: string | null): boolean {
   return format === 'text' || format === 'markdown' || format === 'code';
 }
 
@@ -80,7 +80,9 @@ export function isPlain(format: string | null): boolean {
 export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: number; ragConfig: RagConfig }): boolean {
   const { method, targetTokens } = of.ragConfig.chunking;
   return (
-    isPlain(of.sourceFormat) && method === 'token' && of.sizeBytes <= maxSmallChunks * targetTokens * bytesPerToken
+    isPlainTextFormat(of.sourceFormat) &&
+    method === 'token' &&
+    of.sizeBytes <= maxSmallChunks * targetTokens * bytesPerToken
   );
 }
 

@@ -1,10 +1,8 @@
-import { type ResponseAxis, rubricOf } from './axes.ts';
-import type { PairWinner } from './judgement.ts';
-import type { UnitOutcome } from './results.ts';
+import type { ComparedSide, PairOrder, PairWinner, UnitOutcome } from './judgement.ts';
+import { type ResponseAxis, rubricOf } from './rubric.ts';
 import { signTest } from './statistics.ts';
-import type { PairOrder, Side } from './units.ts';
 
-export type PairedWinner = Side | 'tie';
+export type PairedWinner = ComparedSide | 'tie';
 
 /** Result of an axis from both orders. In `rationale`, reply A is the version's and reply B the baseline's. */
 export type AxisComparison = {
@@ -52,12 +50,12 @@ export function resolvePair(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparis
   return { winner: 'tie', rationale, isFlipped: true };
 }
 
-function winnerIn(winner: PairWinner, sides: Record<'A' | 'B', Side>): PairedWinner {
+function winnerIn(winner: PairWinner, sides: Record<'A' | 'B', ComparedSide>): PairedWinner {
   return winner === 'tie' ? 'tie' : sides[winner];
 }
 
 /** Counts wins and ties over all cases and axes. */
-export function summarize(cases: readonly ComparedCase[]): ComparisonSummary {
+export function summarizeComparisons(cases: readonly ComparedCase[]): ComparisonSummary {
   return countWinners(cases.flatMap(({ comparisons }) => comparisons.map(({ winner }) => winner)));
 }
 

@@ -1,5 +1,5 @@
 import { isLengthConfounded } from './comparison.ts';
-import type { AxisScore, CaseResult, EvaluationResult, FailedUnit } from './results.ts';
+import type { AxisScore, CaseResult, EvaluationResult, FailedUnit } from './outcome.ts';
 import { maxScore, type Rubric, sampling } from './rubric.ts';
 import { meanInterval } from './statistics.ts';
 

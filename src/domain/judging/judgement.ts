@@ -1,6 +1,101 @@
-import { type Axis, isReference, type ResponseAxis } from './axes.ts';
-import { type Rubric, rubricVersion, type Severity, sampling } from './rubric.ts';
-import type { PairOrder, Side } from './units.ts';
+import {
+  type Axis,
+  axesOfReply,
+  isReference,
+  promptAxes,
+  type ResponseAxis,
+  type Rubric,
+  rubricVersion,
+  type Severity,
+  sampling,
+} from './rubric.ts';
+
+/** Side of a comparison; an evaluation only has `version`. */
+export type ComparedSide = 'version' | 'baseline';
+
+/** `AB`: the judge reads the reply of the version first; `BA`: that of the baseline. */
+export const pairOrders = ['AB', 'BA'] as const;
+export type PairOrder = (typeof pairOrders)[number];
+
+/** Reference to a graded text. `caseIndex` counts from 0. */
+export type TextRef = { kind: 'prompt'; side: ComparedSide } | { kind: 'reply'; caseIndex: number };
+
+/** One call of the judge. `sample` counts from 1. Refers to texts instead of containing them, to keep payloads small. */
+export type JudgingUnit =
+  | { mode: 'plain'; text: TextRef }
+  | { mode: 'anchored'; text: TextRef; axis: Axis; sample: number }
+  | { mode: 'pairwise'; caseIndex: number; axis: ResponseAxis; order: PairOrder };
+
+export type JudgedCase = { caseIndex: number; hasReference: boolean };
+
+/** @returns the units that grade a prompt: one, or one per axis and sample */
+export function unitsOfPrompt(rubric: Rubric, side: ComparedSide = 'version'): JudgingUnit[] {
+  return unitsOfText({ kind: 'prompt', side }, rubric, promptAxes);
+}
+
+/** @returns the units that grade the reply to a case */
+export function unitsOfReply(rubric: Rubric, { caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
+  return unitsOfText({ kind: 'reply', caseIndex }, rubric, axesOfReply(hasReference));
+}
+
+/** @returns the units that compare the replies of two versions to a case: each axis in both orders */
+export function unitsOfPair({ caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
+  return axesOfReply(hasReference).flatMap((axis) =>
+    pairOrders.map((order) => ({ mode: 'pairwise' as const, caseIndex, axis, order })),
+  );
+}
+
+/** @returns the units that grade both prompts of a comparison with the plain rubric */
+export function unitsOfBothPrompts(): JudgingUnit[] {
+  return [...unitsOfPrompt('plain', 'version'), ...unitsOfPrompt('plain', 'baseline')];
+}
+
+function unitsOfText(text: TextRef, rubric: Rubric, axes: readonly Axis[]): JudgingUnit[] {
+  if (rubric === 'plain') return [{ mode: 'plain', text }];
+  return axes.flatMap((axis) => samplesOf(rubric).map((sample) => ({ mode: 'anchored' as const, text, axis, sample })));
+}
+
+function samplesOf(rubric: Rubric): number[] {
+  return Array.from({ length: sampling[rubric].samples }, (_, index) => index + 1);
+}
+
+/** Name of a unit in `failed_units` and for operators: `prompt/role_clarity#2`, `baseline prompt`, `case 3/relevance BA`. */
+export function unitName(unit: JudgingUnit): string {
+  if (unit.mode === 'pairwise') return `case ${unit.caseIndex + 1}/${unit.axis} ${unit.order}`;
+  const text = textName(unit.text);
+  return unit.mode === 'plain' ? text : `${text}/${unit.axis}#${unit.sample}`;
+}
+
+/** Name of the answer to a case: `case 3 answer`, `case 3 baseline answer`. */
+export function answerName(caseIndex: number, side: ComparedSide): string {
+  return `case ${caseIndex + 1} ${side === 'version' ? '' : 'baseline '}answer`;
+}
+
+function textName(text: TextRef): string {
+  if (text.kind === 'reply') return `case ${text.caseIndex + 1}`;
+  return text.side === 'version' ? 'prompt' : 'baseline prompt';
+}
+
+/**
+ * @returns the maximum of model calls of a run, including replies; cached verdicts need none. An invalid answer may be repeated
+ * twice, which is not counted.
+ * @param cases for each case, whether it has a reference
+ */
+export function callsOfEvaluation(rubric: Rubric, cases: readonly boolean[], { withPrompt = true } = {}): number {
+  const ofPrompt = withPrompt ? unitsOfPrompt(rubric).length : 0;
+  return cases.reduce(
+    (calls, hasReference) => calls + 1 + unitsOfReply(rubric, { caseIndex: 0, hasReference }).length,
+    ofPrompt,
+  );
+}
+
+/** Like `callsOfEvaluation`, for a comparison of two versions. */
+export function callsOfComparison(cases: readonly boolean[]): number {
+  return cases.reduce(
+    (calls, hasReference) => calls + 2 + unitsOfPair({ caseIndex: 0, hasReference }).length,
+    unitsOfBothPrompts().length,
+  );
+}
 
 export type PromptText = { agentName: string; agentPrompt: string; tags: readonly string[] };
 
@@ -24,7 +119,7 @@ export type JudgeTask =
 /** Puts the two replies into the given order. */
 export function pairMaterial(
   order: PairOrder,
-  { input, expected, version, baseline }: CaseText & Record<Side, ReplyText>,
+  { input, expected, version, baseline }: CaseText & Record<ComparedSide, ReplyText>,
 ): PairMaterial {
   const [a, b] = order === 'AB' ? [version, baseline] : [baseline, version];
   return { kind: 'pair', input, expected, a, b };
@@ -41,8 +136,11 @@ export type Judgement =
   | ({ mode: 'anchored' } & AnchoredScore)
   | { mode: 'pairwise'; rationale: string; winner: PairWinner };
 
+/** Outcome of a unit: a judgement or an error code. */
+export type UnitOutcome = { unit: JudgingUnit; judgement: Judgement } | { unit: JudgingUnit; code: string };
+
 /** The evaluated prompt: a version of a draft, or a prompt sent with the request. */
-export type EvaluationSubject =
+type EvaluationSubject =
   | { kind: 'version'; draftId: string; versionId: string }
   | ({ kind: 'prompt'; userId: string } & PromptText);
 
@@ -99,11 +197,10 @@ export function plusSpending(a: Spending, b: Spending): Spending {
   };
 }
 
-/** One line for operators. */
 export function spendingLine({ calls, cached, inputTokens, completionTokens, costUsd }: Spending): string {
   return (
-    `${calls} answers, ${cached} of them known before; ` +
-    `${inputTokens} tokens read, ${completionTokens} written, ${costUsd.toFixed(4)} US dollars`
+    `${calls} answers, ${cached} from the cache; ` +
+    `${inputTokens} input tokens, ${completionTokens} output tokens, ${costUsd.toFixed(4)} US dollars`
   );
 }
 

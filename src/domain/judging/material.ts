@@ -1,7 +1,7 @@
 import { asMaterial } from '../chat/context-blocks.ts';
 import { isCharacterBoundary, type TokenCounter } from '../text/tokens.ts';
-import { isReference } from './axes.ts';
 import type { JudgeTask } from './judgement.ts';
+import { isReference } from './rubric.ts';
 
 /** Maximum length of a text; a longer one is shortened to its beginning and end. */
 export const maxTextCharacters = 24_000;
@@ -21,13 +21,13 @@ export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
   if (material.kind === 'prompt') {
     const { agentName, tags, agentPrompt } = material;
     const head = [`Name: ${agentName.trim() || '(none)'}`, `Tags: ${tags.join(', ') || '(none)'}`];
-    return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(readable);
+    return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(toExhibit);
   }
   const request = { title: 'The request', text: material.input };
   const reference = isReference(material.expected) ? [{ title: 'The reference', text: material.expected }] : [];
   if (material.kind === 'reply') {
     const persona = { title: 'The persona of the agent', text: material.persona };
-    return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(readable);
+    return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(toExhibit);
   }
   const { a, b } = material;
   const personas =
@@ -41,11 +41,11 @@ export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
     { title: 'Reply A', text: a.reply },
     { title: 'Reply B', text: b.reply },
   ];
-  return [...personas, request, ...reference, ...replies].map(readable);
+  return [...personas, request, ...reference, ...replies].map(toExhibit);
 }
 
 /** Removes role markers and invisible characters, and shortens the text to the limit. */
-export function readable({ title, text }: Text): Exhibit {
+export function toExhibit({ title, text }: Text): Exhibit {
   return { title, ...shortened(asMaterial(text), maxTextCharacters) };
 }
 

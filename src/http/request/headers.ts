@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
+import type { ExpectedVersions } from '#src/errors.ts';
 
 const networkBits = 56;
 const blockBits = 48;

@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import type { ListPosition } from '#src/contracts/request-data.ts';
-import { canonicalJson } from '#src/domain/access/idempotency.ts';
+import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
 import { integerField } from './fields.ts';
 

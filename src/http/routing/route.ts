@@ -1,9 +1,8 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
 import type { Action } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import type { ErrorCode } from '#src/errors.ts';
+import type { ErrorCode, ExpectedVersions } from '#src/errors.ts';
 import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from '../response/answers.ts';
 import type { RateLimited } from './request-limits.ts';
 

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
-import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
 import { missingForPublish } from '#src/domain/agents/drafts.ts';
-import { appError, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';

@@ -1,16 +1,31 @@
 import type { Knex } from 'knex';
+import { NIL } from 'uuid';
 import { migrationNames } from '#src/adapters/postgres/database.ts';
-import { bigint, firstRow, integer, oneRow, rows, shape, text, timestamp } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  firstRow,
+  integer,
+  oneRow,
+  pick,
+  type Row,
+  rows,
+  shape,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
+import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { ExportVolumeModel } from '#src/modules/exports/exports.model.ts';
+import type { GenerationKey } from '#src/ports/vector-store.ts';
 
-const KEYS_AT_ONCE = 500;
+const KEYS_PER_FETCH = 500;
 
 export type BackupRepository = ReturnType<typeof createBackupRepository>;
 
-const moment = shape({ snapshot: text(), takenAt: timestamp() });
+const exportedSnapshot = shape({ snapshot: text(), takenAt: timestamp() });
 const server = shape({ major: integer() });
 const named = shape({ name: text() });
-/** Null where there is none of this name. */
 const relation = shape({ name: text().nullable() });
 const total = shape({ count: bigint() });
 const migrated = shape({ migrationTime: timestamp() });
@@ -19,15 +34,14 @@ const restore = shape({ backup: text() });
 
 export function createBackupRepository(db: Knex) {
   return {
-    /** A copy takes as long as it takes: what ends sleepers elsewhere would end the moment that is copied. */
-    async takeTime(): Promise<void> {
+    /** Removes the timeouts of this transaction, which must stay open while its snapshot is copied. */
+    async disableTimeouts(): Promise<void> {
       await db.raw('set local statement_timeout = 0');
       await db.raw('set local idle_in_transaction_session_timeout = 0');
     },
 
-    /** The moment that this transaction sees, for others to see as well. */
     async exportSnapshot(): Promise<{ snapshot: string; takenAt: Date }> {
-      return oneRow(db, moment, 'select pg_export_snapshot() as snapshot, now() as taken_at');
+      return oneRow(db, exportedSnapshot, 'select pg_export_snapshot() as snapshot, now() as taken_at');
     },
 
     async serverMajor(): Promise<number> {
@@ -35,16 +49,14 @@ export function createBackupRepository(db: Knex) {
       return (await oneRow(db, server, sql)).major;
     },
 
-    /** The last one that the database has; null where it has none. */
     async lastMigration(): Promise<string | null> {
       const last = await firstRow(db, named, 'select name::text from knex_migrations order by id desc limit 1');
       return last?.name ?? null;
     },
 
-    /** Of the code that runs here. */
     knownMigrations: migrationNames,
 
-    /** Without those that extensions have. */
+    /** Lists the tables of schema `public`, without those of extensions. */
     async listTables(): Promise<string[]> {
       const tables = await rows(
         db,
@@ -61,16 +73,15 @@ export function createBackupRepository(db: Knex) {
       return (await oneRow(db, total, 'select count(*) as count from ??', [table])).count;
     },
 
-    /** What tells this installation from others, and its restored copies not from it: the time of its first migration. */
+    /** Identifies an installation by the time of its first migration. Restored copies have the same id. */
     async installation(): Promise<string | null> {
       const first = await firstRow(db, migrated, 'select migration_time from knex_migrations order by id limit 1');
       return first?.migrationTime.toISOString() ?? null;
     },
 
-    /** Of keys of the store those that are volumes of exports. */
-    async volumesOfExports(keys: readonly string[]): Promise<Set<string>> {
+    async findExportVolumes(keys: readonly string[]): Promise<Set<string>> {
       const table = await oneRow(db, relation, "select to_regclass('public.export_volumes')::text as name");
-      // A backup may be made before the migrations of this version.
+      // The table is missing if the backup runs before the migrations of this version.
       if (table.name === null) return new Set();
       const volumes = await ExportVolumeModel.table(db)
         .whereIn('blobKey', [...keys])
@@ -78,7 +89,7 @@ export function createBackupRepository(db: Knex) {
       return new Set(volumes.map(({ blobKey }) => blobKey));
     },
 
-    /** What has to be in the store: the rule of `originals`, without what only a claim keeps. In order, within a transaction. */
+    /** Yields the keys of all originals that rows refer to, sorted. Call it in a transaction. Claims do not count. */
     async *listOriginals(): AsyncGenerator<string[]> {
       await db.raw(
         `declare originals no scroll cursor for
@@ -92,25 +103,24 @@ export function createBackupRepository(db: Knex) {
          order by key`,
       );
       for (;;) {
-        const originals = await rows(db, original, `fetch ${KEYS_AT_ONCE} from originals`);
+        const originals = await rows(db, original, `fetch ${KEYS_PER_FETCH} from originals`);
         if (originals.length === 0) break;
         yield originals.map(({ key }) => key);
       }
       await db.raw('close originals');
     },
 
-    /** Who would write into this database while it is restored; also a restore that was killed, and has not quite ended. */
-    async listUsers(): Promise<string[]> {
-      const users = await rows(
+    /** Lists connected processes that would write to the database: API, worker, or an earlier restore that still runs. */
+    async listWriters(): Promise<string[]> {
+      const writers = await rows(
         db,
         named,
         `select distinct application_name as name from pg_stat_activity
          where datname = current_database() and application_name in ('api', 'worker', 'pg_restore') order by 1`,
       );
-      return users.map(({ name }) => name);
+      return writers.map(({ name }) => name);
     },
 
-    /** Which backup is being restored here; null when none is. */
     async findRestore(): Promise<string | null> {
       const marker = await oneRow(db, relation, "select to_regclass('public.backup_restore')::text as name");
       if (marker.name === null) return null;
@@ -127,5 +137,51 @@ export function createBackupRepository(db: Knex) {
   };
 }
 
-/** Says that a restore is under way; no backup has it. */
-export const restoreMarker = 'backup_restore';
+/** Table that exists while a restore is unfinished; not part of backups. */
+export const restoreMarkerTable = 'backup_restore';
+
+const activeGeneration = shape({
+  orgId: uuid(),
+  documentId: uuid(),
+  generation: integer(),
+  chunksTotal: integer(),
+  model: text(),
+  acl: textArray(),
+  retrievalSettings: text(),
+});
+type ActiveGeneration = Row<typeof activeGeneration>;
+
+const chunkHash = pick(ChunkModel, 'id', 'chunkIndex', 'textSha256');
+type ChunkHash = Row<typeof chunkHash>;
+
+export function createVectorRebuildRepository(db: Knex) {
+  return {
+    async listActive(after: string | null, limit: number): Promise<ActiveGeneration[]> {
+      const active = db('documents as d')
+        .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
+        .whereNull('d.deletedAt')
+        .where('g.chunksTotal', '>', 0)
+        .where('d.id', '>', after ?? NIL)
+        .orderBy('d.id')
+        .limit(limit)
+        .select([
+          ...['d.orgId', 'd.id as documentId', 'g.generation', 'g.chunksTotal'],
+          ...['g.embeddingModel as model', 'd.acl', 'd.retrievalSettings'],
+        ]);
+      return rows(db, activeGeneration, active);
+    },
+
+    async listChunks(
+      { orgId, documentId, generation }: GenerationKey,
+      after: number,
+      limit: number,
+    ): Promise<ChunkHash[]> {
+      return ChunkModel.table(db)
+        .where({ orgId, documentId, generation })
+        .where('chunkIndex', '>', after)
+        .orderBy('chunkIndex')
+        .limit(limit)
+        .select('id', 'chunkIndex', 'textSha256');
+    },
+  };
+}

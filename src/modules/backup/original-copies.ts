@@ -6,51 +6,50 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { organizationOf } from '#src/domain/documents/names.ts';
+import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 
-const ownerOnly = 0o700;
+const OWNER_ONLY = 0o700;
+const PROGRESS_INTERVAL_MS = 5_000;
 
-/** As it was when it was copied. `sha256` is lower-case hex. */
 export type OriginalCopy = { key: string; sizeBytes: number; sha256: string };
 
 const copySchema = z.object({ key: z.string(), sizeBytes: z.int().min(0), sha256: z.string() });
 
 /**
- * The originals of all backups of a folder, each once, under the keys that they have in the store. An object is never
- * changed there, so that one which was copied is never copied again.
+ * The originals of all backups of a folder, each stored once under its blob key. The blob store never changes an object, so a
+ * copied original is never copied again.
  */
 export function createOriginalCopies(folder: string) {
   const objects = join(folder, 'originals');
   const incoming = join(folder, 'incoming');
   const pathOf = (key: string): string => {
-    if (organizationOf(key) === null) throw new Error(`${key} is no key of an original.`);
+    if (organizationOf(key) === null) throw new Error(`${key} is not the blob key of an original.`);
     return join(objects, key);
   };
 
   return {
     pathOf,
 
-    /** What killed backups left half-written. */
-    deleteStrays: () => rm(incoming, { recursive: true, force: true }),
+    deletePartial: () => rm(incoming, { recursive: true, force: true }),
 
     async find(key: string): Promise<OriginalCopy | null> {
       const found = await stat(pathOf(key)).catch(unlessMissing);
       if (found === undefined) return null;
-      // A key of before is none of the content: the file itself has to be asked.
+      // Older keys end with a UUID instead of the hash, so the file itself is hashed.
       const sha256 = sha256Of(key) ?? (await measureFile(pathOf(key))).sha256;
       return { key, sizeBytes: found.size, sha256 };
     },
 
-    /** A copy gets its name when all of it is on the disk. @returns null for content that is not what its key says */
-    async keep(key: string, content: Readable): Promise<OriginalCopy | null> {
+    /** Stores a copy; renames it once it is complete on disk. @returns null if the content does not match its key */
+    async add(key: string, content: Readable): Promise<OriginalCopy | null> {
       const path = join(incoming, randomUUID());
-      await mkdir(incoming, { recursive: true, mode: ownerOnly });
+      await mkdir(incoming, { recursive: true, mode: OWNER_ONLY });
       try {
         const measured = createMeter();
         await pipeline(content, measured.meter, createWriteStream(path, { flush: true, mode: 0o600 }));
         const { sizeBytes, sha256 } = measured.result();
         if ((sha256Of(key) ?? sha256) !== sha256) return null;
-        await mkdir(dirname(pathOf(key)), { recursive: true, mode: ownerOnly });
+        await mkdir(dirname(pathOf(key)), { recursive: true, mode: OWNER_ONLY });
         await rename(path, pathOf(key));
         return { key, sizeBytes, sha256 };
       } finally {
@@ -60,7 +59,7 @@ export function createOriginalCopies(folder: string) {
 
     open: async (key: string): Promise<Readable> => createReadStream(pathOf(key)),
 
-    /** Deletes those that none of these lists has. @param lists in the order of their keys */
+    /** Deletes copies that no list contains. @param lists paths of lists, sorted by key. @returns the number of deleted copies */
     async deleteUnlisted(lists: readonly string[]): Promise<number> {
       const readers = lists.map((path) => createListReader(path));
       let deleted = 0;
@@ -80,7 +79,7 @@ export function createOriginalCopies(folder: string) {
       return deleted;
     },
 
-    /** A name is durable only when the directory that holds it is. */
+    /** Syncs the directories, because a new name survives a power loss only then. */
     async sync(): Promise<void> {
       const organizations = (await namesIn(objects)).map((name) => join(objects, name));
       for (const path of [...organizations, objects, folder]) await syncPath(path);
@@ -90,13 +89,11 @@ export function createOriginalCopies(folder: string) {
 
 export type OriginalCopies = ReturnType<typeof createOriginalCopies>;
 
-/** The lines of a list, in the order of their keys. */
-export async function* readCopies(path: string): AsyncGenerator<OriginalCopy> {
+export async function* readOriginalsList(path: string): AsyncGenerator<OriginalCopy> {
   const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY });
   for await (const line of lines) yield copySchema.parse(JSON.parse(line));
 }
 
-/** Size and hash of a file. */
 export async function measureFile(path: string): Promise<{ sizeBytes: number; sha256: string }> {
   const hash = createHash('sha256');
   let sizeBytes = 0;
@@ -107,7 +104,6 @@ export async function measureFile(path: string): Promise<{ sizeBytes: number; sh
   return { sizeBytes, sha256: hash.digest('hex') };
 }
 
-/** What is behind this path on the disk survives a cut of the power. */
 export async function syncPath(path: string): Promise<void> {
   const handle = await open(path).catch(unlessMissing);
   await handle?.sync();
@@ -129,9 +125,9 @@ function createMeter() {
   };
 }
 
-/** Reads a list on as far as the keys that are asked for, which come in its order. */
+/** Looks up keys in a sorted list, reading it once. `has` must be called with ascending keys. */
 function createListReader(path: string) {
-  const copies = readCopies(path);
+  const copies = readOriginalsList(path);
   let current: OriginalCopy | null = null;
   let isOver = false;
   return {
@@ -157,4 +153,28 @@ async function namesIn(folder: string): Promise<string[]> {
 
 function unlessMissing(error: unknown): undefined {
   if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+}
+
+export function createProgressPrinter(note: (line: string) => void, line: (count: number) => string) {
+  let count = 0;
+  let printedAtMs = performance.now();
+  return {
+    add(more: number): void {
+      count += more;
+      if (performance.now() - printedAtMs < PROGRESS_INTERVAL_MS) return;
+      printedAtMs = performance.now();
+      note(line(count));
+    },
+  };
+}
+
+/** Works on items in batches; the items of a batch run concurrently. */
+export async function inBatches<Item>(
+  items: readonly Item[],
+  batchSize: number,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  for (let start = 0; start < items.length; start += batchSize) {
+    await Promise.all(items.slice(start, start + batchSize).map(work));
+  }
 }

@@ -3,28 +3,31 @@ import type { CredentialStore } from '#src/modules/credentials/credentials.servi
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { VectorStore } from '#src/ports/vector-store.ts';
-import { createBackupRepository } from './backup.repository.ts';
-import { type BackupManifest, placeOf } from './backup-manifest.ts';
-import { type FoundBackup, findBackup } from './backup-places.ts';
-import { checkBackup } from './check-backup.ts';
-import { createOriginalCopies, type OriginalCopy, readCopies } from './original-copies.ts';
-import { createProgress, inParts } from './progress.ts';
-import { rebuildVectors } from './rebuild-vectors.ts';
+import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
+import { createBackupRepository, createVectorRebuildRepository } from './backup.repository.ts';
+import { type BackupManifest, backupFiles, checkBackup, type FoundBackup, findBackup } from './backup-folder.ts';
+import {
+  createOriginalCopies,
+  createProgressPrinter,
+  inBatches,
+  type OriginalCopy,
+  readOriginalsList,
+} from './original-copies.ts';
 
-const COPIES_AT_ONCE = 8;
-const KEYS_AT_ONCE = 500;
+const CONCURRENT_COPIES = 8;
+const COPIES_PER_BATCH = 500;
+const GENERATIONS_PER_PAGE = 200;
+const CHUNKS_PER_PAGE = 500;
 
 type Note = (line: string) => void;
 
 export type RestoreReport = FoundBackup & {
-  /** Generations whose vectors were made from what Postgres keeps, and those that need a model. */
+  /** Generations whose vectors were written from stored embeddings, and those that lack embeddings. */
   vectors: { rebuilt: number; incomplete: number };
-  /** Credentials that none of the keys of this installation opens. */
   unreadableCredentials: number;
 };
 
-/** Makes an installation from a backup. Everything may be repeated: what is there already is not made again. */
+/** Restores an installation from a backup. An interrupted restore continues when it is repeated. */
 export function createRestoreService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'exists' | 'stage' | 'promote' | 'unstage'>;
@@ -33,21 +36,22 @@ export function createRestoreService(deps: {
   embeddings: Pick<EmbeddingsService, 'findKnown'>;
   credentials: readonly Pick<CredentialStore<unknown>, 'countUnreadable'>[];
   withoutOthers: MaintenanceLock;
-  /** Brings the schema up to date. */
   migrate: () => Promise<void>;
 }) {
   const { db, blobs, dumps, credentials, withoutOthers, migrate } = deps;
   const repository = createBackupRepository(db);
 
-  /** Throws for a database that somebody else uses, or has used. @returns whether this backup was begun here before */
+  /** Throws if the database is in use or has tables. @returns true if the restore of this backup was started before */
   async function requireEmpty({ manifest }: FoundBackup): Promise<boolean> {
-    const users = await repository.listUsers();
-    if (users.length > 0) throw new Error(`This database is in use (${users.join(', ')}): stop what uses it first.`);
-    const begun = await repository.findRestore();
-    if (begun === manifest.takenAt) return true;
-    if (begun !== null) {
+    const writers = await repository.listWriters();
+    if (writers.length > 0) {
+      throw new Error(`The database is in use (${writers.join(', ')}): stop these processes first.`);
+    }
+    const started = await repository.findRestore();
+    if (started === manifest.takenAt) return true;
+    if (started !== null) {
       throw new Error(
-        `The restore of another backup, of ${begun}, was begun here: go on with that, or empty the database.`,
+        `The restore of another backup (${started}) is unfinished in this database: complete it, or empty the database.`,
       );
     }
     const tables = await repository.listTables();
@@ -59,18 +63,18 @@ export function createRestoreService(deps: {
     return false;
   }
 
-  async function requireUnderstood({ migration, postgresMajor }: BackupManifest): Promise<void> {
+  async function requireSupported({ migration, postgresMajor }: BackupManifest): Promise<void> {
     if (!repository.knownMigrations().includes(migration)) {
       throw new Error(`The backup is of a newer version of the service: this one has no migration ${migration}.`);
     }
     const server = await repository.serverMajor();
     if (server >= postgresMajor) return;
     throw new Error(
-      `The backup is of Postgres ${postgresMajor}, and this server is Postgres ${server}: take a newer one.`,
+      `The backup was made on Postgres ${postgresMajor}; this server is Postgres ${server}. Use a server of version ${postgresMajor} or newer.`,
     );
   }
 
-  async function requireSound(backup: FoundBackup, note: Note): Promise<void> {
+  async function requireUndamaged(backup: FoundBackup, note: Note): Promise<void> {
     note('Checking the backup …');
     const faults = await checkBackup(backup, note);
     if (faults.length === 0) return;
@@ -81,7 +85,7 @@ export function createRestoreService(deps: {
   async function restoreOriginals({ path, folder, manifest }: FoundBackup, note: Note): Promise<void> {
     note('Originals …');
     const copies = createOriginalCopies(folder);
-    const progress = createProgress(note, (count) => `Originals: ${count} of ${manifest.originals.count} …`);
+    const progress = createProgressPrinter(note, (count) => `Originals: ${count} of ${manifest.originals.count} …`);
     const restoreOne = async ({ key, sizeBytes, sha256 }: OriginalCopy) => {
       progress.add(1);
       if (await blobs.exists(key)) return;
@@ -93,45 +97,40 @@ export function createRestoreService(deps: {
       await blobs.promote(staged.stagingKey, key);
     };
     let waiting: OriginalCopy[] = [];
-    for await (const copy of readCopies(placeOf(path).originals)) {
+    for await (const copy of readOriginalsList(backupFiles(path).originals)) {
       waiting.push(copy);
-      if (waiting.length < KEYS_AT_ONCE) continue;
-      await inParts(waiting, COPIES_AT_ONCE, restoreOne);
+      if (waiting.length < COPIES_PER_BATCH) continue;
+      await inBatches(waiting, CONCURRENT_COPIES, restoreOne);
       waiting = [];
     }
-    await inParts(waiting, COPIES_AT_ONCE, restoreOne);
+    await inBatches(waiting, CONCURRENT_COPIES, restoreOne);
   }
 
   async function restoreDatabase({ path, manifest }: FoundBackup, note: Note): Promise<void> {
     note('The database …');
-    // It came as a whole; one that was cut short later may have migrated it, and made vectors.
+    // An interrupted restore has restored the database completely, and may have migrated it since.
     if ((await repository.listTables()).includes('knex_migrations')) return;
-    await dumps.restore({ path: placeOf(path).database, writtenByMajor: manifest.postgresMajor });
+    await dumps.restore({ path: backupFiles(path).database, writtenByMajor: manifest.postgresMajor });
     await db.transaction(async (trx) => {
-      const counting = createBackupRepository(trx);
-      await counting.takeTime();
+      const reader = createBackupRepository(trx);
+      await reader.disableTimeouts();
       for (const [table, count] of Object.entries(manifest.rows)) {
-        const found = await counting.countRows(table);
-        if (found !== count)
-          throw new Error(`Of ${count} rows of ${table} there are ${found}: the restore went wrong.`);
+        const found = await reader.countRows(table);
+        if (found !== count) throw new Error(`Table ${table} has ${found} rows after the restore instead of ${count}.`);
       }
     });
   }
 
   return {
-    /**
-     * Throws, in words for the operator, for a backup that is damaged or too new, a database that is not empty, and
-     * while another command works on it.
-     */
     async restore(from: string, note: Note): Promise<RestoreReport> {
       const backup = await findBackup(from);
       return withoutOthers(async () => {
-        const isBegun = await requireEmpty(backup);
-        await requireUnderstood(backup.manifest);
-        await requireSound(backup, note);
-        // Originals come first: no row is there without its own, wherever this is cut short.
+        const isStarted = await requireEmpty(backup);
+        await requireSupported(backup.manifest);
+        await requireUndamaged(backup, note);
+        // Originals first, so that an interrupted restore leaves no row without its original.
         await restoreOriginals(backup, note);
-        if (!isBegun) await repository.beginRestore(backup.manifest.takenAt);
+        if (!isStarted) await repository.beginRestore(backup.manifest.takenAt);
         await restoreDatabase(backup, note);
         await migrate();
         note('Vectors …');
@@ -143,4 +142,56 @@ export function createRestoreService(deps: {
       });
     },
   };
+}
+
+/**
+ * Writes missing vectors of active generations into the vector store, from the embeddings in Postgres. No other process may
+ * write vectors meanwhile.
+ * @returns the number of rebuilt generations, and of those that lack embeddings: they need `audit-stores --repair`
+ */
+async function rebuildVectors(
+  deps: {
+    db: Knex;
+    vectors: Pick<VectorStore, 'countGenerations' | 'upsert' | 'publish'>;
+    embeddings: Pick<EmbeddingsService, 'findKnown'>;
+  },
+  note: (line: string) => void,
+): Promise<{ rebuilt: number; incomplete: number }> {
+  const { vectors, embeddings } = deps;
+  const repository = createVectorRebuildRepository(deps.db);
+  const progress = createProgressPrinter(note, (count) => `Vectors: ${count} documents checked …`);
+
+  async function rebuild(of: PublishedGeneration): Promise<boolean> {
+    const { orgId, documentId, generation, model } = of;
+    let isWhole = true;
+    for (let after = -1; ; ) {
+      const chunks = await repository.listChunks(of, after, CHUNKS_PER_PAGE);
+      const hashes = chunks.flatMap(({ textSha256 }) => textSha256 ?? []);
+      const known = await embeddings.findKnown({ orgId, model }, hashes);
+      const points = chunks.flatMap(({ id, textSha256 }) => {
+        const vector = textSha256 === null ? undefined : known.get(textSha256.toString('hex'));
+        return vector === undefined ? [] : [{ id, documentId, generation, vector }];
+      });
+      if (points.length < chunks.length) isWhole = false;
+      if (points.length > 0) await vectors.upsert({ orgId, model, points });
+      const last = chunks.at(-1);
+      if (last === undefined || chunks.length < CHUNKS_PER_PAGE) break;
+      after = last.chunkIndex;
+    }
+    await vectors.publish(of);
+    return isWhole;
+  }
+
+  const counts = { rebuilt: 0, incomplete: 0 };
+  for (let after: string | null = null; ; ) {
+    const page = await repository.listActive(after, GENERATIONS_PER_PAGE);
+    const stored = await vectors.countGenerations(page);
+    for (const [index, { chunksTotal, ...of }] of page.entries()) {
+      progress.add(1);
+      if (stored[index] === chunksTotal) continue;
+      counts[(await rebuild(of)) ? 'rebuilt' : 'incomplete'] += 1;
+    }
+    after = page.at(-1)?.documentId ?? null;
+    if (after === null || page.length < GENERATIONS_PER_PAGE) return counts;
+  }
 }

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
-import { canonicalJson } from '#src/domain/access/idempotency.ts';
 import { functionNameOf, quotingTools, searchTool, type Tool } from '#src/domain/agents/tools.ts';
 import { resultPreview, visibleText } from '#src/domain/chat/context-blocks.ts';
 import { addressesIn } from '#src/domain/chat/urls.ts';
+import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type {

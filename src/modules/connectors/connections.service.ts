@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { maskSecret } from '#src/domain/access/credentials.ts';
-import { canonicalJson, type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import {
@@ -9,7 +9,8 @@ import {
   connectorLabels,
   oauthConnectorProviders,
 } from '#src/domain/documents/connector-providers.ts';
-import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
+import { canonicalJson } from '#src/domain/text/canonical-json.ts';
+import { AppError, appError, type ExpectedVersions, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ConsentCallback, ConsentReturn, ConsentsService } from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';

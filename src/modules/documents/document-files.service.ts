@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { parse, stringify } from 'uuid';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { mediaTypeOf } from '#src/domain/documents/format-guess.ts';
+import { mediaTypeOf } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';

@@ -3,11 +3,9 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
-import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import { guessFormat } from '#src/domain/documents/format-guess.ts';
-import { fileExtension } from '#src/domain/documents/formats.ts';
+import { fileExtension, guessFormat } from '#src/domain/documents/formats.ts';
 import { nameFromFile } from '#src/domain/documents/names.ts';
 import {
   type ChunkingOptions,
@@ -15,7 +13,7 @@ import {
   type RagConfig,
   withChunking,
 } from '#src/domain/documents/rag-config.ts';
-import { appError, fieldError, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, fieldError, requireVersion } from '#src/errors.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
-import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { overlayFields, type SentDraftFields } from '#src/domain/agents/drafts.ts';
 import { planCommit, planRemoval, versionTitle } from '#src/domain/agents/version-chain.ts';
-import { appError, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { Draft, Version } from './drafts.model.ts';

@@ -1,11 +1,11 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
 import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields } from '#src/domain/agents/drafts.ts';
 import { versionTitle } from '#src/domain/agents/version-chain.ts';
-import { appError, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';

@@ -14,19 +14,21 @@ import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
 import { costUsd } from '#src/domain/agents/models.ts';
 import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
 import { planWindow } from '#src/domain/chat/context-window.ts';
-import { isReference } from '#src/domain/judging/axes.ts';
 import {
+  answerName,
   type CaseText,
+  type ComparedSide,
   type JudgeTask,
+  type JudgingUnit,
   nothingSpent,
   type PromptText,
   pairMaterial,
   type Spending,
+  type TextRef,
+  unitName,
 } from '#src/domain/judging/judgement.ts';
-import { outcomeOf } from '#src/domain/judging/outcome.ts';
-import { namesOfFailed } from '#src/domain/judging/results.ts';
-import { rubricVersion } from '#src/domain/judging/rubric.ts';
-import { answerName, type Side, type TextRef, type Unit, unitName } from '#src/domain/judging/units.ts';
+import { namesOfFailed, outcomeOf } from '#src/domain/judging/outcome.ts';
+import { isReference, rubricVersion } from '#src/domain/judging/rubric.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -266,8 +268,8 @@ export function createEvaluationStepsService(deps: {
 
 type RunTexts = {
   caseText(caseIndex: number): Promise<CaseText>;
-  prompt(side: Side): Promise<EvaluatedText>;
-  reply(caseIndex: number, side: Side): Promise<string>;
+  prompt(side: ComparedSide): Promise<EvaluatedText>;
+  reply(caseIndex: number, side: ComparedSide): Promise<string>;
 };
 
 function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specification: RunTerms): RunTexts {
@@ -301,7 +303,7 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
 async function questionOf(
   specification: RunTerms,
   texts: RunTexts,
-  { caseIndex, side }: { caseIndex: number; side: Side },
+  { caseIndex, side }: { caseIndex: number; side: ComparedSide },
 ): Promise<CaseQuestion> {
   const { agentPrompt, temperature, maxTokens } = await texts.prompt(side);
   const { input } = await texts.caseText(caseIndex);
@@ -312,8 +314,8 @@ async function questionOf(
   return { persona: agentPrompt, input, model, temperature, maxTokens, draw: specification.draw };
 }
 
-async function taskOf(texts: RunTexts, unit: Unit): Promise<JudgeTask> {
-  const replyText = async (caseIndex: number, side: Side) => ({
+async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
+  const replyText = async (caseIndex: number, side: ComparedSide) => ({
     persona: (await texts.prompt(side)).agentPrompt,
     reply: await texts.reply(caseIndex, side),
   });

@@ -18,8 +18,7 @@ import type {
   Judgement,
   PromptText,
 } from '#src/domain/judging/judgement.ts';
-import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
-import type { FailedUnit } from '#src/domain/judging/results.ts';
+import type { ComparisonResults, EvaluationResults, FailedUnit } from '#src/domain/judging/outcome.ts';
 
 export class EvaluationRunModel extends model('evaluation_runs', {
   id: text(),

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { isReference } from '#src/domain/judging/axes.ts';
 import type { CaseText } from '#src/domain/judging/judgement.ts';
-import type { AxisScore, CaseResult } from '#src/domain/judging/results.ts';
-import { maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
+import type { AxisScore, CaseResult } from '#src/domain/judging/outcome.ts';
+import { isReference, maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
 import type { Compared, Evaluated } from './evaluations.service.ts';
 

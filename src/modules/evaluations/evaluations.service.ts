@@ -2,19 +2,18 @@ import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { comparisonWorkflowId, evaluationWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { canonicalJson } from '#src/domain/access/idempotency.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { isReference } from '#src/domain/judging/axes.ts';
-import type {
-  CaseText,
-  ComparedSpecification,
-  EvaluationSpecification,
-  PromptText,
+import {
+  type CaseText,
+  type ComparedSpecification,
+  callsOfComparison,
+  callsOfEvaluation,
+  type EvaluationSpecification,
+  type PromptText,
 } from '#src/domain/judging/judgement.ts';
-import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
-import type { CaseResult } from '#src/domain/judging/results.ts';
-import { type Rubric, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
-import { callsOfComparison, callsOfEvaluation } from '#src/domain/judging/units.ts';
+import type { CaseResult, ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
+import { isReference, type Rubric, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
+import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';

@@ -1,9 +1,16 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { cacheKeyText, type Judgement, type JudgeTask } from '#src/domain/judging/judgement.ts';
 import { type Exhibit, exhibitsOf, fitExhibits } from '#src/domain/judging/material.ts';
-import { type JudgeMessage, judgeMessages, repairMessages } from '#src/domain/judging/prompts.ts';
 import { sampling } from '#src/domain/judging/rubric.ts';
-import { answerTokens, readVerdict, settledByRule, verdictSchema } from '#src/domain/judging/verdict.ts';
+import {
+  answerTokens,
+  type JudgeMessage,
+  judgeMessages,
+  readVerdict,
+  repairMessages,
+  settledByRule,
+  verdictSchema,
+} from '#src/domain/judging/verdict.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';

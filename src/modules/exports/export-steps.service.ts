@@ -15,24 +15,22 @@ import { appError } from '#src/errors.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
-import type { Reading } from './exported-records.repository.ts';
 import type { ExportRow, ExportVolume } from './exports.model.ts';
-import { createExportsRepository } from './exports.repository.ts';
+import { createExportsRepository, type ExportScope } from './exports.repository.ts';
 import type { ExportsService } from './exports.service.ts';
-import { totalOf } from './manifest.ts';
-import type { VolumeWriter } from './volume-writer.ts';
+import { totalRecords, type VolumeWriter } from './volume-writer.ts';
 
-/** Larger than any volume: an original is never cut. */
+/** Upper limit of a volume's size: far above the size limit, because an original is never split between volumes. */
 const LIMIT_BYTES = 64 * 1024 ** 3;
-const TELL_AGAIN_MS = 2_000;
+const PROGRESS_INTERVAL_MS = 2_000;
 
-const idOf = ({ exportId }: ExportKey): string => exportWorkflowId(exportId);
+const jobIdOf = ({ exportId }: ExportKey): string => exportWorkflowId(exportId);
 
 export type ExportStepsService = ReturnType<typeof createExportStepsService>;
 
 /**
- * The work of `exportOrganization`, one method a step. A volume is stored once, with the place where the next one begins:
- * done again, a step finds it; cut off, it leaves nothing.
+ * Steps of the workflow `exportOrganization`. A volume is stored together with the position of the next one, so that a
+ * repeated step finds it; an interrupted step stores nothing.
  */
 export function createExportStepsService(deps: {
   db: Knex;
@@ -47,7 +45,7 @@ export function createExportStepsService(deps: {
   const repository = createExportsRepository(db);
 
   async function enter(of: ExportKey, stage: ExportStage, progress?: { done: number; total: number }): Promise<void> {
-    await jobs.advance(idOf(of), {
+    await jobs.advance(jobIdOf(of), {
       status: 'running',
       stage,
       ...(progress !== undefined && { progress: { ...progress, unit: 'records' } }),
@@ -60,22 +58,23 @@ export function createExportStepsService(deps: {
     return row;
   }
 
-  /** What its admin may read now. Throws `forbidden` once he is none any more. */
-  async function readingOf({ orgId, createdBy }: ExportRow): Promise<Reading> {
+  /** Reads the current rights of the admin who requested the export. Throws `forbidden` if they are no longer an admin. */
+  async function scopeOf({ orgId, createdBy }: ExportRow): Promise<ExportScope> {
     const actor = await accounts.findActor(db, createdBy);
     if (actor === undefined || !can(actor, 'organization:administer', { orgId })) {
-      throw appError('forbidden', { detail: 'Who has asked for the export is no admin of the organization any more.' });
+      throw appError('forbidden', {
+        detail: 'The user who requested the export is no longer an admin of the organization.',
+      });
     }
     return { orgId, keys: keysOf(actor) };
   }
 
   const resultOf = ({ records, nextPlace }: Pick<ExportVolume, 'records' | 'nextPlace'>): WriteVolumeResult => ({
-    records: totalOf(records),
+    records: totalRecords(records),
     isMore: nextPlace !== null,
   });
 
-  /** @returns the one that was stored under this number before, where there is one */
-  async function keep(
+  async function saveVolume(
     { orgId, exportId }: ExportKey,
     file: Awaited<ReturnType<typeof originals.store>>,
     made: Pick<ExportVolume, 'number' | 'records' | 'nextPlace'>,
@@ -84,7 +83,7 @@ export function createExportStepsService(deps: {
     try {
       const isNew = await db.transaction(async (trx) => {
         const rows = createExportsRepository(trx);
-        if ((await rows.hold(orgId, exportId)) === undefined) throw appError('export_not_found');
+        if ((await rows.lock(orgId, exportId)) === undefined) throw appError('export_not_found');
         const volume = { ...made, blobKey, sizeBytes, sha256 };
         if (!(await rows.insertVolume({ orgId, exportId }, volume))) return false;
         await originals.settle(trx, file);
@@ -96,19 +95,18 @@ export function createExportStepsService(deps: {
       throw error;
     }
     await originals.discard(file);
-    const before = (await repository.listVolumes(orgId, exportId)).find(({ number }) => number === made.number);
-    if (before === undefined) throw appError('export_not_found');
-    return resultOf(before);
+    const stored = (await repository.listVolumes(orgId, exportId)).find(({ number }) => number === made.number);
+    if (stored === undefined) throw appError('export_not_found');
+    return resultOf(stored);
   }
 
   return {
     async count(of: ExportKey): Promise<{ total: number }> {
       await enter(of, 'count');
-      const total = await writer.count(await readingOf(await findExport(of)));
+      const total = await writer.count(await scopeOf(await findExport(of)));
       return { total };
     },
 
-    /** Stores the next volume. Throws `export_not_found` once the export is deleted. */
     async writeVolume(
       { number, done, total, ...of }: WriteVolumeInput,
       signal: AbortSignal,
@@ -119,36 +117,35 @@ export function createExportStepsService(deps: {
       if (stored !== undefined) return resultOf(stored);
       const last = volumes.at(-1);
       if ((last?.number ?? 0) !== number - 1 || (last !== undefined && last.nextPlace === null)) {
-        throw new Error(`volume ${number} does not follow volume ${last?.number ?? 0}`);
+        throw new Error(`volume ${number} cannot follow volume ${last?.number ?? 0} of the export`);
       }
-      const tell = (records: number) =>
+      const showProgress = (records: number) =>
         enter(of, 'write', { done: done + records, total: Math.max(total, done + records) });
-      await tell(0);
+      await showProgress(0);
 
-      let toldMs = performance.now();
+      let shownMs = performance.now();
       const { content, end } = writer.open({
         exportId: of.exportId,
         createdAt: row.createdAt,
         userId: row.createdBy,
-        reading: await readingOf(row),
+        scope: await scopeOf(row),
         number,
         from: last?.nextPlace ?? null,
         previous: volumes,
         signal,
         onProgress: (records) => {
-          if (performance.now() - toldMs < TELL_AGAIN_MS) return;
-          toldMs = performance.now();
-          // The next one says it again.
-          tell(records).catch(() => undefined);
+          if (performance.now() - shownMs < PROGRESS_INTERVAL_MS) return;
+          shownMs = performance.now();
+          // A failed progress update is not retried: the next one reports the total again.
+          showProgress(records).catch(() => undefined);
         },
       });
       const file = await originals.store({ orgId: of.orgId, content, limitBytes: LIMIT_BYTES }).finally(() => {
         content.destroy();
       });
-      return keep(of, file, { number, ...(await end) });
+      return saveVolume(of, file, { number, ...(await end) });
     },
 
-    /** From now on it can be downloaded, and older ones beyond the limits are deleted. */
     async publish({ records, ...of }: PublishExportInput): Promise<void> {
       await enter(of, 'publish', { done: records, total: records });
       if (!(await repository.complete(of.orgId, of.exportId, keepDays))) throw appError('export_not_found');
@@ -156,26 +153,25 @@ export function createExportStepsService(deps: {
     },
 
     async recordSuccess({ attempt, startId, ...of }: RecordExportEndInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'succeeded' }, { attempt, startId });
+      await jobs.advance(jobIdOf(of), { status: 'succeeded' }, { attempt, startId });
     },
 
     async recordParked({ error, ...of }: RecordExportFailureInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'parked', error });
+      await jobs.advance(jobIdOf(of), { status: 'parked', error });
     },
 
     async recordResumed(of: ExportKey): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'running' });
+      await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    /** What is stored stays until it expires: another attempt goes on behind it. */
+    /** Keeps the stored volumes until they expire, because another attempt continues after them. */
     async recordFailure({ error, attempt, startId, ...of }: RecordExportFailureInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
+      await jobs.advance(jobIdOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
-    /** Nobody wants what is stored. */
     async recordCancellation({ attempt, startId, ...of }: RecordExportEndInput): Promise<void> {
       await exports.deleteVolumes(of);
-      await jobs.advance(idOf(of), { status: 'cancelled' }, { attempt, startId });
+      await jobs.advance(jobIdOf(of), { status: 'cancelled' }, { attempt, startId });
     },
   };
 }

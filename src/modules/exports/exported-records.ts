@@ -1,29 +1,25 @@
-/** Keys whose holder may read what is exported; null for who may have everything. */
+/** Access keys of the reader; null exports everything, for operators. */
 export type ReaderKeys = readonly string[] | null;
 
-/** One file of lines in each volume: an SQL row `t` makes a line of its `fields`, in the order of its `keys`. */
+/** A kind of records: one `.jsonl` file per volume, with one line per SQL row `t`, ordered by `keys`. */
 export type RecordKind = {
   name: string;
   from: string;
-  /** Columns that name a row and order all of them, with their types. */
   keys: readonly { column: string; type: 'uuid' | 'text' | 'integer' | 'bigint' | 'date' }[];
   fields: string;
-  /** Besides that it is of the organization. */
   where?: string;
-  /** What a reader has to hold a key of; without it all is the organization's, or nobody's but who has everything. */
+  /** Column of access keys of which a reader must hold one. Without `acl` and `holder` every admin gets all rows. */
   acl?: string;
-  /** Whose row it is, where that one alone may read it. */
   holder?: string;
   isForOperatorsOnly?: true;
-  /** Original and text of each go along as files. */
   hasFiles?: true;
 };
 
 const id = [{ column: 't.id', type: 'uuid' }] as const;
 
 /**
- * What an export holds, in its order: docs/export.md says what each field means. Written out column by column, so that a
- * column that is added, which may be a secret, is left out until somebody puts it here.
+ * Contents of an export, in order; docs/export.md describes the fields. Columns are listed explicitly, so that a new column,
+ * which may hold a secret, is not exported by default.
  */
 export const recordKinds: readonly RecordKind[] = [
   {
@@ -210,6 +206,5 @@ export const recordKinds: readonly RecordKind[] = [
   },
 ];
 
-/** Those that this reader is given. */
-export const kindsFor = (keys: ReaderKeys): readonly RecordKind[] =>
+export const recordKindsFor = (keys: ReaderKeys): readonly RecordKind[] =>
   recordKinds.filter(({ isForOperatorsOnly }) => keys === null || isForOperatorsOnly !== true);

@@ -19,25 +19,22 @@ export class ExportVolumeModel extends model(
     number: integer(),
     blobKey: text(),
     sizeBytes: bigint(),
-    /** Lower-case hex. */
     sha256: text(),
     records: json<RecordCounts>(),
-    /** Null in the last one. */
-    nextPlace: json<ExportPlace>().nullable(),
+    nextPlace: json<ExportPosition>().nullable(),
     createdAt: timestamp(),
   },
   ['exportId', 'number'],
 ) {}
 
-/** Behind which row of which kind a volume goes on. `after` has the row's keys as text; null at the beginning of a kind. */
-export type ExportPlace = { kind: string; after: readonly string[] | null };
+/** Position at which the next volume continues: after the row with these keys; `after` is null at the start of a kind. */
+export type ExportPosition = { kind: string; after: readonly string[] | null };
 
-/** How many records of each kind. */
 export type RecordCounts = Readonly<Record<string, number>>;
 
 export type ExportRow = Row<typeof ExportModel>;
 
-/** What is null of its job where there is none of it any more. */
+/** The columns of the job are null, or 0, if the export was restored from a backup without its job. */
 export const exportWithJob = shape({
   ...ExportModel.columns,
   jobStatus: JobModel.columns.status.nullable(),
@@ -51,8 +48,7 @@ export type ExportVolume = Omit<Row<typeof ExportVolumeModel>, 'orgId' | 'export
 
 export type ExportWithJob = Row<typeof exportWithJob> & { volumes: ExportVolume[] };
 
-/** Of a volume that is about to be made. */
-export type VolumeFacts = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256' | 'records'>;
+export type VolumeSummary = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256' | 'records'>;
 
-export const volumeName = (exportId: string, number: number): string =>
+export const exportVolumeName = (exportId: string, number: number): string =>
   `export-${exportId}-${String(number).padStart(4, '0')}.zip`;

@@ -1,8 +1,20 @@
 import type { Knex } from 'knex';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
-import { firstRow, pick, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  firstRow,
+  oneRow,
+  pick,
+  type Row,
+  rows,
+  shape,
+  text,
+  textArray,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
+import type { ReaderKeys, RecordKind } from './exported-records.ts';
 import {
   ExportModel,
   type ExportRow,
@@ -14,11 +26,10 @@ import {
 
 const listedExport = shape({ ...exportWithJob.columns, sortKey: text() });
 
-/** Whose exports: an organization's, or those that one of its users has asked for. */
-type Whose = { orgId: string; userId: string | null };
+type ExportOwner = { orgId: string; userId: string | null };
 
 export function createExportsRepository(db: Knex) {
-  const exportsOf = ({ orgId, userId }: Whose) =>
+  const exportsOf = ({ orgId, userId }: ExportOwner) =>
     ExportModel.table(db).where({ orgId, ...(userId !== null && { createdBy: userId }) });
   const withJobs = (orgId: string) =>
     db('exports as e')
@@ -34,7 +45,7 @@ export function createExportsRepository(db: Knex) {
   }
 
   return {
-    async isOneRunning(orgId: string): Promise<boolean> {
+    async hasRunning(orgId: string): Promise<boolean> {
       const open = withJobs(orgId).whereNull('j.finishedAt').whereNotNull('j.id').limit(1);
       return (await firstRow(db, exportWithJob, open)) !== undefined;
     },
@@ -57,8 +68,8 @@ export function createExportsRepository(db: Knex) {
       return found;
     },
 
-    /** Held until the end of the transaction against its deletion. */
-    async hold(orgId: string, id: string): Promise<ExportRow | undefined> {
+    /** Locks the export against deletion until the end of the transaction. */
+    async lock(orgId: string, id: string): Promise<ExportRow | undefined> {
       return ExportModel.table(db).where({ orgId, id }).forKeyShare().first();
     },
 
@@ -76,7 +87,7 @@ export function createExportsRepository(db: Knex) {
       return firstRow(db, ExportVolumeModel, found);
     },
 
-    /** False when another one was stored under this number before. */
+    /** @returns false if a volume with this number is stored already */
     async insertVolume(of: { orgId: string; exportId: string }, volume: ExportVolume): Promise<boolean> {
       const inserting = ExportVolumeModel.query(db)
         .insert({ ...of, ...volume })
@@ -87,7 +98,7 @@ export function createExportsRepository(db: Knex) {
       return inserted.length > 0;
     },
 
-    /** Counts the days from now on. Done again, it leaves them. */
+    /** The export expires `keepDays` after the first call. */
     async complete(orgId: string, id: string, keepDays: number): Promise<boolean> {
       const completed = await ExportModel.table(db)
         .where({ orgId, id })
@@ -98,7 +109,7 @@ export function createExportsRepository(db: Knex) {
       return completed > 0;
     },
 
-    /** @returns the objects that nothing refers to any more; undefined when it was gone before */
+    /** @returns the blobs that are no longer referenced; undefined if the export does not exist */
     async delete(orgId: string, id: string): Promise<{ blobKey: string }[] | undefined> {
       const held = await ExportModel.table(db).where({ orgId, id }).forUpdate().first('id');
       if (held === undefined) return undefined;
@@ -107,26 +118,25 @@ export function createExportsRepository(db: Knex) {
       return volumes;
     },
 
-    /** @returns the objects that nothing refers to any more */
     async deleteVolumes(orgId: string, exportId: string): Promise<{ blobKey: string }[]> {
       return ExportVolumeModel.table(db).where({ orgId, exportId }).delete().returning('blobKey');
     },
 
-    /** Also one that was deleted, as long as its row is there. */
-    async isOrganization(orgId: string): Promise<boolean> {
+    /** True also for a deleted organization whose row was not erased yet. */
+    async hasOrganization(orgId: string): Promise<boolean> {
       return (await OrganizationModel.table(db).where({ id: orgId }).first('id')) !== undefined;
     },
 
-    async listIdsOf(whose: Whose): Promise<string[]> {
-      return (await exportsOf(whose).select('id')).map(({ id }) => id);
+    async listIdsOf(owner: ExportOwner): Promise<string[]> {
+      return (await exportsOf(owner).select('id')).map(({ id }) => id);
     },
 
-    /** Neither complete nor under way: they failed or were cancelled. Asked while no export is under way. */
+    /** Lists failed and cancelled exports. Call it while no export is running. */
     async listIncomplete(orgId: string): Promise<string[]> {
       return (await ExportModel.table(db).where({ orgId }).whereNull('completedAt').select('id')).map(({ id }) => id);
     },
 
-    /** Complete ones beyond the newest `count`, or beyond `bytes` in sum; never the newest. */
+    /** Lists complete exports beyond the newest `count`, or beyond `bytes` in total; never the newest one. */
     async listBeyond(orgId: string, { count, bytes }: { count: number; bytes: number }): Promise<string[]> {
       const beyond = await rows(
         db,
@@ -146,7 +156,7 @@ export function createExportsRepository(db: Knex) {
       return beyond.map(({ id }) => id);
     },
 
-    /** Also those that nobody completes any more; a run that goes on keeps its own. */
+    /** Expired exports include incomplete ones, except those with an open job. */
     async listExpired(limit: number): Promise<{ id: string; orgId: string }[]> {
       const expired = db('exports as e')
         .whereRaw('e.expires_at <= now()')
@@ -157,6 +167,98 @@ export function createExportsRepository(db: Knex) {
         .limit(limit)
         .select('e.id', 'e.orgId');
       return rows(db, pick(ExportModel, 'id', 'orgId'), expired);
+    },
+  };
+}
+
+/** A record as a line of JSON; `position` holds its key columns as text. */
+const recordLine = shape({ line: text(), position: textArray() });
+export type RecordLine = Row<typeof recordLine>;
+
+/** The organization to export, limited to what the holder of the keys may read. */
+export type ExportScope = { orgId: string; keys: ReaderKeys };
+
+const documentFiles = shape({
+  blobKey: text(),
+  sizeBytes: bigint(),
+  fileName: text(),
+  conversionId: uuid().nullable(),
+});
+export type ExportedDocumentFiles = Row<typeof documentFiles>;
+
+const rowCount = shape({ count: bigint() });
+const textPiece = shape({ piece: text() });
+
+const TEXT_PIECE_CHARS = 1_000_000;
+
+export function createExportedRecordsRepository(db: Knex) {
+  function conditionOf({ where, acl, holder }: RecordKind): string {
+    const conditions = [
+      't.org_id = :orgId',
+      ...(where === undefined ? [] : [where]),
+      ...(acl === undefined ? [] : [`(:keys::text[] is null or ${acl} && :keys::text[])`]),
+      ...(holder === undefined ? [] : [`(:keys::text[] is null or 'user:' || ${holder} = any (:keys::text[]))`]),
+    ];
+    return conditions.join(' and ');
+  }
+  const valuesOf = ({ orgId, keys }: ExportScope) => ({ orgId, keys: keys === null ? null : [...keys] });
+
+  return {
+    async count(kind: RecordKind, scope: ExportScope): Promise<number> {
+      const { count } = await oneRow(
+        db,
+        rowCount,
+        `select count(*) from ${kind.from} where ${conditionOf(kind)}`,
+        valuesOf(scope),
+      );
+      return count;
+    },
+
+    async list(
+      kind: RecordKind,
+      scope: ExportScope,
+      { after, limit }: { after: readonly string[] | null; limit: number },
+    ): Promise<RecordLine[]> {
+      const columns = kind.keys.map(({ column }) => column).join(', ');
+      const position = kind.keys.map(({ column }) => `${column}::text`).join(', ');
+      const bounds = kind.keys.map(({ type }, index) => `(:after::text[])[${index + 1}]::${type}`).join(', ');
+      const condition = after === null ? '' : `and (${columns}) > (${bounds})`;
+      return rows(
+        db,
+        recordLine,
+        `select row_to_json(r)::text as line, array[${position}] as position
+         from ${kind.from} cross join lateral (select ${kind.fields}) r
+         where ${conditionOf(kind)} ${condition}
+         order by ${columns} limit :limit`,
+        { ...valuesOf(scope), limit, ...(after !== null && { after: [...after] }) },
+      );
+    },
+
+    async findFiles(orgId: string, documentId: string): Promise<ExportedDocumentFiles | undefined> {
+      return firstRow(
+        db,
+        documentFiles,
+        `select d.blob_key, d.size_bytes, d.file_name, g.conversion_id
+         from documents d
+         left join document_generations g on g.document_id = d.id and g.generation = d.active_generation
+         where d.org_id = :orgId and d.id = :documentId and d.deleted_at is null`,
+        { orgId, documentId },
+      );
+    },
+
+    /** Yields the text of a document in pieces, to bound memory. */
+    async *readText(orgId: string, conversionId: string): AsyncGenerator<string> {
+      for (let from = 1; ; from += TEXT_PIECE_CHARS) {
+        const found = await firstRow(
+          db,
+          textPiece,
+          'select substr(body, :from, :length) as piece from conversions where org_id = :orgId and id = :conversionId',
+          { orgId, conversionId, from, length: TEXT_PIECE_CHARS },
+        );
+        const piece = found?.piece ?? '';
+        if (piece.length > 0) yield piece;
+        if (piece.length < TEXT_PIECE_CHARS) return;
+      }
     },
   };
 }

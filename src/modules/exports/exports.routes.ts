@@ -7,8 +7,8 @@ import { exportListSchema, exportSchema, requestedExportSchema, toExportDto } fr
 import type { ExportsService } from './exports.service.ts';
 
 const params = z.strictObject({ export_id: idParam('export_not_found') });
-/** The addresses in it give the files to anybody. */
-const unstored = { 'Cache-Control': 'no-store' };
+/** The download URLs in the response need no sign-in, so no cache may store them. */
+const notCacheable = { 'Cache-Control': 'no-store' };
 
 export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[] {
   return [
@@ -17,10 +17,10 @@ export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[
       path: '/entity/org/exports',
       operationId: 'requestExport',
       tag: 'organization',
-      summary: 'Have the organization written into archives, with what you may read of it',
+      summary: 'Start an export of everything in the organization that you may read',
       access: 'organization:administer',
       idempotent: true,
-      responses: { 202: { description: 'It is being made', schema: requestedExportSchema } },
+      responses: { 202: { description: 'The export was started', schema: requestedExportSchema } },
       errors: ['export_running'],
       handle: async ({ actor, newId }) =>
         answer(202, { export_id: newId, job_id: await exports.request(actor, newId) }),
@@ -30,14 +30,14 @@ export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[
       path: '/entity/org/exports',
       operationId: 'listExports',
       tag: 'organization',
-      summary: 'The exports of the organization that are there or being made, newest first',
+      summary: 'List the exports of the organization, newest first',
       access: 'organization:administer',
       query: z.strictObject(keysetQuery),
       responses: { 200: { description: 'A page of exports', schema: exportListSchema } },
       handle: async ({ actor, query: { limit, cursor }, publicUrl }) => {
         const list = { list: 'exports' };
         const { items, last } = await exports.list(actor, { limit, after: cursors.decode(cursor, list) }, publicUrl);
-        return ok({ items: items.map(toExportDto), next_cursor: cursors.encode(last, list) }, unstored);
+        return ok({ items: items.map(toExportDto), next_cursor: cursors.encode(last, list) }, notCacheable);
       },
     }),
     route({
@@ -45,23 +45,23 @@ export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[
       path: '/entity/org/exports/:export_id',
       operationId: 'getExport',
       tag: 'organization',
-      summary: 'How far an export is, and where its archives are',
+      summary: 'Get an export with its progress and download URLs',
       access: 'organization:administer',
       params,
       responses: { 200: { description: 'The export', schema: exportSchema } },
       errors: ['export_not_found'],
       handle: async ({ actor, params: { export_id }, publicUrl }) =>
-        ok(toExportDto(await exports.get(actor, export_id, publicUrl)), unstored),
+        ok(toExportDto(await exports.get(actor, export_id, publicUrl)), notCacheable),
     }),
     route({
       method: 'delete',
       path: '/entity/org/exports/:export_id',
       operationId: 'deleteExport',
       tag: 'organization',
-      summary: 'Delete an export with its archives, or stop one that is being made',
+      summary: 'Delete an export with its archives; a running export is cancelled',
       access: 'organization:administer',
       params,
-      responses: { 204: { description: 'It is gone' } },
+      responses: { 204: { description: 'The export is deleted' } },
       errors: ['export_not_found'],
       handle: async ({ actor, params: { export_id } }) => {
         await exports.delete(actor, export_id);
@@ -73,12 +73,12 @@ export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[
       path: '/files/exports/:export_token',
       operationId: 'downloadExport',
       tag: 'organization',
-      summary: 'The archive that a `download_url` of an export is about; a part of it with `Range`',
+      summary: 'Download an archive by its `download_url`, or a part of it with `Range`',
       access: 'public',
       params: z.strictObject({ export_token: z.string() }),
       responses: {
         200: { description: 'The archive', contentType: 'application/zip' },
-        206: { description: 'The part that was asked for', contentType: 'application/zip' },
+        206: { description: 'The requested part of the archive', contentType: 'application/zip' },
       },
       errors: [
         'export_not_found',

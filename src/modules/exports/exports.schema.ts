@@ -13,11 +13,11 @@ export const exportSchema = z
   .strictObject({
     export_id: idField,
     job_id: z.string(),
-    status: z.enum(statuses).describe('That of its job; it can be downloaded once that has succeeded.'),
-    created_by: idField.describe('The admin who has asked for it: it holds what he may read.'),
+    status: z.enum(statuses).describe('Status of the job. The export can be downloaded once it has succeeded.'),
+    created_by: idField.describe('The admin who requested the export. It holds what they may read.'),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().nullable(),
-    expires_at: z.iso.datetime().describe('When it is deleted with its files.'),
+    expires_at: z.iso.datetime().describe('When the export is deleted with its files.'),
     progress: z.strictObject({ done: z.int(), total: z.int().nullable(), unit: z.literal('records') }),
     last_error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
     volumes: z
@@ -29,10 +29,10 @@ export const exportSchema = z
           download_url: z
             .url()
             .nullable()
-            .describe('Holds for `DOWNLOAD_URL_SECONDS`; null until the export is complete, and for all other admins.'),
+            .describe('Valid for `DOWNLOAD_URL_SECONDS`; null until the export is complete, and for all other admins.'),
         }),
       )
-      .describe('ZIP archives, to be unpacked into one folder.'),
+      .describe('ZIP archives. Unpack all of them into one folder.'),
   })
   .meta({ id: 'Export' });
 

@@ -1,4 +1,7 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
+import { v7 as uuidv7 } from 'uuid';
 import type { ExportKey } from '#src/contracts/exports.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
@@ -8,30 +11,37 @@ import { type Actor, adminsKey, type RequestActor } from '#src/domain/access/vis
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { Operator } from '#src/modules/operator/operator.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import { type ExportVolume, type ExportWithJob, volumeName } from './exports.model.ts';
+import {
+  type ExportPosition,
+  type ExportVolume,
+  type ExportWithJob,
+  exportVolumeName,
+  type VolumeSummary,
+} from './exports.model.ts';
 import { createExportsRepository } from './exports.repository.ts';
+import { totalRecords, type VolumeWriter } from './volume-writer.ts';
 
 const MEDIA_TYPE = 'application/zip';
-const EXPIRED_AT_ONCE = 20;
-/** One to use, one that is being downloaded, and one to compare with. */
+const EXPIRED_PER_STEP = 20;
+/** Number of complete exports to keep: one to use, one that is being downloaded, and one to compare with. */
 const KEPT_EXPORTS = 3;
-/** In storage quotas of the tier: two exports of an organization that uses all of its quota. */
+/** Limit for all exports of an organization, as a multiple of its storage quota: two exports of a full organization. */
 const KEPT_QUOTAS = 2;
 
-/** The export stands in the place of a document. */
+/** Content of a download token, which has the format of document tokens: `documentId` is the id of the export. */
 type SignedVolume = { orgId: string; documentId: string; contentSha256: string };
 
-/** `downloadUrl` is null for whom the export was not made for, and before it is complete. */
+/** `downloadUrl` is null until the export is complete, and for admins who did not request it. */
 export type VolumeView = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256'> & {
   name: string;
   downloadUrl: string | null;
 };
-/** `status` is that of its job. */
 export type ExportView = Omit<ExportWithJob, 'volumes' | 'jobStatus'> & {
   jobId: string;
   status: JobStatus;
@@ -41,8 +51,8 @@ export type ExportView = Omit<ExportWithJob, 'volumes' | 'jobStatus'> & {
 export type ExportsService = ReturnType<typeof createExportsService>;
 
 /**
- * Copies of an organization, for its admins. Each holds what the admin who asked for it may read, so that he alone is
- * given its files; that it is there, all admins see.
+ * Exports of an organization for its admins. An export holds what the admin who requested it may read, so only that admin
+ * can download it; all admins see that it exists.
  */
 export function createExportsService(deps: {
   db: Knex;
@@ -53,7 +63,7 @@ export function createExportsService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
   audit: AuditService;
-  /** Those of documents, by another key. */
+  /** Like the tokens of documents, but signed with another key. */
   tokens: { sign(file: SignedVolume, expiresAt: Date): string; open(token: string): SignedVolume };
   downloadUrlSeconds: number;
   keepDays: number;
@@ -63,29 +73,30 @@ export function createExportsService(deps: {
   const repository = createExportsRepository(db);
 
   async function urlOf({ orgId, id, volume }: { orgId: string; id: string; volume: ExportVolume }, publicUrl: string) {
-    const named = { fileName: volumeName(id, volume.number), mediaType: MEDIA_TYPE };
-    const ofStore = await blobs.signedUrl(volume.blobKey, { ...named, expiresInSeconds: downloadUrlSeconds });
-    if (ofStore !== null) return ofStore;
+    const named = { fileName: exportVolumeName(id, volume.number), mediaType: MEDIA_TYPE };
+    const storeUrl = await blobs.signedUrl(volume.blobKey, { ...named, expiresInSeconds: downloadUrlSeconds });
+    if (storeUrl !== null) return storeUrl;
     const expiresAt = new Date(Date.now() + downloadUrlSeconds * 1_000);
     return `${publicUrl}/files/exports/${tokens.sign({ orgId, documentId: id, contentSha256: volume.sha256 }, expiresAt)}`;
   }
 
   async function viewOf(actor: Actor, row: ExportWithJob, publicUrl: string): Promise<ExportView> {
     const { orgId, id, jobStatus, ...facts } = row;
-    const isHis = row.createdBy === actor.userId && row.completedAt !== null && row.expiresAt.getTime() > Date.now();
+    const isDownloadable =
+      row.createdBy === actor.userId && row.completedAt !== null && row.expiresAt.getTime() > Date.now();
     const volumes = await Promise.all(
       row.volumes.map(async (volume) => {
         const { number, sizeBytes, sha256 } = volume;
-        const downloadUrl = isHis ? await urlOf({ orgId, id, volume }, publicUrl) : null;
-        return { number, sizeBytes, sha256, name: volumeName(id, number), downloadUrl };
+        const downloadUrl = isDownloadable ? await urlOf({ orgId, id, volume }, publicUrl) : null;
+        return { number, sizeBytes, sha256, name: exportVolumeName(id, number), downloadUrl };
       }),
     );
-    // Of one that was restored without its job nobody knows how far it would have come.
+    // Exports that were restored from a backup have no job.
     const status = jobStatus ?? (row.completedAt === null ? 'cancelled' : 'succeeded');
     return { ...facts, orgId, id, jobId: exportWorkflowId(id), status, volumes };
   }
 
-  /** In its caller's transaction. @returns the objects to release after the commit; undefined when it is gone */
+  /** @returns the blobs to release after the commit; undefined if the export does not exist */
   async function remove(
     trx: Knex,
     { orgId, exportId }: ExportKey,
@@ -96,26 +107,21 @@ export function createExportsService(deps: {
     return keys;
   }
 
-  /** A step that is under way finds its export gone, and ends the run by itself. */
-  async function stopRun(exportId: string): Promise<void> {
+  /** Ignores errors of the cancellation: a running step finds its export deleted and ends the run by itself. */
+  async function cancelRun(exportId: string): Promise<void> {
     await orchestrator.cancel(exportWorkflowId(exportId)).catch(() => undefined);
   }
 
   return {
-    /**
-     * Deletes exports that failed or were cancelled, whose place it takes. Throws `export_running` while another one of
-     * the organization is under way. @returns the id of its job
-     */
     async request(actor: RequestActor, exportId: string): Promise<string> {
       const { orgId, userId, requestId } = actor;
       const jobId = exportWorkflowId(exportId);
       const replacedKeys: { orgId: string; blobKey: string }[] = [];
       const insert = async (trx: Knex) => {
         const rows = createExportsRepository(trx);
-        if (await rows.isOneRunning(orgId)) throw appError('export_running');
+        if (await rows.hasRunning(orgId)) throw appError('export_running');
         replacedKeys.length = 0;
         for (const target of await rows.listIncomplete(orgId)) {
-          // A request that is repeated finds its own.
           if (target === exportId) continue;
           replacedKeys.push(...((await remove(trx, { orgId, exportId: target })) ?? []));
           const detail = { replaced_by: exportId };
@@ -157,14 +163,12 @@ export function createExportsService(deps: {
       return { items: await Promise.all(items.map((row) => viewOf(actor, row, publicUrl))), last };
     },
 
-    /** Throws `export_not_found`. */
     async get(actor: Actor, exportId: string, publicUrl: string): Promise<ExportView> {
       const row = await repository.find(actor.orgId, exportId);
       if (row === undefined) throw appError('export_not_found');
       return viewOf(actor, row, publicUrl);
     },
 
-    /** With its files; one that is under way is stopped. Throws `export_not_found`. */
     async delete(actor: RequestActor, exportId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
       const keys = await db.transaction(async (trx) => {
@@ -174,18 +178,17 @@ export function createExportsService(deps: {
         await audit.record(trx, entry);
         return removed;
       });
-      await stopRun(exportId);
+      await cancelRun(exportId);
       for (const key of keys) await originals.releaseNow(key);
     },
 
-    /** The volume that an address is about. Throws `export_not_found` once it is deleted or has expired. */
     async getSigned(token: string) {
       const { orgId, documentId: exportId, contentSha256 } = tokens.open(token);
       const volume = await repository.findVolume(orgId, exportId, contentSha256);
       if (volume === undefined) throw appError('export_not_found');
       const { blobKey, sizeBytes, sha256, number } = volume;
       return {
-        fileName: volumeName(exportId, number),
+        fileName: exportVolumeName(exportId, number),
         mediaType: MEDIA_TYPE,
         sizeBytes,
         etag: sha256,
@@ -193,7 +196,7 @@ export function createExportsService(deps: {
       };
     },
 
-    /** Of one that goes no further: it begins anew when it is asked for again. */
+    /** Deletes the files of a cancelled export. A retry starts from the first volume. */
     async deleteVolumes({ orgId, exportId }: ExportKey): Promise<void> {
       const keys = await db.transaction(async (trx) => {
         const volumes = await createExportsRepository(trx).deleteVolumes(orgId, exportId);
@@ -204,7 +207,7 @@ export function createExportsService(deps: {
       for (const key of keys) await originals.releaseNow(key);
     },
 
-    /** The older ones of the organization that it may not keep beside its newest. */
+    /** Deletes the exports of an organization beyond the limits of number and size, oldest first. */
     async deleteOlder({ orgId }: Pick<ExportKey, 'orgId'>): Promise<void> {
       const { storageBytes } = await limits.of(orgId);
       const most = { count: KEPT_EXPORTS, bytes: KEPT_QUOTAS * storageBytes };
@@ -214,20 +217,62 @@ export function createExportsService(deps: {
       }
     },
 
-    /** Of somebody who has left, or of an organization that was deleted: at once, since nobody may have them any more. */
-    async forget(whose: { orgId: string; userId: string | null }): Promise<void> {
-      for (const exportId of await repository.listIdsOf(whose)) {
-        const keys = await db.transaction((trx) => remove(trx, { orgId: whose.orgId, exportId }));
-        await stopRun(exportId);
+    /** Deletes the exports of a deleted user, or of a deleted organization if `userId` is null. */
+    async forget(owner: { orgId: string; userId: string | null }): Promise<void> {
+      for (const exportId of await repository.listIdsOf(owner)) {
+        const keys = await db.transaction((trx) => remove(trx, { orgId: owner.orgId, exportId }));
+        await cancelRun(exportId);
         for (const key of keys ?? []) await originals.release(key);
       }
     },
 
-    /** A step of the sweeper. */
     async deleteExpired(): Promise<void> {
-      for (const { id: exportId, orgId } of await repository.listExpired(EXPIRED_AT_ONCE)) {
+      for (const { id: exportId, orgId } of await repository.listExpired(EXPIRED_PER_STEP)) {
         const keys = await db.transaction((trx) => remove(trx, { orgId, exportId }));
         for (const key of keys ?? []) await originals.releaseNow(key);
+      }
+    },
+  };
+}
+
+/** Exports of everything that an organization has, for operators. Needs neither Temporal nor a worker. */
+export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWriter; audit: AuditService }) {
+  const { db, writer, audit } = deps;
+  return {
+    async *exportVolumes(
+      { name: operator, requestId }: Operator,
+      orgId: string,
+      save: (name: string, content: Readable) => Promise<void>,
+    ): AsyncGenerator<{ name: string; sizeBytes: number; sha256: string; records: number }> {
+      if (!(await createExportsRepository(db).hasOrganization(orgId)))
+        throw appError('not_found', { detail: `There is no organization ${orgId}.` });
+      const [exportId, createdAt] = [uuidv7(), new Date()];
+      const entry = { orgId, actorId: null, action: 'organization.exported', target: orgId, requestId };
+      await audit.record(db, { ...entry, detail: { operator } });
+
+      const previous: VolumeSummary[] = [];
+      const { signal } = new AbortController();
+      for (let from: ExportPosition | null = null, number = 1; ; number += 1) {
+        const scope = { orgId, keys: null };
+        const request = { exportId, createdAt, userId: null, scope, number, from, previous, signal };
+        const { content, end } = writer.open(request);
+        const hash = createHash('sha256');
+        let sizeBytes = 0;
+        async function* measured() {
+          for await (const piece of content as AsyncIterable<Buffer>) {
+            hash.update(piece);
+            sizeBytes += piece.length;
+            yield piece;
+          }
+        }
+        const name = exportVolumeName(exportId, number);
+        await save(name, Readable.from(measured(), { objectMode: false }));
+        const { records, nextPlace } = await end;
+        const sha256 = hash.digest('hex');
+        previous.push({ number, sizeBytes, sha256, records });
+        yield { name, sizeBytes, sha256, records: totalRecords(records) };
+        if (nextPlace === null) return;
+        from = nextPlace;
       }
     },
   };

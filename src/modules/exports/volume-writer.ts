@@ -1,88 +1,90 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { extname } from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
+import { ZipFile } from 'yazl';
 import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import { createExportedRecordsRepository, type Reading, type RecordLine } from './exported-records.repository.ts';
-import { kindsFor, type RecordKind } from './exported-records.ts';
-import { type ExportPlace, type RecordCounts, type VolumeFacts, volumeName } from './exports.model.ts';
-import { manifestOf, readMe, totalOf } from './manifest.ts';
-import { type ArchivedFile, createVolumeArchive, type VolumeArchive } from './volume-archive.ts';
+import { type RecordKind, recordKindsFor } from './exported-records.ts';
+import { type ExportPosition, exportVolumeName, type RecordCounts, type VolumeSummary } from './exports.model.ts';
+import { createExportedRecordsRepository, type ExportScope, type RecordLine } from './exports.repository.ts';
 
-/** Small enough to be made again, to be downloaded again, and for a copy within a store of objects. */
+/** Size at which a volume ends: small enough to repeat a failed volume or download, and for a server-side copy in S3. */
 const VOLUME_BYTES = 1024 ** 3;
-const FILES_OF_A_VOLUME = 20_000;
-/** What a killed worker repeats at most. */
-const VOLUME_MS = 10 * 60_000;
-const ROWS_AT_ONCE = 100;
+const MAX_FILES_PER_VOLUME = 20_000;
+/** Time limit of a volume, which bounds the work that is repeated after a worker was killed. */
+const MAX_VOLUME_MS = 10 * 60_000;
+const ROWS_PER_QUERY = 100;
 
-/** `reading` decides what is in it; `userId` is who asked for it, null for an operator. */
-export type VolumeOrder = {
+/** A volume to write. `userId` is the admin who requested the export; null for an operator. `from` is null for the first volume. */
+export type VolumeRequest = {
   exportId: string;
   createdAt: Date;
   userId: string | null;
-  reading: Reading;
+  scope: ExportScope;
   number: number;
-  /** Where it begins; null for the first. */
-  from: ExportPlace | null;
-  previous: readonly VolumeFacts[];
+  from: ExportPosition | null;
+  previous: readonly VolumeSummary[];
   signal: AbortSignal;
-  /** Hears now and then how many records it has. */
   onProgress?: (records: number) => void;
 };
 
-/** `end` settles when `content` was read to its end. */
-export type OpenVolume = { content: Readable; end: Promise<{ records: RecordCounts; nextPlace: ExportPlace | null }> };
+/** `end` settles once `content` has been read to its end. */
+export type StartedVolume = {
+  content: Readable;
+  end: Promise<{ records: RecordCounts; nextPlace: ExportPosition | null }>;
+};
 
 export type VolumeWriter = ReturnType<typeof createVolumeWriter>;
 
 /**
- * Writes an organization into archives, one after the other: each begins where the one before it has ended, and ends when
- * it is large enough. What changes meanwhile is as it is when it is come to.
+ * Writes an organization into ZIP volumes. Each volume continues after the previous one and ends at a size limit. Records
+ * that change during the export are exported as they are when they are read.
  */
 export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'read'>; volumeBytes?: number }) {
   const { db, blobs, volumeBytes = VOLUME_BYTES } = deps;
   const records = createExportedRecordsRepository(db);
 
-  async function write(order: VolumeOrder, archive: VolumeArchive) {
-    const { reading, number, from, signal } = order;
-    const endMs = performance.now() + VOLUME_MS;
+  async function write(request: VolumeRequest, archive: VolumeArchive) {
+    const { scope, number, from, signal } = request;
+    const endMs = performance.now() + MAX_VOLUME_MS;
     const counts: Record<string, number> = {};
     const isFull = () =>
       archive.bytes >= volumeBytes ||
-      // The lines of documents are in memory, whether these have files or not.
-      Math.max(archive.files.length, counts.documents ?? 0) >= FILES_OF_A_VOLUME ||
+      // Limits the lines of documents, which are kept in memory until all files are written.
+      Math.max(archive.files.length, counts.documents ?? 0) >= MAX_FILES_PER_VOLUME ||
       performance.now() > endMs;
     const fileName = `${String(number).padStart(4, '0')}`;
 
-    /** Rows behind a place, until the volume is full. The place of the last is what the next volume begins behind. */
-    async function* rowsOf(kind: RecordKind, place: { after: readonly string[] | null; isOver: boolean }) {
-      while (!place.isOver) {
+    /** Yields rows until the volume is full, and leaves the position of the last one in `cursor`. */
+    async function* rowsOf(kind: RecordKind, cursor: { after: readonly string[] | null; isDone: boolean }) {
+      while (!cursor.isDone) {
         signal.throwIfAborted();
-        const rows = await records.list(kind, reading, { after: place.after, limit: ROWS_AT_ONCE });
+        const rows = await records.list(kind, scope, { after: cursor.after, limit: ROWS_PER_QUERY });
         for (const row of rows) {
           yield row;
-          place.after = row.place;
+          cursor.after = row.position;
           counts[kind.name] = (counts[kind.name] ?? 0) + 1;
           if (isFull()) return;
         }
-        order.onProgress?.(totalOf(counts));
-        place.isOver = rows.length < ROWS_AT_ONCE;
+        request.onProgress?.(totalRecords(counts));
+        cursor.isDone = rows.length < ROWS_PER_QUERY;
       }
     }
 
-    async function addDocument({ line, place: [documentId = ''] }: RecordLine): Promise<string> {
+    async function addDocument({ line, position: [documentId = ''] }: RecordLine): Promise<string> {
       const isWithheld = (JSON.parse(line) as { malware: string | null }).malware !== null;
       const original = isWithheld ? null : await addOriginal(documentId);
-      const files = await records.findFiles(reading.orgId, documentId);
+      const files = await records.findFiles(scope.orgId, documentId);
       const conversionId = files?.conversionId ?? null;
       const text = conversionId === null ? null : await addText(documentId, conversionId);
       return `${line.slice(0, -1)},"original":${JSON.stringify(original)},"text":${JSON.stringify(text)}}\n`;
     }
 
-    /** Null where there is none, or none any more. */
+    /** @returns null if the document or its original is gone */
     async function addOriginal(documentId: string): Promise<ArchivedFile | null> {
-      const files = await records.findFiles(reading.orgId, documentId);
+      const files = await records.findFiles(scope.orgId, documentId);
       if (files === undefined) return null;
       const { blobKey, sizeBytes } = files;
       const content = await blobs.read(blobKey).catch((error: unknown) => {
@@ -90,40 +92,40 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
         throw error;
       });
       if (content === null) {
-        const now = await records.findFiles(reading.orgId, documentId);
-        return now === undefined || now.blobKey === blobKey ? null : addOriginal(documentId);
+        const current = await records.findFiles(scope.orgId, documentId);
+        return current === undefined || current.blobKey === blobKey ? null : addOriginal(documentId);
       }
       const path = `documents/originals/${documentId}${extensionOf(files.fileName)}`;
       return archive.add(path, content, { isPacked: true, sizeBytes });
     }
 
     const addText = (documentId: string, conversionId: string) =>
-      archive.add(`documents/texts/${documentId}.md`, records.readText(reading.orgId, conversionId));
+      archive.add(`documents/texts/${documentId}.md`, records.readText(scope.orgId, conversionId));
 
     async function* linesOf(rows: AsyncIterable<RecordLine>): AsyncGenerator<string> {
       for await (const { line } of rows) yield `${line}\n`;
     }
 
-    /** @returns the place to go on from in the next volume; null when all of the kind is written */
-    async function addKind(kind: RecordKind, after: readonly string[] | null): Promise<ExportPlace | null> {
-      const place = { after, isOver: false };
+    /** @returns the position at which the next volume continues; null if the kind is complete */
+    async function addKind(kind: RecordKind, after: readonly string[] | null): Promise<ExportPosition | null> {
+      const cursor = { after, isDone: false };
       const path = `${kind.name}/${fileName}.jsonl`;
       if (kind.hasFiles) {
         const lines: string[] = [];
-        for await (const row of rowsOf(kind, place)) lines.push(await addDocument(row));
-        if (lines.length > 0) await archive.add(path, of(lines));
-      } else if ((await records.list(kind, reading, { after, limit: 1 })).length > 0) {
-        await archive.add(path, linesOf(rowsOf(kind, place)));
+        for await (const row of rowsOf(kind, cursor)) lines.push(await addDocument(row));
+        if (lines.length > 0) await archive.add(path, piecesOf(lines));
+      } else if ((await records.list(kind, scope, { after, limit: 1 })).length > 0) {
+        await archive.add(path, linesOf(rowsOf(kind, cursor)));
       } else {
         return null;
       }
-      return place.isOver ? null : { kind: kind.name, after: place.after };
+      return cursor.isDone ? null : { kind: kind.name, after: cursor.after };
     }
 
-    async function addKinds(): Promise<ExportPlace | null> {
-      const kinds = kindsFor(reading.keys);
+    async function addKinds(): Promise<ExportPosition | null> {
+      const kinds = recordKindsFor(scope.keys);
       const first = from === null ? 0 : kinds.findIndex(({ name }) => name === from.kind);
-      if (first < 0) throw new Error(`there is nothing of the kind ${from?.kind} to export`);
+      if (first < 0) throw new Error(`unknown record kind in the position of the export: ${from?.kind}`);
       for (const [index, kind] of kinds.entries()) {
         if (index < first) continue;
         if (index > first && isFull()) return { kind: kind.name, after: null };
@@ -133,40 +135,163 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
       return null;
     }
 
-    if (number === 1) await archive.add('README.txt', of([readMe]));
+    if (number === 1) await archive.add('README.txt', piecesOf([readMe]));
     const nextPlace = await addKinds();
-    const name = volumeName(order.exportId, number);
+    const name = exportVolumeName(request.exportId, number);
     const own = { volume: name, records: counts, files: archive.files };
-    await archive.add(`manifests/${fileName}.json`, of([`${JSON.stringify(own, null, 1)}\n`]));
-    if (nextPlace === null) await archive.add('manifest.json', of([manifestOf(order, counts)]));
+    await archive.add(`manifests/${fileName}.json`, piecesOf([`${JSON.stringify(own, null, 1)}\n`]));
+    if (nextPlace === null) await archive.add('manifest.json', piecesOf([manifestOf(request, counts)]));
     archive.end();
     return { records: counts, nextPlace };
   }
 
   return {
-    /** How many records there are for this reader. */
-    async count(reading: Reading): Promise<number> {
+    async count(scope: ExportScope): Promise<number> {
       let total = 0;
-      for (const kind of kindsFor(reading.keys)) total += await records.count(kind, reading);
+      for (const kind of recordKindsFor(scope.keys)) total += await records.count(kind, scope);
       return total;
     },
 
-    /** Begins with a volume, which is made as fast as its content is read. Whoever stops reading destroys it. */
-    open(order: VolumeOrder): OpenVolume {
-      const archive = createVolumeArchive(order.createdAt);
-      const end = write(order, archive);
-      // Whoever reads the content hears of it there, too.
+    /** Starts a volume, which is written while `content` is read. A reader that stops early must destroy `content`. */
+    open(request: VolumeRequest): StartedVolume {
+      const archive = createVolumeArchive(request.createdAt);
+      const end = write(request, archive);
       end.catch((error: unknown) => archive.fail(error));
       return { content: archive.content, end };
     },
   };
 }
 
-async function* of(pieces: readonly string[]): AsyncGenerator<string> {
+async function* piecesOf(pieces: readonly string[]): AsyncGenerator<string> {
   yield* pieces;
 }
 
-/** Of the name that somebody has given his file, what says how to open it. */
+/** @returns the extension of a file name if it is safe in a path, otherwise an empty string */
 function extensionOf(fileName: string): string {
   return /^\.[a-z0-9]{1,12}$/.exec(extname(fileName).toLowerCase())?.[0] ?? '';
+}
+
+/** Larger files are written in the ZIP64 format, which some old programs cannot read. */
+const ZIP64_BYTES = 3 * 1024 ** 3;
+
+export type ArchivedFile = { path: string; bytes: number; sha256: string };
+
+export type VolumeArchive = ReturnType<typeof createVolumeArchive>;
+
+/**
+ * A ZIP archive that is written while it is read, so that only a few pieces of it are in memory.
+ * @param mtime modification time of all files: equal content gives an equal archive
+ */
+export function createVolumeArchive(mtime: Date) {
+  const zip = new ZipFile();
+  const { outputStream: content } = zip;
+  if (!(content instanceof Readable)) throw new TypeError('the output of yazl is not a readable stream');
+  const closed = new Promise<never>((_, reject) => {
+    content.once('close', () =>
+      reject(content.errored ?? new Error('the archive was closed before it was read to its end')),
+    );
+  });
+  closed.catch(() => undefined);
+  zip.on('error', (error) => content.destroy(error));
+  const files: ArchivedFile[] = [];
+  let bytes = 0;
+
+  return {
+    content,
+
+    get bytes(): number {
+      return bytes;
+    },
+
+    get files(): readonly ArchivedFile[] {
+      return files;
+    },
+
+    /** Adds a file once its source has been read completely. Throws the error of the source or of the archive's reader. */
+    async add(
+      path: string,
+      source: AsyncIterable<Buffer | string>,
+      { isPacked = false, sizeBytes = 0 }: { isPacked?: boolean; sizeBytes?: number } = {},
+    ): Promise<ArchivedFile> {
+      const hash = createHash('sha256');
+      let ownBytes = 0;
+      async function* measured(): AsyncGenerator<Buffer> {
+        for await (const piece of source) {
+          const buffer = Buffer.from(piece);
+          if (buffer.length === 0) continue;
+          hash.update(buffer);
+          ownBytes += buffer.length;
+          bytes += buffer.length;
+          yield buffer;
+        }
+      }
+      const stream = Readable.from(measured(), { objectMode: false });
+      const forceZip64Format = sizeBytes > ZIP64_BYTES;
+      zip.addReadStream(stream, path, { mtime, compress: !isPacked, forceZip64Format });
+      await Promise.race([once(stream, 'end'), closed]).finally(() => stream.destroy());
+      const file = { path, bytes: ownBytes, sha256: hash.digest('hex') };
+      files.push(file);
+      return file;
+    },
+
+    end(): void {
+      zip.end();
+    },
+
+    fail(error: unknown): void {
+      content.destroy(error instanceof Error ? error : new Error(String(error)));
+    },
+  };
+}
+
+/** Version of the contents and layout of an export; docs/export.md has its history. */
+const EXPORT_VERSION = 1;
+
+const readMe = `A copy of an organization of Agent Conversation Service.
+
+Unpack all volumes into one folder: no two have a file in common.
+
+<kind>/0001.jsonl             records, one JSON object a line, in UTF-8; the number is that of the volume
+documents/originals/<id>.*    files as they were uploaded
+documents/texts/<id>.md       what was read from them, as Markdown
+manifests/0001.json           the files of a volume with their sizes in bytes and SHA-256
+manifest.json                 what all volumes hold together; it is in the last one
+
+Times are in ISO 8601, ids are UUIDs, and a field that ends in _id or _by names a record of another kind.
+`;
+
+export const totalRecords = (counts: RecordCounts): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+function sumOf(all: readonly RecordCounts[]): RecordCounts {
+  const totals: Record<string, number> = {};
+  for (const counts of all) {
+    for (const [kind, count] of Object.entries(counts)) totals[kind] = (totals[kind] ?? 0) + count;
+  }
+  return totals;
+}
+
+/** The manifest of the whole export. It is part of the last volume, so it cannot hold that volume's size and hash. */
+function manifestOf(request: VolumeRequest, counts: RecordCounts): string {
+  const { exportId, createdAt, userId, scope, number, previous } = request;
+  const manifest = {
+    format: 'agent-conversation-service-export',
+    version: EXPORT_VERSION,
+    export_id: exportId,
+    org_id: scope.orgId,
+    scope: scope.keys === null ? 'everything' : 'readable',
+    requested_by: userId,
+    created_at: createdAt.toISOString(),
+    records: sumOf([...previous.map((volume) => volume.records), counts]),
+    volumes: [
+      ...previous.map((volume) => ({
+        name: exportVolumeName(exportId, volume.number),
+        size_bytes: volume.sizeBytes,
+        sha256: volume.sha256,
+        records: volume.records,
+      })),
+      { name: exportVolumeName(exportId, number), records: counts },
+    ],
+  };
+  return `${JSON.stringify(manifest, null, 1)}\n`;
 }

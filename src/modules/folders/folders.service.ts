@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
+import { makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
-import { appError, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { DocumentName, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 

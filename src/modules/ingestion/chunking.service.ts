@@ -10,8 +10,7 @@ import {
   type IndexedChunk,
   maxContextTokens,
 } from '#src/domain/documents/chunk-document.ts';
-import type { Chunk } from '#src/domain/documents/chunking.ts';
-import { subjectDistance } from '#src/domain/documents/semantic-chunking.ts';
+import { type Chunk, subjectDistance } from '#src/domain/documents/chunking.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';

@@ -15,7 +15,7 @@ import type {
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { indexedText } from '#src/domain/documents/chunk-document.ts';
-import { isPlain, maxSmallChunks } from '#src/domain/documents/rag-config.ts';
+import { isPlainTextFormat, maxSmallChunks } from '#src/domain/documents/rag-config.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -189,7 +189,7 @@ export function createIngestionService(deps: {
       // Progress reports cost Temporal more than some of these steps. The timer's heartbeats continue.
       const step: Step = { signal, report: () => undefined };
       const { sourceFormat } = await steps.parse(of, step);
-      if (!isPlain(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };
+      if (!isPlainTextFormat(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };
       const converted = await steps.convert(of, step);
       if (converted.needsWindows || converted.needsContexts) return { converted, chunksTotal: null, isDone: false };
       const { chunksTotal } = await steps.chunk(of, step);

@@ -4,37 +4,34 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import { isOver, type JobView, viewOf } from './job-view.ts';
+import { isJobOver, type JobView, jobViewOf } from './job-requests.service.ts';
 import type { Job, WatchedJob } from './jobs.model.ts';
 import type { JobsService } from './jobs.service.ts';
 
 const POLL_INTERVAL_MS = 500;
-/** Small jobs are over soon: a new watcher looks this often, for a second. */
+/** Small jobs end soon, so a new watcher polls this often during its first second. */
 const FIRST_POLL_INTERVAL_MS = 50;
 const FIRST_POLLS = 20;
-/** As often as every request does. */
-const CHECK_ACTORS_INTERVAL_MS = 2_000;
+const RELOAD_ACTORS_INTERVAL_MS = 2_000;
 
 type Watcher = {
   jobId: string;
-  /** Whose rights to read the job are checked at each look; null where the caller has checked them. */
+  /** The user whose right to read the job is checked at each poll; null if the caller has checked it. */
   actor: Actor | null;
   polls: number;
-  /** Called at each look, with undefined for a job that does not exist any more. */
-  onLook: (job: WatchedJob | undefined) => void;
+  onPoll: (job: WatchedJob | undefined) => void;
   onAccountGone: () => void;
 };
 
 export type JobWatch = ReturnType<typeof createJobWatch>;
 
 /**
- * Watches jobs for clients that would otherwise poll. However many clients watch, this process sends one query at a time
- * for all their jobs, every half second (more often for a second while there are new ones), and one for all their
- * accounts every two seconds.
+ * Watches jobs for clients that would otherwise poll. For all watchers together, a process sends one query for jobs every
+ * half second (more often while a watcher is new) and one for the watchers' accounts every two seconds.
  */
 export function createJobWatch(deps: {
   jobs: Pick<JobsService, 'find' | 'findWatched'>;
-  /** The users as they are now, without those whose account is not active any more. */
+  /** Returns the current rights of users; skips users whose account is no longer active. */
   findActors: (userIds: readonly string[]) => Promise<Actor[]>;
   logger: Pick<Logger, 'warn'>;
 }) {
@@ -42,16 +39,16 @@ export function createJobWatch(deps: {
   const watchers = new Set<Watcher>();
   const closing = new AbortController();
   let pause: AbortController | undefined;
-  let isLooking = false;
+  let isPolling = false;
 
-  async function look(asked: readonly Watcher[]): Promise<void> {
+  async function poll(asked: readonly Watcher[]): Promise<void> {
     for (const watcher of asked) watcher.polls += 1;
     const found = await jobs.findWatched([...new Set(asked.map(({ jobId }) => jobId))]);
     const byId = new Map(found.map((job) => [job.id, job]));
-    for (const watcher of asked) watcher.onLook(byId.get(watcher.jobId));
+    for (const watcher of asked) watcher.onPoll(byId.get(watcher.jobId));
   }
 
-  async function renewActors(): Promise<void> {
+  async function reloadActors(): Promise<void> {
     const userIds = [...watchers].flatMap(({ actor }) => actor?.userId ?? []);
     if (userIds.length === 0) return;
     const found = new Map((await findActors([...new Set(userIds)])).map((actor) => [actor.userId, actor]));
@@ -59,53 +56,52 @@ export function createJobWatch(deps: {
       if (watcher.actor === null) continue;
       const actor = found.get(watcher.actor.userId);
       if (actor !== undefined) watcher.actor = actor;
-      // The query did not ask about a watcher that was added while it ran.
       else if (userIds.includes(watcher.actor.userId)) watcher.onAccountGone();
     }
   }
 
-  async function lookOn(): Promise<void> {
-    isLooking = true;
-    let lookedAtAllMs = 0;
-    let checkedActorsMs = performance.now();
+  async function pollUntilIdle(): Promise<void> {
+    isPolling = true;
+    let polledAllMs = 0;
+    let reloadedActorsMs = performance.now();
     let isOutage = false;
     while (watchers.size > 0) {
       const nowMs = performance.now();
-      const isTurnOfAll = nowMs - lookedAtAllMs >= POLL_INTERVAL_MS;
+      const isPollOfAll = nowMs - polledAllMs >= POLL_INTERVAL_MS;
       try {
-        if (nowMs - checkedActorsMs >= CHECK_ACTORS_INTERVAL_MS) {
-          await renewActors();
-          checkedActorsMs = nowMs;
+        if (nowMs - reloadedActorsMs >= RELOAD_ACTORS_INTERVAL_MS) {
+          await reloadActors();
+          reloadedActorsMs = nowMs;
         }
-        await look([...watchers].filter(({ polls }) => isTurnOfAll || polls < FIRST_POLLS));
+        await poll([...watchers].filter(({ polls }) => isPollOfAll || polls < FIRST_POLLS));
         isOutage = false;
       } catch (error) {
-        if (!isOutage) logger.warn({ err: error }, 'watched jobs cannot be read; trying on');
+        if (!isOutage) logger.warn({ err: error }, 'reading watched jobs failed, retrying');
         isOutage = true;
       }
-      if (isTurnOfAll) lookedAtAllMs = nowMs;
+      if (isPollOfAll) polledAllMs = nowMs;
       const hasNew = [...watchers].some(({ polls }) => polls < FIRST_POLLS);
       pause = new AbortController();
       const pauseMs = hasNew ? FIRST_POLL_INTERVAL_MS : POLL_INTERVAL_MS;
       await delay(pauseMs, undefined, { signal: pause.signal }).catch(() => undefined);
     }
-    isLooking = false;
+    isPolling = false;
   }
 
   function add(watcher: Watcher): void {
     watchers.add(watcher);
-    if (isLooking) pause?.abort();
-    else void lookOn();
+    if (isPolling) pause?.abort();
+    else void pollUntilIdle();
   }
 
   return {
     /**
-     * The job, or part of one, as it was found and after each change, until it is over or `signal` aborts. What the
-     * caller may see is checked all the while: throws `job_not_found` and `invalid_token` as soon as it is not for them.
+     * Yields the job, or a part of one, and again after each change, until it is over or `signal` aborts. Throws
+     * `job_not_found` or `invalid_token` as soon as the caller loses access.
      */
     async *watch(actor: Actor, first: JobView, signal: AbortSignal): AsyncGenerator<JobView> {
       yield first;
-      if (isOver(first)) return;
+      if (isJobOver(first)) return;
       const { workflowId, part } = parseJobId(first.id);
       const { temporalUiUrl } = first;
       let sent = stateOf(first);
@@ -116,10 +112,10 @@ export function createJobWatch(deps: {
         jobId: workflowId,
         actor,
         polls: 0,
-        onLook(job) {
+        onPoll(job) {
           const view =
             job !== undefined && watcher.actor !== null && can(watcher.actor, 'job:read', job)
-              ? viewOf(job, part, temporalUiUrl)
+              ? jobViewOf(job, part, temporalUiUrl)
               : undefined;
           if (view === undefined) refusal = appError('job_not_found');
           else if (stateOf(view) !== sent) news = view;
@@ -143,7 +139,7 @@ export function createJobWatch(deps: {
           news = undefined;
           sent = stateOf(job);
           yield job;
-          if (isOver(job)) return;
+          if (isJobOver(job)) return;
         }
       } finally {
         watchers.delete(watcher);
@@ -152,17 +148,17 @@ export function createJobWatch(deps: {
     },
 
     /**
-     * The job once it is over, or as it is when the time is up, or when the process is about to end. `left` aborts when
-     * the client has left; the work goes on all the same. Throws `job_not_found`.
+     * Waits until the job is over, the timeout expires, the process shuts down or `disconnected` aborts. The work
+     * continues in each case. @returns the job as it is then
      */
-    async untilOver(jobId: string, seconds: number, left: AbortSignal): Promise<Job> {
-      const timeUp = AbortSignal.timeout(seconds * 1_000);
-      const signal = AbortSignal.any([left, closing.signal, timeUp]);
+    async untilOver(jobId: string, seconds: number, disconnected: AbortSignal): Promise<Job> {
+      const timeout = AbortSignal.timeout(seconds * 1_000);
+      const signal = AbortSignal.any([disconnected, closing.signal, timeout]);
       const { promise: over, resolve } = Promise.withResolvers<void>();
-      const onLook = (job: WatchedJob | undefined) => {
-        if (job === undefined || isOver(job)) resolve();
+      const onPoll = (job: WatchedJob | undefined) => {
+        if (job === undefined || isJobOver(job)) resolve();
       };
-      const watcher: Watcher = { jobId, actor: null, polls: 0, onLook, onAccountGone: () => undefined };
+      const watcher: Watcher = { jobId, actor: null, polls: 0, onPoll, onAccountGone: () => undefined };
       signal.addEventListener('abort', () => resolve());
       if (!signal.aborted) {
         add(watcher);
@@ -173,14 +169,12 @@ export function createJobWatch(deps: {
       return job;
     },
 
-    /** Answers all who wait, before the process ends. */
     endWaits(): void {
       closing.abort();
     },
   };
 }
 
-/** What a client can see changing. */
 function stateOf(job: JobView): string {
   const { status, stage, progressDone, progressTotal, attempt, errorCode, errorMessage } = job;
   return JSON.stringify([status, stage, progressDone, progressTotal, attempt, errorCode, errorMessage]);

@@ -22,7 +22,7 @@ export class JobModel extends model('jobs', {
   progressDone: integer(),
   progressTotal: integer().nullable(),
   progressUnit: text().nullable(),
-  /** Counts the starts asked for, not the attempts of single steps. */
+  /** Number of requested starts of a job, not of attempts at its activities. */
   attempt: integer(),
   errorCode: text().nullable(),
   errorMessage: text().nullable(),
@@ -42,13 +42,12 @@ export class JobModel extends model('jobs', {
   finishedAt: timestamp().nullable(),
   updatedAt: timestamp(),
   cancelRequestedAt: timestamp().nullable(),
-  /** Names the present attempt: its number may come again after a database was restored. */
+  /** Identifies the current attempt of a job, because its number may repeat after an older database was restored. */
   startId: uuid(),
 }) {}
 
 export type Job = Row<typeof JobModel>;
 
-/** What is read again and again of a job that clients watch. */
 export const watchedJob = pick(
   JobModel,
   'id',
@@ -78,12 +77,12 @@ export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' |
   agentId?: string;
 };
 
-/** `progress` counts units of the stage; a `total` of null means that it is not known. */
+/** Progress within a stage; `total` is null while unknown. */
 export type JobProgress = { done: number; total: number | null; unit: string };
 
 export type JobError = { code: string; message: string };
 
-/** What a step says about its job. What is left out stays as it is. */
+/** An update of a job by a step of its work. Omitted fields stay unchanged. */
 export type JobChange = { status?: JobStatus; stage?: string; progress?: JobProgress; error?: JobError };
 
 export type JobFilters = {
@@ -92,11 +91,10 @@ export type JobFilters = {
   errorCode?: string | undefined;
   documentId?: string | undefined;
   connectionId?: string | undefined;
-  /** Of a document that is linked in this folder. */
   folderId?: string | undefined;
 };
 
-/** Jobs of one status that count in one unit. `total` sums up what is known; `unknown` are open and have yet to tell. */
+/** Totals over jobs with the same status and unit. `unknown` counts open jobs without a known total. */
 export const jobGroup = shape({
   ...pick(JobModel, 'status').columns,
   unit: text().nullable(),
@@ -107,14 +105,12 @@ export const jobGroup = shape({
 });
 export type JobGroup = Row<typeof jobGroup>;
 
-/** How many jobs there are of each status, and how far they are altogether. */
 export type JobSummary = Record<JobStatus, number> & {
   total: number;
-  /** `unit` is null while none of them counts anything, and where they count different things. */
+  /** `unit` is null if no job has one or the units differ. */
   progress: { done: number; total: number | null; unit: string | null };
 };
 
 export type EndedJob = Pick<Job, 'id' | 'status' | 'errorCode'>;
 
-/** What jobs work on that are asked for. */
-export type OpenRunsOf = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };
+export type OpenRunsFilter = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };

@@ -1,7 +1,21 @@
 import type { Knex } from 'knex';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
-import { boolean, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  boolean,
+  double,
+  firstRow,
+  integer,
+  oneRow,
+  pick,
+  type Row,
+  rows,
+  shape,
+  text,
+  textArray,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
@@ -13,32 +27,51 @@ import {
   type JobChange,
   type JobError,
   type JobFilters,
+  type JobGroup,
   JobModel,
+  jobGroup,
   type NewJob,
-  type OpenRunsOf,
+  type OpenRunsFilter,
   type WatchedJob,
   watchedJob,
 } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'startId'>;
 
+const jobId = pick(JobModel, 'id');
 const done = shape({ isDone: boolean() });
 const listedJob = shape({ ...JobModel.columns, sortKey: text() });
 
-/** A connection that is gone has taken its runs along. */
+/** A job with the owner and access keys of its document or chat; null if it has none or that is deleted. */
+const jobWithTarget = shape({
+  ...JobModel.columns,
+  documentOwnerId: uuid().nullable(),
+  documentAcl: textArray().nullable(),
+  newestGeneration: integer().nullable(),
+  chatOwnerId: uuid().nullable(),
+});
+export type JobWithTarget = Row<typeof jobWithTarget>;
+
+const openJobs = shape({ ...pick(JobModel, 'kind', 'status', 'errorCode').columns, count: bigint() });
+const outboxState = shape({ waiting: bigint(), oldestSeconds: double() });
+
+/** Jobs of all organizations. `outbox` counts the jobs whose start is due; the age of the oldest is 0 without any. */
+type JobStatistics = { open: Row<typeof openJobs>[]; outbox: Row<typeof outboxState> };
+
+/** Import runs are deleted with their connection. */
 const importIsDone = `not exists (
   select from import_runs r where r.id = (j.start -> 'input' ->> 'runId')::uuid and r.finished_at is null
 )`;
 
-/** What it was about may be gone since, and its results with that. */
+/** Evaluation runs are deleted with the version that they evaluate. */
 const evaluationIsDone = `not exists (
   select from evaluation_runs r
   where r.id = j.id and (r.finished_at is null or jsonb_array_length(r.failed_units) > 0)
 )`;
 
 /**
- * Where a completed run has left its mark in the database, as a condition on its job `j`: a database without it is an
- * older one, and the work is done again. `true` is for work that the next of its kind takes up by itself.
+ * SQL condition on a job `j`: true if the database holds the result of its completed workflow run. It is false after an
+ * older database was restored; the work is then repeated. `true` where a later job does the work anyway.
  */
 const doneWhen: { readonly [kind in JobKind]: string } = {
   ingest: `exists (
@@ -47,9 +80,9 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
     where g.document_id = j.document_id and g.job_id = j.id and d.active_generation >= g.generation
   )`,
   delete: 'not exists (select from documents d where d.id = j.document_id)',
-  // The next message of its chat queues it again.
+  // The next message in the chat queues the job again.
   alignment: 'true',
-  // Readers find the old vectors, and an operator begins again.
+  // Searches still use the old vectors, and an operator can start the job again.
   reembed: 'true',
   anchors: `not exists (
     select from agents a
@@ -64,16 +97,14 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   compare: evaluationIsDone,
   import: importIsDone,
   sync: importIsDone,
-  // One that was deleted is wanted by nobody.
   export: `not exists (
     select from exports e where e.id = (j.start -> 'input' ->> 'exportId')::uuid and e.completed_at is null
   )`,
-  // That of an organization goes with it.
+  // The job of an organization is deleted together with the organization.
   erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };
 
-/** Those that match and that the caller may read. */
-export function readableJobs(db: Knex, actor: Actor, { folderId, ...columns }: JobFilters) {
+function readableJobs(db: Knex, actor: Actor, { folderId, ...columns }: JobFilters) {
   const given = Object.entries(columns).flatMap(([name, value]) =>
     value === undefined ? [] : [[`jobs.${name}`, value]],
   );
@@ -89,11 +120,22 @@ export function readableJobs(db: Knex, actor: Actor, { folderId, ...columns }: J
 
 export function createJobsRepository(db: Knex) {
   const jobs = () => JobModel.table(db);
+  const withTargets = (actor: Actor, filters: JobFilters) =>
+    readableJobs(db, actor, filters)
+      .leftJoin('documents as d', (join) => join.on('d.id', 'jobs.documentId').onNull('d.deletedAt'))
+      .leftJoin('chats as c', 'c.id', 'jobs.chatId')
+      .select([
+        'jobs.*',
+        'd.createdBy as documentOwnerId',
+        'd.acl as documentAcl',
+        'd.generation as newestGeneration',
+        'c.createdBy as chatOwnerId',
+      ]);
 
   return {
     /**
-     * Of jobs with different ids. A reused id goes back to the queue as another attempt. `graceSeconds` keeps the sweeper away from it for as long
-     * as its own request needs to start it.
+     * Inserts jobs with distinct ids. An existing id is queued again as its next attempt. During `graceSeconds` the
+     * sweeper leaves a job to the request that wrote it.
      */
     async enqueue(all: readonly NewJob[], graceSeconds: number): Promise<void> {
       await db.raw(
@@ -119,7 +161,7 @@ export function createJobsRepository(db: Knex) {
       return JobModel.query(db).findById(id).whereNull('dispatchedAt').whereNull('finishedAt');
     },
 
-    /** Takes jobs that wait to be started; nobody else takes them before `leaseSeconds` are over. */
+    /** Leases jobs that are due to start: no other process claims them within `leaseSeconds`. */
     async claimUndispatched(limit: number, leaseSeconds: number): Promise<Job[]> {
       return rows(
         db,
@@ -138,7 +180,6 @@ export function createJobsRepository(db: Knex) {
       await JobModel.query(db).where({ id, startId }).patch({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() });
     },
 
-    /** Takes open jobs that nobody looked after for `olderThanSeconds`. */
     async claimUnchecked(limit: number, olderThanSeconds: number): Promise<Job[]> {
       return rows(
         db,
@@ -155,25 +196,19 @@ export function createJobsRepository(db: Knex) {
       );
     },
 
-    /** Oldest first. */
-    async listOpenIds(of: OpenRunsOf): Promise<string[]> {
+    async listOpenIds(of: OpenRunsFilter): Promise<string[]> {
       return jobs().where(of).whereNull('finishedAt').orderBy('createdAt').pluck('id');
     },
 
-    /** Holds the job, if there is one. */
     async isOpen(id: string): Promise<boolean> {
       return (await jobs().where({ id }).forUpdate().first('finishedAt'))?.finishedAt === null;
     },
 
-    /** Those of the jobs that are over. */
     async listEnded(ids: readonly string[]): Promise<EndedJob[]> {
       return jobs().whereIn('id', ids).whereNotNull('finishedAt').select('id', 'status', 'errorCode');
     },
 
-    /**
-     * Of an attempt that is still open: its run is gone, so that it has to be started again, unless somebody has asked it
-     * to stop.
-     */
+    /** Queues an open job again whose workflow run is lost; closes it if its cancellation was requested. */
     async requeue({ id, startId }: Run): Promise<void> {
       await db.raw(
         `update jobs set
@@ -185,36 +220,34 @@ export function createJobsRepository(db: Knex) {
       );
     },
 
-    /** A run that waits for a person without having said so here; not when the job has moved since it was read. */
-    async noteParked({ id, startId, updatedAt }: Job, error: JobError): Promise<void> {
+    async recordParked({ id, startId, updatedAt }: Job, error: JobError): Promise<void> {
       await JobModel.query(db)
         .where({ id, startId })
         .whereIn('status', ['queued', 'running'])
-        // The driver reads milliseconds.
+        // The driver truncates timestamps to milliseconds.
         .whereRaw(`date_trunc('milliseconds', updated_at) = ?`, [updatedAt])
         .patch({ status: 'parked', errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
     },
 
-    /** False for one whose run did its work on another database, of which an older one was restored since. */
     async isDone({ id, kind }: Run & Pick<Job, 'kind'>): Promise<boolean> {
       const query = `select exists (select from jobs j where j.id = :id and ${doneWhen[kind]}) as is_done`;
       return (await oneRow(db, done, query, { id })).isDone;
     },
 
     /**
-     * A closed job only opens again with a new status: progress that comes late changes nothing. Whether its run was
-     * reset, or a worker slept through its end, the engine knows, which is asked at once.
+     * Reopens a closed job only for a new status; late progress changes nothing. A reopened job is reconciled at once,
+     * because only Temporal knows whether its run was reset or the update is late.
      */
     async advance(id: string, change: JobChange, of: AttemptOfJob = {}): Promise<void> {
       const { status, stage, progress, error } = change;
       const now = db.fn.now();
       const isEnd = status === 'succeeded' || status === 'failed' || status === 'cancelled';
-      /** A step that begins again keeps what it failed on, for those who wonder why it takes so long. */
+      // A step that starts again keeps the error of its last attempt, so that clients see why it takes long.
       const keptInStage = (column: string) =>
         status === 'running' && stage !== undefined
           ? db.raw(`case when status = 'running' and stage = ? then ${column} end`, [stage])
           : null;
-      /** One that is tried again also says first how far it had come; only what is done beyond that is a way forward. */
+      // A repeated step first reports the progress of the last attempt: only more than that clears the error.
       const keptUntilDone = (column: string) =>
         db.raw(`case when progress_done >= ? then ${column} end`, [progress?.done ?? 0]);
       const query = JobModel.query(db)
@@ -247,7 +280,7 @@ export function createJobsRepository(db: Knex) {
       await query;
     },
 
-    /** What was queued since that start waits for another run. */
+    /** Work that was queued after the start `startId` needs another run and stays queued. */
     async cancelUnlessQueuedSince(id: string, startId: string | undefined): Promise<void> {
       const now = db.fn.now();
       await JobModel.query(db)
@@ -257,19 +290,32 @@ export function createJobsRepository(db: Knex) {
         .patch({ status: 'cancelled', errorCode: null, errorMessage: null, finishedAt: now, updatedAt: now });
     },
 
-    /** Why a job does not get on, as others than its steps see it: it is as silent as before. */
-    async noteObstacle({ id, startId }: Run, error: JobError): Promise<void> {
+    /** Records why a job makes no progress. Leaves `updatedAt` alone, so that the job still counts as unchanged. */
+    async recordBlocker({ id, startId }: Run, error: JobError): Promise<void> {
       await JobModel.query(db)
         .where({ id, startId })
         .whereIn('status', ['queued', 'running'])
         .patch({ errorCode: error.code, errorMessage: error.message });
     },
 
-    /** Of a job that goes on all the same. */
-    async noteFault(id: string, error: JobError): Promise<void> {
+    async recordRetriedError(id: string, error: JobError): Promise<void> {
       await JobModel.query(db)
         .where({ id, status: 'running' })
         .patch({ errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
+    },
+
+    async find(id: string): Promise<Job | undefined> {
+      return JobModel.query(db).findById(id);
+    },
+
+    async findReadable(actor: Actor, id: string): Promise<Job | undefined> {
+      const [job] = await readableBy(jobs(), actor, 'jobs').where({ id }).limit(1);
+      return job;
+    },
+
+    async findWatched(ids: readonly string[]): Promise<WatchedJob[]> {
+      const query = JobModel.table(db).whereRaw('id = any(?)', [[...ids]]);
+      return rows(db, watchedJob, query.select(Object.keys(watchedJob.columns)));
     },
 
     async listReadable(
@@ -282,18 +328,106 @@ export function createJobsRepository(db: Knex) {
       return toPage(await rows(db, listedJob, listed), page.limit);
     },
 
-    async find(id: string): Promise<Job | undefined> {
-      return JobModel.query(db).findById(id);
+    /** Skips ingestions that a newer ingestion of the same document has replaced. */
+    async countByStatus(actor: Actor, filters: JobFilters): Promise<JobGroup[]> {
+      const groups = readableJobs(db, actor, filters)
+        .whereRaw(
+          `not exists (
+             select from documents d
+             join document_generations newest on newest.document_id = d.id and newest.generation = d.generation
+             where d.id = jobs.document_id and d.generation > 1
+               and jobs.kind = 'ingest' and jobs.id <> newest.job_id
+           )`,
+        )
+        .groupBy('jobs.status', 'jobs.progressUnit')
+        .select(
+          'jobs.status',
+          'jobs.progressUnit as unit',
+          db.raw('count(*) as jobs'),
+          db.raw('sum(jobs.progress_done) as done'),
+          db.raw('coalesce(sum(jobs.progress_total), 0) as total'),
+          db.raw('count(*) filter (where jobs.progress_total is null and jobs.finished_at is null) as unknown'),
+        );
+      return rows(db, jobGroup, groups);
     },
 
-    async findWatched(ids: readonly string[]): Promise<WatchedJob[]> {
-      const query = JobModel.table(db).whereRaw('id = any(?)', [[...ids]]);
-      return rows(db, watchedJob, query.select(Object.keys(watchedJob.columns)));
+    async findWithTarget(actor: Actor, id: string): Promise<JobWithTarget | undefined> {
+      return firstRow(db, jobWithTarget, withTargets(actor, {}).where('jobs.id', id));
     },
 
-    async findReadable(actor: Actor, id: string): Promise<Job | undefined> {
-      const [job] = await readableBy(jobs(), actor, 'jobs').where({ id }).limit(1);
-      return job;
+    async listStopped(
+      actor: Actor,
+      filters: JobFilters,
+      page: { after: string; limit: number },
+    ): Promise<JobWithTarget[]> {
+      const stopped = withTargets(actor, filters)
+        .whereIn('jobs.status', ['failed', 'cancelled', 'parked'])
+        .where('jobs.id', '>', page.after)
+        .orderBy('jobs.id')
+        .limit(page.limit);
+      return rows(db, jobWithTarget, stopped);
+    },
+
+    /**
+     * Queues stopped jobs again: a closed job as its next attempt, a parked one to resume its run. Skips jobs that
+     * another request has queued meanwhile.
+     * @returns how many were queued
+     */
+    async queueAgain(ids: readonly string[], how: { bulk: boolean; graceSeconds: number }): Promise<number> {
+      const parked = await rows(
+        db,
+        jobId,
+        `update jobs set
+           dispatched_at = null, dispatch_after = now() + make_interval(secs => :graceSeconds), updated_at = now()
+         where id = any (:ids) and status = 'parked'
+         returning id`,
+        { ids: [...ids], graceSeconds: how.graceSeconds },
+      );
+      const closed = await rows(
+        db,
+        jobId,
+        `update jobs set
+           status = 'queued', stage = null, attempt = attempt + 1, start_id = gen_random_uuid(), error_code = null, error_message = null,
+           start = start || jsonb_build_object('bulk', :bulk::boolean),
+           dispatched_at = null, dispatch_after = now() + make_interval(secs => :graceSeconds),
+           cancel_requested_at = null, checked_at = null, started_at = null, finished_at = null, updated_at = now()
+         where id = any (:ids) and status in ('failed', 'cancelled')
+         returning id`,
+        { ids: [...ids], ...how },
+      );
+      return parked.length + closed.length;
+    },
+
+    async recordCancellationRequest({ id, startId }: Pick<Job, 'id' | 'startId'>): Promise<void> {
+      await JobModel.query(db)
+        .where({ id, startId })
+        .whereNull('cancelRequestedAt')
+        .patch({ cancelRequestedAt: db.fn.now() });
+    },
+
+    async cancelUnstarted(id: string): Promise<void> {
+      const now = db.fn.now();
+      await JobModel.query(db)
+        .where({ id, status: 'queued' })
+        .whereNull('dispatchedAt')
+        .patch({ status: 'cancelled', finishedAt: now, updatedAt: now });
+    },
+
+    /** Reads open jobs only, by their partial index. */
+    async statistics(): Promise<JobStatistics> {
+      const open = await rows(
+        db,
+        openJobs,
+        `select kind, status, case when status = 'parked' then error_code end as error_code, count(*) as count
+         from jobs where finished_at is null group by 1, 2, 3`,
+      );
+      const outbox = await oneRow(
+        db,
+        outboxState,
+        `select count(*) as waiting, coalesce(extract(epoch from now() - min(updated_at)), 0)::float as oldest_seconds
+         from jobs where dispatched_at is null and finished_at is null and dispatch_after <= now()`,
+      );
+      return { open, outbox };
     },
   };
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
 import { answer, type EventSink, eventStream, ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import type { JobMovesService } from './job-moves.service.ts';
+import type { JobRequestsService } from './job-requests.service.ts';
 import type { JobWatch } from './job-watch.service.ts';
 import {
   jobFilters,
@@ -15,23 +15,17 @@ import {
   toJobEvent,
   toJobFilters,
 } from './jobs.schema.ts';
-import type { JobsService } from './jobs.service.ts';
 
 const jobParams = z.strictObject({ job_id: z.string().regex(/^[\w.~-]{1,200}$/, { error: 'job_not_found' }) });
 
-export function jobsRoutes(
-  jobs: Pick<JobsService, 'list' | 'summarize' | 'get'>,
-  moves: JobMovesService,
-  { watch }: JobWatch,
-  cursors: Cursors,
-): Route[] {
+export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursors: Cursors): Route[] {
   return [
     route({
       method: 'get',
       path: '/jobs',
       operationId: 'listJobs',
       tag: 'jobs',
-      summary: 'The jobs that you may read, newest first',
+      summary: 'List the jobs that you may read, newest first',
       access: 'user',
       query: z.strictObject({ ...keysetQuery, ...jobFilters }),
       responses: { 200: { description: 'A page of jobs', schema: jobListSchema } },
@@ -47,10 +41,10 @@ export function jobsRoutes(
       path: '/jobs/summary',
       operationId: 'summarizeJobs',
       tag: 'jobs',
-      summary: 'How many of the jobs that you may read are queued, running and over, and how far they are',
+      summary: 'Count the jobs that you may read by status, with their total progress',
       access: 'user',
       query: z.strictObject(jobFilters),
-      responses: { 200: { description: 'Their number by status', schema: jobSummarySchema } },
+      responses: { 200: { description: 'The counts', schema: jobSummarySchema } },
       handle: async ({ actor, query }) => ok(await jobs.summarize(actor, toJobFilters(query))),
     }),
     route({
@@ -58,7 +52,7 @@ export function jobsRoutes(
       path: '/jobs/:job_id',
       operationId: 'getJob',
       tag: 'jobs',
-      summary: 'One job, or one part of it',
+      summary: 'Get a job, or one part of it',
       access: 'job:read',
       params: jobParams,
       responses: { 200: { description: 'The job', schema: jobSchema } },
@@ -70,17 +64,17 @@ export function jobsRoutes(
       path: '/jobs/:job_id/events',
       operationId: 'watchJob',
       tag: 'jobs',
-      summary: 'How a job goes on: `progress` now and at each change, `done` or `error` when it is over',
+      summary: 'Stream a job: `progress` now and at each change, `done` or `error` at its end',
       access: 'job:read',
       params: jobParams,
       responses: { 200: { description: 'Server-Sent Events', contentType: 'text/event-stream' } },
       errors: ['job_not_found'],
       handle: async ({ actor, params: { job_id } }) => {
         const job = await jobs.get(actor, job_id);
-        const tell = async (events: EventSink) => {
+        const sendChanges = async (events: EventSink) => {
           for await (const change of watch(actor, job, events.closed)) await events.send(toJobEvent(change));
         };
-        return eventStream(tell, { isWatch: true });
+        return eventStream(sendChanges, { isWatch: true });
       },
     }),
     route({
@@ -88,13 +82,13 @@ export function jobsRoutes(
       path: '/jobs/retry',
       operationId: 'retryJobs',
       tag: 'jobs',
-      summary: 'Retry, in bulk, the failed, cancelled and parked jobs that match all filters and that you may move',
+      summary: 'Retry, in bulk, the failed, cancelled and parked jobs that match all filters and that you may change',
       access: 'user',
       body: retryJobsSchema,
-      responses: { 202: { description: 'They go on', schema: retriedJobsSchema } },
+      responses: { 202: { description: 'The jobs are queued', schema: retriedJobsSchema } },
       handle: async ({ actor, body: { folder_id, connection_id, error_code } }) => {
         const filters = { folderId: folder_id, connectionId: connection_id, errorCode: error_code };
-        return answer(202, { count: await moves.retryMatching(actor, filters) });
+        return answer(202, { count: await jobs.retryMatching(actor, filters) });
       },
     }),
     route({
@@ -102,12 +96,12 @@ export function jobsRoutes(
       path: '/jobs/:job_id/retry',
       operationId: 'retryJob',
       tag: 'jobs',
-      summary: 'Let a failed, cancelled or parked job go on; what is done already is not done again',
+      summary: 'Retry a failed, cancelled or parked job; completed work is not repeated',
       access: 'job:write',
       params: jobParams,
       responses: { 202: { description: 'The job as it is now', schema: jobSchema } },
       errors: ['forbidden', 'job_not_found', 'job_open', 'job_finished', 'superseded', 'document_deleted'],
-      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await moves.retry(actor, job_id))),
+      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await jobs.retry(actor, job_id))),
     }),
     route({
       method: 'post',
@@ -119,19 +113,19 @@ export function jobsRoutes(
       params: jobParams,
       responses: { 202: { description: 'The job as it is now', schema: jobSchema } },
       errors: ['forbidden', 'job_not_found', 'job_not_parked', 'deletion_is_final'],
-      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await moves.skip(actor, job_id))),
+      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await jobs.skip(actor, job_id))),
     }),
     route({
       method: 'post',
       path: '/jobs/:job_id/cancel',
       operationId: 'cancelJob',
       tag: 'jobs',
-      summary: 'Ask a job that is not over to stop',
+      summary: 'Cancel a job that is not over',
       access: 'job:write',
       params: jobParams,
       responses: { 202: { description: 'The job as it is now', schema: jobSchema } },
       errors: ['forbidden', 'job_not_found', 'job_finished', 'deletion_is_final'],
-      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await moves.cancel(actor, job_id))),
+      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await jobs.cancel(actor, job_id))),
     }),
   ];
 }

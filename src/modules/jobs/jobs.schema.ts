@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
 import { idField } from '#src/http/request/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
-import { isOver, type JobView } from './job-view.ts';
+import { isJobOver, type JobView } from './job-requests.service.ts';
 import type { JobFilters } from './jobs.model.ts';
 
 const kinds = [
@@ -50,31 +50,34 @@ export const retryJobsSchema = z
   .refine((filters) => Object.keys(filters).length > 0, 'needs at least one filter')
   .meta({ minProperties: 1 });
 
-export const retriedJobsSchema = z.strictObject({ count: z.int().describe('How many jobs were set going again.') });
+export const retriedJobsSchema = z.strictObject({ count: z.int().describe('Number of jobs that were queued again.') });
 
 export const jobSchema = z
   .strictObject({
-    id: z.string().describe('A workflow id, with the name of a part after a dot where it names one.'),
+    id: z.string().describe('The workflow id; for a part of a job, followed by a dot and the name of the part.'),
     kind: z.enum(kinds),
     status: z.enum(statuses),
-    stage: z.string().nullable().describe('The last stage that was begun.'),
+    stage: z.string().nullable().describe('The last stage that was started.'),
     progress: z.strictObject({
       done: z.int(),
       total: z.int().nullable(),
       unit: z.string().nullable(),
     }),
-    attempt: z.int().describe('How often it was started.'),
+    attempt: z.int().describe('How often the job was started.'),
     last_error: z
       .strictObject({ code: z.string(), message: z.string() })
       .nullable()
       .describe(
-        'Why it stopped; of a job that runs, why its present step is being tried again; of an import or a sync that succeeded, why some files failed.',
+        'Why the job stopped; for a running job, why its current step is retried; for an import or sync that succeeded, why some files failed.',
       ),
-    document_id: z.string().nullable().describe('The document that it works on.'),
-    chat_id: z.string().nullable().describe('The chat that it works on.'),
+    document_id: z.string().nullable().describe('The document that the job works on.'),
+    chat_id: z.string().nullable().describe('The chat that the job works on.'),
     started_at: z.iso.datetime().nullable(),
     finished_at: z.iso.datetime().nullable(),
-    temporal_ui_url: z.url().nullable().describe('Where operators see the run; null without `TEMPORAL_UI_URL`.'),
+    temporal_ui_url: z
+      .url()
+      .nullable()
+      .describe('The run in the Temporal UI, for operators; null without `TEMPORAL_UI_URL`.'),
   })
   .meta({ id: 'Job' });
 
@@ -93,7 +96,9 @@ export const jobSummarySchema = z
     total: count,
     progress: z
       .strictObject({ done: count, total: count.nullable(), unit: z.string().nullable() })
-      .describe('Of all of them: `total` is null until each knows its own, `unit` where they count nothing in common.'),
+      .describe(
+        'Progress of all jobs together: `total` is null until it is known for each job, `unit` if the jobs count in different units.',
+      ),
   })
   .meta({ id: 'JobSummary' });
 
@@ -116,11 +121,11 @@ export function toJobDto(job: JobView): JobDto {
   };
 }
 
-/** `progress` while the job may still change, and at its end `done`, or `error` when it came to nothing. */
+/** Event `progress` while the job is open; at its end `done`, or `error` if it failed or was cancelled. */
 export function toJobEvent(job: JobView): StoredEvent {
   const data = toJobDto(job);
   if (job.status === 'succeeded') return { event: 'done', data };
-  if (!isOver(job)) return { event: 'progress', data };
+  if (!isJobOver(job)) return { event: 'progress', data };
   const { code, message } = data.last_error ?? { code: job.status, message: 'The job was cancelled.' };
   return { event: 'error', data: { detail: message, code, job: data } };
 }

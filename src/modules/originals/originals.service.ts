@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
-import { originalKey } from '#src/domain/documents/names.ts';
+import { originalKey } from '#src/domain/documents/blob-keys.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { createOriginalsRepository, type OriginalKey } from './originals.repository.ts';

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
-import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
 import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { appError, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
 import type { Avatar, AvatarUpload, Membership, Profile, ProfileChange, ShownAvatar } from './profile.model.ts';
 import { createAvatarsRepository, createProfileRepository } from './profile.repository.ts';

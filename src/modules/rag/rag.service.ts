@@ -1,8 +1,7 @@
 import type { Knex } from 'knex';
-import type { ExpectedVersions } from '#src/domain/access/idempotency.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
-import { requireVersion } from '#src/errors.ts';
+import { type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';

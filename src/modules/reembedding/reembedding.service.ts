@@ -38,7 +38,7 @@ export function createReembeddingService(deps: {
   generations: Pick<GenerationsService, 'openIfNeeded' | 'carryOut'>;
   jobs: Pick<
     JobsService,
-    'enqueue' | 'dispatch' | 'advance' | 'noteFault' | 'openRunsOf' | 'find' | 'isOpen' | 'listEnded'
+    'enqueue' | 'dispatch' | 'advance' | 'recordRetriedError' | 'openRunsOf' | 'find' | 'isOpen' | 'listEnded'
   >;
   models: Pick<ModelsService, 'refusalOf'>;
   orchestrator: Pick<Orchestrator, 'setPaused'>;
@@ -73,7 +73,7 @@ export function createReembeddingService(deps: {
   async function tellProgress(of: { orgId: string }, { done, failed, total }: ReembeddingCounts): Promise<void> {
     await jobs.advance(jobIdOf(of), { progress: { done: done + failed, total, unit: 'documents' } });
     if (failed === 0) return;
-    await jobs.noteFault(jobIdOf(of), {
+    await jobs.recordRetriedError(jobIdOf(of), {
       code: 'reembedding_incomplete',
       message: `${failed} documents were not embedded, and are found by their old vectors.`,
     });

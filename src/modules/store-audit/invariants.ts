@@ -1,11 +1,11 @@
 import { deletedAccountsAreErased, organizationsHaveAdmins } from './invariants/accounts.ts';
-import { resultsFollowFromJudgements, versionChainsAreLinear } from './invariants/agents.ts';
 import { chatLogsMatchRounds, roundsAreContiguous, statesFollowFromScores } from './invariants/chats.ts';
 import {
   accessKeysFollowFolders,
   documentTotalsMatchDocuments,
   importCountsMatchFiles,
 } from './invariants/documents.ts';
+import { resultsFollowFromJudgements, versionChainsAreLinear } from './invariants/drafts.ts';
 import {
   chunksMatchVectors,
   noJobIsStuck,
@@ -60,7 +60,6 @@ const defaultGrace: GracePeriods = {
 
 export type InvariantChecks = ReturnType<typeof createInvariantChecks>;
 
-/** Checks what must hold at any time, after any failure. Only reads, page by page. */
 export function createInvariantChecks(deps: InvariantDeps) {
   async function runCheck({ invariant, title, run }: InvariantCheck, grace: GracePeriods): Promise<InvariantReport> {
     const first: Violation[] = [];
@@ -76,7 +75,6 @@ export function createInvariantChecks(deps: InvariantDeps) {
     }
   }
 
-  /** Yields one report per check, ordered by invariant. */
   async function* reports(grace: Partial<GracePeriods> = {}): AsyncGenerator<InvariantReport> {
     for (const check of invariantChecks) yield await runCheck(check, { ...defaultGrace, ...grace });
   }

@@ -17,9 +17,9 @@ import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
 /** A difference between the stores. `id` is the id of a document or the blob key of an original. */
-export type Finding = { kind: FindingKind; orgId: string; id: string; generation?: number; detail: string };
+export type StoreFinding = { kind: FindingKind; orgId: string; id: string; generation?: number; detail: string };
 
-export type InspectedPage = { checked: number; findings: Finding[]; next: string | null };
+export type InspectedPage = { checked: number; findings: StoreFinding[]; next: string | null };
 
 const activeDocument = shape({
   ...pick(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration', 'blobKey').columns,
@@ -27,11 +27,9 @@ const activeDocument = shape({
   chunks: bigint(),
   firstIndex: integer().nullable(),
   lastIndex: integer().nullable(),
-  /** Stored generations that are neither active nor the newest. */
   orphanGenerations: integerArray(),
 });
-/** A document with counts of the chunks of its active generation. */
-export type ActiveDocument = Row<typeof activeDocument>;
+export type AuditedDocument = Row<typeof activeDocument>;
 
 const keptGenerations = shape({
   ...pick(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration').columns,
@@ -146,7 +144,6 @@ export function createStoreAuditRepository(db: Knex) {
       );
     },
 
-    /** @returns the data for a new deletion job */
     findDeletion({ orgId, id }: DocumentKey) {
       return firstRow(
         db,

@@ -1,16 +1,33 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
+import { NIL } from 'uuid';
 import type { AuditPageInput } from '#src/contracts/deletion.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { type AuditPage, type FindingKind, maxDeletions, withFinding } from '#src/domain/documents/audit-report.ts';
+import {
+  type AuditPage,
+  type AuditPass,
+  addFinding,
+  type FindingKind,
+  maxOrphanDeletions,
+} from '#src/domain/documents/audit-report.ts';
+import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import { createStoreAuditRepository, type Finding } from './store-audit.repository.ts';
-import { createStoreInspector } from './store-inspector.ts';
+import {
+  type AuditedDocument,
+  createStoreAuditRepository,
+  type InspectedPage,
+  type StoreFinding,
+} from './store-audit.repository.ts';
+
+const GENERATIONS_PER_PAGE = 1_000;
+const DOCUMENTS_PER_PAGE = 500;
+/** The file store reads a whole folder for each page. */
+const BLOBS_PER_PAGE = 5_000;
 
 export type StoreAuditService = ReturnType<typeof createStoreAuditService>;
 
@@ -19,10 +36,9 @@ type DocumentKey = { orgId: string; id: string };
 /** A repair acts as the user who changed the document last, without any further rights. */
 const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
 
-/** Repaired by deleting from another store. `maxDeletions` limits the loss if the database is the wrong one. */
+/** Findings that are repaired by deletion. `maxOrphanDeletions` limits the loss if the database is the wrong one. */
 const orphanKinds: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
 
-/** Compares Postgres with the vector store and the blob store, and repairs differences. */
 export function createStoreAuditService(deps: {
   db: Knex;
   vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations' | 'deleteGenerations'>;
@@ -57,8 +73,7 @@ export function createStoreAuditService(deps: {
     return true;
   }
 
-  /** @returns whether a repair was made or started */
-  async function repair({ kind, orgId, id, generation = 0 }: Finding, hasOriginal: boolean): Promise<boolean> {
+  async function repair({ kind, orgId, id, generation = 0 }: StoreFinding, hasOriginal: boolean): Promise<boolean> {
     switch (kind) {
       case 'orphan_points':
         await vectors.deleteGenerations({ orgId, documentId: id, from: generation, before: generation + 1 });
@@ -85,21 +100,159 @@ export function createStoreAuditService(deps: {
       const { checked, findings, next } = await inspector.inspect(pass, after, graceSeconds);
       const withoutOriginal = new Set(findings.filter(({ kind }) => kind === 'missing_blob').map(({ id }) => id));
       const orphaned = findings.filter(({ kind }) => orphanKinds.includes(kind)).length;
-      const isHeldBack = input.repair && !force && orphaned > maxDeletions(checked);
+      const isHeldBack = input.repair && !force && orphaned > maxOrphanDeletions(checked);
       if (isHeldBack)
-        logger.error(
-          { pass, checked, orphaned },
-          'too many orphans: not deleting them, the database may be the wrong one',
-        );
+        logger.error({ pass, checked, orphaned }, 'too many orphans, none deleted: the database may be the wrong one');
       let summaries: AuditPage['findings'] = {};
       for (const finding of findings) {
         const { kind, orgId, id, detail } = finding;
         logger.warn({ kind, orgId, id, detail }, 'store difference found');
         const heldBack = isHeldBack && orphanKinds.includes(kind) ? 1 : 0;
         const isRepaired = input.repair && heldBack === 0 && (await repair(finding, !withoutOriginal.has(id)));
-        summaries = withFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
+        summaries = addFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
       }
       return { checked, findings: summaries, next };
     },
   };
+}
+
+/**
+ * Compares Postgres with the other stores page by page while the service is running. Changes in progress are not faults:
+ * recent changes are skipped, and documents with a fault are read a second time.
+ */
+export function createStoreInspector(deps: {
+  db: Knex;
+  vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations'>;
+  blobs: Pick<BlobStore, 'list' | 'exists'>;
+}) {
+  const { db, vectors, blobs } = deps;
+  const repository = createStoreAuditRepository(db);
+
+  /** Lists vectors before documents: a generation that is unused at that time can never be used again. */
+  async function inspectPoints(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+    const { generations, next } = await vectors.listGenerations({ after, limit: GENERATIONS_PER_PAGE });
+    const ids = [...new Set(generations.map((generation) => generation.documentId))];
+    const kept = await repository.findKeptGenerations(ids, graceSeconds);
+    const findings = generations.flatMap(({ orgId, documentId, generation }): StoreFinding[] => {
+      const document = kept.get(`${orgId}/${documentId}`);
+      if (document !== undefined) {
+        const { activeGeneration, generation: newest, isSettled } = document;
+        if (generation === activeGeneration || generation === newest || !isSettled) return [];
+      }
+      const detail = `The vectors belong to ${document ? 'an unused generation' : 'no document'}.`;
+      return [{ kind: 'orphan_points', orgId, id: documentId, generation, detail }];
+    });
+    return { checked: generations.length, findings, next };
+  }
+
+  async function inspectDocuments(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+    const [orgId = NIL, id = NIL] = after?.split('/') ?? [];
+    const documents = await repository.listDocuments({ after: { orgId, id }, limit: DOCUMENTS_PER_PAGE, graceSeconds });
+    const [points, hasBlob] = await Promise.all([
+      countPoints(documents),
+      Promise.all(documents.map((document) => blobs.exists(document.blobKey))),
+    ]);
+    const findings: StoreFinding[] = [];
+    for (const [index, document] of documents.entries()) {
+      for (const generation of document.orphanGenerations) {
+        const detail = `Generation ${generation} is neither the active nor the newest one.`;
+        findings.push({ kind: 'orphan_chunks', orgId: document.orgId, id: document.id, generation, detail });
+      }
+      const faults = faultsOf(document, points[index] ?? 0, hasBlob[index] === true);
+      if (faults.length > 0) findings.push(...(await confirmFaults(document)));
+    }
+    const last = documents.length < DOCUMENTS_PER_PAGE ? undefined : documents.at(-1);
+    return { checked: documents.length, findings, next: last ? `${last.orgId}/${last.id}` : null };
+  }
+
+  function countPoints(documents: readonly AuditedDocument[]): Promise<number[]> {
+    return vectors.countGenerations(
+      documents.map(({ orgId, id, activeGeneration }) => ({
+        orgId,
+        documentId: id,
+        // No document has a generation 0: generations are numbered from 1.
+        generation: activeGeneration ?? 0,
+      })),
+    );
+  }
+
+  /** An activation, replacement or deletion between two queries looks like a fault, so both stores are read again. */
+  async function confirmFaults({ orgId, id }: AuditedDocument): Promise<StoreFinding[]> {
+    const document = await repository.findDocument({ orgId, id });
+    if (document === undefined) return [];
+    const { activeGeneration, blobKey } = document;
+    const [points = 0] = await countPoints([document]);
+    const faults = faultsOf(document, points, await blobs.exists(blobKey));
+    const current = await repository.findDocument({ orgId, id });
+    return current?.activeGeneration === activeGeneration && current.blobKey === blobKey ? faults : [];
+  }
+
+  async function inspectBlobs(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+    const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
+    const oldest = Date.now() - graceSeconds * 1_000;
+    const settled = page.filter((blob) => blob.storedAt.getTime() <= oldest);
+    const used = await repository.findUsedBlobs(settled.map((blob) => blob.key));
+    const findings = settled
+      .filter((blob) => !used.has(blob.key))
+      .flatMap(({ key, sizeBytes }): StoreFinding[] => {
+        const orgId = organizationOf(key);
+        // The bucket may hold files of other applications.
+        if (orgId === null) return [];
+        return [{ kind: 'orphan_blob', orgId, id: key, detail: `No document refers to these ${sizeBytes} bytes.` }];
+      });
+    return { checked: page.length, findings, next: page.length < BLOBS_PER_PAGE ? null : (page.at(-1)?.key ?? null) };
+  }
+
+  async function inspectDeletions(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+    const page = await repository.listDeletions({ after: after ?? NIL, limit: DOCUMENTS_PER_PAGE, graceSeconds });
+    const findings = page
+      .filter((deletion) => deletion.isLost)
+      .map(({ orgId, id }): StoreFinding => {
+        return {
+          kind: 'lost_deletion',
+          orgId,
+          id,
+          detail: 'The deletion of the document was requested but has no open job.',
+        };
+      });
+    return {
+      checked: page.length,
+      findings,
+      next: page.length < DOCUMENTS_PER_PAGE ? null : (page.at(-1)?.id ?? null),
+    };
+  }
+
+  const passes = {
+    points: inspectPoints,
+    documents: inspectDocuments,
+    blobs: inspectBlobs,
+    deletions: inspectDeletions,
+  } satisfies Record<AuditPass, unknown>;
+
+  return {
+    inspect: (pass: AuditPass, after: string | null, graceSeconds: number): Promise<InspectedPage> =>
+      passes[pass](after, graceSeconds),
+  };
+}
+
+function faultsOf(document: AuditedDocument, points: number, hasBlob: boolean): StoreFinding[] {
+  const { orgId, id, activeGeneration, chunksTotal, chunks, firstIndex, lastIndex, blobKey } = document;
+  const findings: StoreFinding[] = [];
+  if (!hasBlob) {
+    findings.push({ kind: 'missing_blob', orgId, id, detail: `The original ${blobKey} is missing.` });
+  }
+  if (activeGeneration === null) return findings;
+  const generation = { orgId, id, generation: activeGeneration };
+  if (chunks !== chunksTotal || firstIndex !== 0 || lastIndex !== chunks - 1) {
+    const detail = `${chunks} of ${chunksTotal} chunks are stored, with indices ${firstIndex} to ${lastIndex}.`;
+    findings.push({ kind: 'broken_chunks', ...generation, detail });
+  }
+  if (points !== chunks) {
+    findings.push({
+      kind: 'missing_points',
+      ...generation,
+      detail: `There are ${points} vectors for ${chunks} chunks.`,
+    });
+  }
+  return findings;
 }

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createEvaluationActivities, type EvaluationActivities } from '#activities/evaluation.ts';
 import type { JudgeUnitInput, StepsResult } from '#src/contracts/evaluation.ts';
-import { unitsOfPrompt } from '#src/domain/judging/units.ts';
+import { unitsOfPrompt } from '#src/domain/judging/judgement.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';

@@ -5,8 +5,7 @@ import { createExportActivities, type ExportActivities } from '#activities/expor
 import type { ExportKey, WriteVolumeInput, WriteVolumeResult } from '#src/contracts/exports.ts';
 import { createExportStepsService } from '#src/modules/exports/export-steps.service.ts';
 import { recordKinds } from '#src/modules/exports/exported-records.ts';
-import { createVolumeArchive } from '#src/modules/exports/volume-archive.ts';
-import { createVolumeWriter } from '#src/modules/exports/volume-writer.ts';
+import { createVolumeArchive, createVolumeWriter } from '#src/modules/exports/volume-writer.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -15,7 +14,7 @@ import { signUpColleague } from '#test/support/colleague.ts';
 import { type Exported, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-/** So that each volume has a few documents. */
+/** Small, so that each volume has a few documents. */
 const volumeBytes = 4_000;
 
 describe('export activities', () => {
@@ -24,7 +23,7 @@ describe('export activities', () => {
   let texts: string[];
 
   before(async () => {
-    // Without workers, so that nobody else takes the steps.
+    // No workers: the tests call the activities themselves.
     own = await startStack({}, { workers: false });
   });
   after(() => own.close());
@@ -48,14 +47,14 @@ describe('export activities', () => {
     return { orgId: member.orgId, exportId };
   }
 
-  /** @returns what is in the volumes that are stored */
+  /** @returns the contents of the stored volumes */
   async function stored({ orgId, exportId }: ExportKey): Promise<Exported> {
     const { db, blobs } = own.container;
     const volumes = await db('exportVolumes').where({ orgId, exportId }).orderBy('number');
     return unpack(await Promise.all(volumes.map(async ({ blobKey }) => buffer(await blobs.read(blobKey)))));
   }
 
-  /** @returns how many */
+  /** @returns the number of volumes */
   async function writeFrom(steps: ExportActivities, of: ExportKey, first = 1): Promise<number> {
     for (let number = first; ; number += 1) {
       const [one, other] = await Promise.all([write(steps, of, number), write(steps, of, number)]);
@@ -71,7 +70,7 @@ describe('export activities', () => {
     for (const { original, sha256 } of documents) expect(Object(original).sha256).equal(sha256);
   }
 
-  it('write every volume once, when each of them runs twice at the same time', async () => {
+  it('write every volume once, even if each activity runs twice at the same time', async () => {
     const of = await begin();
     const steps = stepsOf();
     const { total } = await runActivity<ExportKey, { total: number }>(steps.countExport, of);
@@ -92,7 +91,7 @@ describe('export activities', () => {
     const { audit_log, ...all } = manifest.records as Record<string, number>;
     const sum = Object.values(all).reduce((a, b) => a + b, audit_log ?? 0);
     expect(sum).equal(total);
-    // All that is in the store is known to belong somewhere.
+    // The store has no orphans.
     const stores = await own.container.storeAudit.auditPage({
       pass: 'blobs',
       after: null,
@@ -102,7 +101,7 @@ describe('export activities', () => {
     expect(stores.findings).deep.equal({});
   });
 
-  it('go on where a store has broken off, and leave nothing of the volume that it broke', async () => {
+  it('continue after a store failure and leave nothing of the interrupted volume', async () => {
     const of = await begin();
     const { blobs, db } = own.container;
     const fifth = await db('documents').where({ orgId: ada.orgId }).orderBy('id').offset(4).first();
@@ -128,7 +127,7 @@ describe('export activities', () => {
     expectAll(await stored(of));
   });
 
-  it('tell of a document whose file is gone, and go on', async () => {
+  it('export a document without its missing original', async () => {
     const of = await begin();
     const { blobKey, id } = await own.container.db('documents').where({ orgId: ada.orgId }).first();
     await own.container.blobs.delete(blobKey);
@@ -138,7 +137,7 @@ describe('export activities', () => {
     expect(documents.find((document) => document.document_id === id)).include({ original: null });
   });
 
-  it('end when their admin is none any more, or the export is deleted', async () => {
+  it('fail once the requesting user is no longer an admin, or the export is deleted', async () => {
     const grace = await signUpColleague(own, ada, 'Grace');
     const { db } = own.container;
     await db('memberships').where({ userId: grace.userId }).update({ isOrgAdmin: true });
@@ -151,7 +150,7 @@ describe('export activities', () => {
     expect(await appErrorCode(publish)).equal('export_not_found');
   });
 
-  it('delete older exports that together are larger than twice the storage quota, and keep the newest', async () => {
+  it('delete older exports beyond twice the storage quota, and keep the newest', async () => {
     const { db, config } = own.container;
     const { storageBytes } = config.tierLimits.free;
     async function publishOf(sizeBytes: number): Promise<string> {
@@ -174,7 +173,7 @@ describe('export activities', () => {
     expect(await kept()).deep.equal([large]);
   });
 
-  it('take away what is stored when they are cancelled', async () => {
+  it('delete the stored volumes on cancellation', async () => {
     const of = await begin();
     const steps = stepsOf();
     await write(steps, of, 1);
@@ -187,7 +186,7 @@ describe('export activities', () => {
     expectAll(await stored(of));
   });
 
-  it('take no more of a large file than some pieces before they are read', async () => {
+  it('buffer only a few pieces of a large file before they are read', async () => {
     const { blobs } = own.container;
     const pieceBytes = 1_048_576;
     const pieceCount = 64;
@@ -216,7 +215,7 @@ describe('export activities', () => {
     expect(mostHeld).below(8 * pieceBytes);
   });
 
-  it('leave out every column that may hold a secret, and the kinds that are the operator’s', async () => {
+  it('omit every column that may hold a secret, and the record kinds for operators only', async () => {
     const fields = recordKinds.map((kind) => kind.fields).join(' ');
     expect(fields).not.match(/credentials|password|token_hash|verifier|lease|\*/);
     const of = await begin();

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { createVolumeArchive } from '#src/modules/exports/volume-archive.ts';
+import { createVolumeArchive } from '#src/modules/exports/volume-writer.ts';
 import { stack } from '#test/support/stack.ts';
 
 describe('memory of an export', () => {
-  it('hold no more of a large file than some pieces', async () => {
+  it('stays at a few pieces of a large file', async () => {
     const { blobs } = (await stack()).container;
     const megabyte = Buffer.alloc(1_048_576, 'x');
     const size = 300;

@@ -7,8 +7,8 @@ import { createJobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { MoveResult, Orchestrator, RunReport } from '#src/ports/orchestrator.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
-/** An engine that can be down, and whose runs end as a test says. */
-type FakeEngine = Pick<Orchestrator, 'start' | 'retryParked' | 'inspect' | 'uiUrl'> & {
+/** A Temporal stub that can be unavailable, and whose runs are in the state that a test sets. */
+type FakeTemporal = Pick<Orchestrator, 'start' | 'retryParked' | 'inspect'> & {
   isDown: boolean;
   refuses: boolean;
   isClosing: boolean;
@@ -18,8 +18,8 @@ type FakeEngine = Pick<Orchestrator, 'start' | 'retryParked' | 'inspect' | 'uiUr
   runs: Map<string, RunReport>;
 };
 
-function createFakeEngine(): FakeEngine {
-  const engine: FakeEngine = {
+function createFakeTemporal(): FakeTemporal {
+  const temporal: FakeTemporal = {
     isDown: false,
     refuses: false,
     isClosing: false,
@@ -28,21 +28,20 @@ function createFakeEngine(): FakeEngine {
     parked: 'moved',
     runs: new Map(),
     start: async ({ workflowId }) => {
-      if (engine.isDown) throw appError('service_unavailable');
-      if (engine.refuses) throw appError('internal_error', { detail: 'The engine refuses it.' });
-      if (engine.isClosing) return 'closing';
-      engine.started.push(workflowId);
+      if (temporal.isDown) throw appError('service_unavailable');
+      if (temporal.refuses) throw appError('internal_error', { detail: 'Temporal refuses the start.' });
+      if (temporal.isClosing) return 'closing';
+      temporal.started.push(workflowId);
       return 'started';
     },
     retryParked: async (workflowId) => {
-      if (engine.isDown) throw new Error('unreachable');
-      engine.retried.push(workflowId);
-      return engine.parked;
+      if (temporal.isDown) throw new Error('unreachable');
+      temporal.retried.push(workflowId);
+      return temporal.parked;
     },
-    inspect: async (workflowId) => engine.runs.get(workflowId) ?? { state: 'open' },
-    uiUrl: () => null,
+    inspect: async (workflowId) => temporal.runs.get(workflowId) ?? { state: 'open' },
   };
-  return engine;
+  return temporal;
 }
 
 describe('the jobs table as an outbox', () => {
@@ -64,13 +63,13 @@ describe('the jobs table as an outbox', () => {
   beforeEach(() => db('jobs').delete());
 
   function setUp(of: Knex = db) {
-    const engine = createFakeEngine();
+    const temporal = createFakeTemporal();
     const logged: string[] = [];
     const log = (level: string) => () => void logged.push(level);
     const logger = { warn: log('warn'), error: log('error') };
-    // How much a turn gets done is not what is asked here, but what it does.
-    const jobs = createJobsService({ db: of, orchestrator: engine, logger, turnMs: 60_000 });
-    return { engine, jobs, logged };
+    // The time limit of a sweeper step must not end a test early.
+    const jobs = createJobsService({ db: of, orchestrator: temporal, logger, sweepStepMs: 60_000 });
+    return { temporal, jobs, logged };
   }
 
   async function enqueue(
@@ -99,17 +98,17 @@ describe('the jobs table as an outbox', () => {
   }
 
   const jobOf = (id: string) => db('jobs').where({ id }).first();
-  /** Lets a time limit of the outbox pass. */
+  /** Sets a timestamp back by an hour, so that the limit that counts from it has passed. */
   const age = (column: string) => db('jobs').update({ [column]: db.raw("now() - interval '1 hour'") });
 
-  it('says why a step is tried again until more is done than before', async () => {
+  it('shows why a step is retried until it makes progress beyond the last attempt', async () => {
     const { jobs } = setUp();
     const id = await enqueue(jobs);
     const say = (done: number) => jobs.advance(id, { progress: { done, total: 9, unit: 'chunks' } });
     const errorCode = async () => (await db('jobs').where({ id }).first())?.errorCode;
     await jobs.advance(id, { status: 'running', stage: 'embed' });
     await say(4);
-    await jobs.noteFault(id, { code: 'model_unavailable', message: 'The model is away.' });
+    await jobs.recordRetriedError(id, { code: 'model_unavailable', message: 'The model is away.' });
     await jobs.advance(id, { status: 'running', stage: 'embed' });
     await say(4);
     expect(await errorCode()).equal('model_unavailable');
@@ -117,19 +116,19 @@ describe('the jobs table as an outbox', () => {
     expect(await errorCode()).equal(null);
   });
 
-  it('the request that wrote a job starts it, and the sweeper leaves it alone', async () => {
-    const { engine, jobs } = setUp();
+  it('a request starts its own job, and the sweeper does not start it again', async () => {
+    const { temporal, jobs } = setUp();
     const id = await enqueue(jobs);
     await jobs.dispatch(id);
     await jobs.dispatch(id);
     await age('dispatchAfter');
     await jobs.dispatchPending();
-    expect(engine.started).deep.equal([id]);
+    expect(temporal.started).deep.equal([id]);
     expect((await jobOf(id)).dispatchedAt).instanceOf(Date);
   });
 
   it('a job rolled back with its transaction is never started', async () => {
-    const { engine, jobs } = setUp();
+    const { temporal, jobs } = setUp();
     const fault = await db
       .transaction(async (trx) => {
         await jobs.enqueue(trx, {
@@ -146,72 +145,72 @@ describe('the jobs table as an outbox', () => {
       .catch((error: Error) => error.message);
     expect(fault).equal('rolled back');
     await jobs.dispatch('ingest-rolled-back');
-    expect(engine.started).deep.equal([]);
+    expect(temporal.started).deep.equal([]);
   });
 
-  it('what could not be started waits for the sweeper, which tries until the engine is back', async () => {
-    const { engine, jobs } = setUp();
-    engine.isDown = true;
+  it('the sweeper starts a job that could not be started, once Temporal is available again', async () => {
+    const { temporal, jobs } = setUp();
+    temporal.isDown = true;
     const id = await enqueue(jobs);
     await jobs.dispatch(id);
     await age('dispatchAfter');
     await jobs.dispatchPending();
     expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null });
 
-    engine.isDown = false;
+    temporal.isDown = false;
     await age('dispatchAfter');
     await jobs.dispatchPending();
-    expect(engine.started).deep.equal([id]);
+    expect(temporal.started).deep.equal([id]);
   });
 
-  it('what the engine refuses says so until it is started, and is an error in the log', async () => {
-    const { engine, jobs, logged } = setUp();
-    engine.isDown = true;
+  it('a job whose start Temporal refuses shows the error until it starts, and logs it at error level', async () => {
+    const { temporal, jobs, logged } = setUp();
+    temporal.isDown = true;
     const id = await enqueue(jobs);
     await jobs.dispatch(id);
     expect(await jobOf(id)).include({ status: 'queued', errorCode: null });
-    Object.assign(engine, { isDown: false, refuses: true });
+    Object.assign(temporal, { isDown: false, refuses: true });
     await jobs.dispatch(id);
     await age('dispatchAfter');
     await jobs.dispatchPending();
     expect(logged).deep.equal(['warn', 'error', 'error']);
-    expect(await jobOf(id)).include({ errorCode: 'internal_error', errorMessage: 'The engine refuses it.' });
-    engine.refuses = false;
+    expect(await jobOf(id)).include({ errorCode: 'internal_error', errorMessage: 'Temporal refuses the start.' });
+    temporal.refuses = false;
     await jobs.dispatch(id);
     await jobs.advance(id, { status: 'running', stage: 'parse' });
     expect(await jobOf(id)).include({ status: 'running', errorCode: null });
   });
 
-  it('a fresh job is left to its request for a moment', async () => {
-    // Within one transaction no time passes.
+  it('the sweeper leaves a new job to its request during the grace period', async () => {
+    // now() does not advance within a transaction.
     await db.transaction(async (trx) => {
-      const { engine, jobs } = setUp(trx);
+      const { temporal, jobs } = setUp(trx);
       await enqueue(jobs, undefined, undefined, trx);
       await jobs.dispatchPending();
-      expect(engine.started).deep.equal([]);
+      expect(temporal.started).deep.equal([]);
     });
   });
 
   it('a job that was closed before it was started is not started', async () => {
-    const { engine, jobs } = setUp();
+    const { temporal, jobs } = setUp();
     const id = await enqueue(jobs);
     await jobs.advance(id, { status: 'cancelled' });
     await jobs.dispatch(id);
     await age('dispatchAfter');
     await jobs.dispatchPending();
-    expect(engine.started).deep.equal([]);
+    expect(temporal.started).deep.equal([]);
   });
 
-  it('two sweepers share the work', async () => {
-    const { engine, jobs } = setUp();
+  it('two sweepers never start the same job', async () => {
+    const { temporal, jobs } = setUp();
     const ids = await Promise.all(Array.from({ length: 20 }, () => enqueue(jobs)));
     await age('dispatchAfter');
     await Promise.all([jobs.dispatchPending(), jobs.dispatchPending()]);
-    expect(engine.started.sort()).deep.equal(ids.sort());
+    expect(temporal.started.sort()).deep.equal(ids.sort());
   });
 
-  it('a reused id is another attempt of the same job', async () => {
-    const { engine, jobs } = setUp();
+  it('enqueueing an existing id starts the next attempt of that job', async () => {
+    const { temporal, jobs } = setUp();
     const id = await enqueue(jobs);
     await jobs.dispatch(id);
     await jobs.advance(id, { status: 'failed', error: { code: 'model_unavailable', message: 'down' } });
@@ -225,19 +224,19 @@ describe('the jobs table as an outbox', () => {
       dispatchedAt: null,
     });
     await jobs.dispatch(id);
-    expect(engine.started).deep.equal([id, id]);
+    expect(temporal.started).deep.equal([id, id]);
   });
 
   it('a retried job whose last run has not closed yet is started once it has', async () => {
-    const { engine, jobs } = setUp();
+    const { temporal, jobs } = setUp();
     const id = await enqueue(jobs);
-    engine.isClosing = true;
+    temporal.isClosing = true;
     await jobs.dispatch(id);
     expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null });
-    engine.isClosing = false;
+    temporal.isClosing = false;
     await age('dispatchAfter');
     await jobs.dispatchPending();
-    expect(engine.started).deep.equal([id]);
+    expect(temporal.started).deep.equal([id]);
   });
 
   async function park(jobs: ReturnType<typeof setUp>['jobs']): Promise<string> {
@@ -248,7 +247,7 @@ describe('the jobs table as an outbox', () => {
     return id;
   }
 
-  it('counts open jobs by kind and status, and those that wait to be started', async () => {
+  it('counts open jobs by kind and status, and jobs whose start is due', async () => {
     const { jobs } = setUp();
     const parked = await enqueue(jobs);
     await jobs.advance(parked, { status: 'parked', error: { code: 'model_not_configured', message: 'no key' } });
@@ -265,39 +264,39 @@ describe('the jobs table as an outbox', () => {
     expect(outbox.oldestSeconds).within(0, 600);
   });
 
-  it('a parked job that shall go on is moved and not started, as soon as the engine is there', async () => {
-    const { engine, jobs } = setUp();
+  it('retrying a parked job resumes its run once Temporal is available, and starts no new one', async () => {
+    const { temporal, jobs } = setUp();
     const id = await park(jobs);
-    engine.isDown = true;
+    temporal.isDown = true;
     await jobs.dispatch(id);
     expect(await jobOf(id)).include({ dispatchedAt: null });
-    engine.isDown = false;
+    temporal.isDown = false;
     await age('dispatchAfter');
     await jobs.dispatchPending();
     await jobs.dispatchPending();
-    expect(engine).deep.include({ started: [id], retried: [id] });
+    expect(temporal).deep.include({ started: [id], retried: [id] });
   });
 
   const killed: RunReport = { state: 'failed', error: { code: 'run_terminated', message: 'ended' } };
 
-  it('a parked job whose run was ended by force starts anew when it shall go on', async () => {
-    const { engine, jobs } = setUp();
+  it('retrying a parked job whose run was terminated starts a new run', async () => {
+    const { temporal, jobs } = setUp();
     const id = await park(jobs);
-    engine.parked = 'gone';
-    engine.runs.set(id, killed);
+    temporal.parked = 'gone';
+    temporal.runs.set(id, killed);
     await jobs.dispatch(id);
     expect(await jobOf(id)).include({ status: 'queued', attempt: 2, errorCode: null, dispatchedAt: null });
   });
 
-  it('more than one batch is started in one turn of the sweeper', async () => {
-    const { engine, jobs } = setUp();
+  it('one sweeper step starts more than one batch', async () => {
+    const { temporal, jobs } = setUp();
     const ids = await Promise.all(Array.from({ length: 120 }, () => enqueue(jobs)));
     await age('dispatchAfter');
     await jobs.dispatchPending();
-    expect(engine.started.sort()).deep.equal(ids.sort());
+    expect(temporal.started.sort()).deep.equal(ids.sort());
   });
 
-  it('progress that comes late does not touch a closed job', async () => {
+  it('late progress does not change a closed job', async () => {
     const { jobs } = setUp();
     const id = await enqueue(jobs);
     await jobs.advance(id, { status: 'running', stage: 'embed', progress: { done: 64, total: 70, unit: 'chunks' } });
@@ -306,8 +305,8 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded', stage: 'embed', progressDone: 64 });
   });
 
-  it('a closed job that a step opens again is closed at once, unless its run was reset', async () => {
-    const { engine, jobs } = setUp();
+  it('a closed job that a late step reopens is closed at once, unless its run was reset', async () => {
+    const { temporal, jobs } = setUp();
     const id = await enqueue(jobs);
     await jobs.dispatch(id);
     await jobs.advance(id, { status: 'cancelled' });
@@ -315,7 +314,7 @@ describe('the jobs table as an outbox', () => {
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'running', finishedAt: null });
     await jobs.advance(id, { status: 'cancelled' });
-    engine.runs.set(id, { state: 'cancelled' });
+    temporal.runs.set(id, { state: 'cancelled' });
     await jobs.advance(id, { status: 'running', stage: 'embed' });
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'cancelled' });
@@ -332,11 +331,11 @@ describe('the jobs table as an outbox', () => {
   ] as const;
   for (const { run, status, errorCode } of endings) {
     it(`an open job whose run is ${run.state} shows as ${status}`, async () => {
-      const { engine, jobs } = setUp();
+      const { temporal, jobs } = setUp();
       const id = await enqueue(jobs);
       await jobs.dispatch(id);
       await jobs.advance(id, { status: 'running', stage: 'embed' });
-      engine.runs.set(id, run);
+      temporal.runs.set(id, run);
       await jobs.reconcileOpen();
       expect(await jobOf(id)).include({ status: 'running' });
       await age('checkedAt');
@@ -378,32 +377,32 @@ describe('the jobs table as an outbox', () => {
     return jobId;
   }
 
-  it('an ingestion whose run is completed has succeeded once readers see what it made', async () => {
-    const { engine, jobs } = setUp();
+  it('an ingestion with a completed run has succeeded if its generation is active', async () => {
+    const { temporal, jobs } = setUp();
     const id = await ingestionOf(jobs, 1);
-    engine.runs.set(id, { state: 'completed' });
+    temporal.runs.set(id, { state: 'completed' });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'succeeded' });
   });
 
-  it('an ingestion whose run knows of a database that is gone is done again', async () => {
-    const { engine, jobs } = setUp();
+  it('an ingestion is repeated if the database lacks the result of its completed run', async () => {
+    const { temporal, jobs } = setUp();
     const id = await ingestionOf(jobs, null);
-    engine.runs.set(id, { state: 'completed' });
+    temporal.runs.set(id, { state: 'completed' });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null, finishedAt: null });
   });
 
-  it('a deletion whose run is completed is done again while its document is there', async () => {
-    const { engine, jobs } = setUp();
+  it('a deletion with a completed run is repeated while its document exists', async () => {
+    const { temporal, jobs } = setUp();
     const { documentId } = await jobOf(await ingestionOf(jobs, 1));
     const id = `delete-${documentId}`;
     const start = { workflow: 'deleteDocument', input: { orgId, documentId }, summary: 'Delete' } as const;
     await jobs.enqueue(db, { id, kind: 'delete', orgId, createdBy, acl: [], documentId, start, requestId: null });
     await jobs.dispatch(id);
-    engine.runs.set(id, { state: 'completed' });
+    temporal.runs.set(id, { state: 'completed' });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'queued' });
@@ -415,8 +414,8 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded' });
   });
 
-  it('an evaluation whose run is completed is done again while it has no results', async () => {
-    const { engine, jobs } = setUp();
+  it('an evaluation with a completed run is repeated while it has no results', async () => {
+    const { temporal, jobs } = setUp();
     const id = 'evaluate-0';
     const run = { id, orgId, createdBy, acl: [], specification: '{}', estimatedCalls: 1 };
     await db('evaluationRuns').insert(run);
@@ -424,7 +423,7 @@ describe('the jobs table as an outbox', () => {
     await jobs.enqueue(db, { id, kind: 'evaluate', orgId, createdBy, acl: [], start, requestId: null });
     for (const status of ['queued', 'succeeded']) {
       await jobs.dispatch(id);
-      engine.runs.set(id, { state: 'completed' });
+      temporal.runs.set(id, { state: 'completed' });
       await age('checkedAt');
       await jobs.reconcileOpen();
       expect(await jobOf(id)).include({ status });
@@ -432,8 +431,8 @@ describe('the jobs table as an outbox', () => {
     }
   });
 
-  it('the proposal of anchor words whose run is completed is done again while a live agent has none', async () => {
-    const { engine, jobs } = setUp();
+  it('a proposal of anchor words with a completed run is repeated while its live agent has no candidates', async () => {
+    const { temporal, jobs } = setUp();
     const agentId = uuidv7();
     const [own, fields] = [
       { id: agentId, orgId, createdBy, acl: [] },
@@ -447,7 +446,7 @@ describe('the jobs table as an outbox', () => {
     const start = { workflow: 'proposeAnchorWords', input: { orgId, agentId }, summary: 'Propose' } as const;
     await jobs.enqueue(db, { id, kind: 'anchors', orgId, createdBy, acl: [], agentId, start, requestId: null });
     await jobs.dispatch(id);
-    engine.runs.set(id, { state: 'completed' });
+    temporal.runs.set(id, { state: 'completed' });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'queued' });
@@ -458,8 +457,8 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded' });
   });
 
-  it('a preview whose run is completed is made again while a document has none of its original', async () => {
-    const { engine, jobs } = setUp();
+  it('a preview with a completed run is repeated while its document has no preview of its original', async () => {
+    const { temporal, jobs } = setUp();
     const documentId = uuidv7();
     const source = {
       orgId,
@@ -478,7 +477,7 @@ describe('the jobs table as an outbox', () => {
     await jobs.enqueue(db, { id, kind: 'preview', orgId, createdBy, acl: [], documentId, start, requestId: null });
     for (const status of ['queued', 'succeeded']) {
       await jobs.dispatch(id);
-      engine.runs.set(id, { state: 'completed' });
+      temporal.runs.set(id, { state: 'completed' });
       await age('checkedAt');
       await jobs.reconcileOpen();
       expect(await jobOf(id)).include({ status });
@@ -490,8 +489,8 @@ describe('the jobs table as an outbox', () => {
     }
   });
 
-  it('an export whose run is completed is made again until it is complete, unless it was deleted', async () => {
-    const { engine, jobs } = setUp();
+  it('an export with a completed run is repeated until it is complete, unless it was deleted', async () => {
+    const { temporal, jobs } = setUp();
     const exportId = uuidv7();
     const id = `export-${exportId}`;
     await db('exports').insert({ id: exportId, orgId, createdBy, expiresAt: new Date() });
@@ -499,7 +498,7 @@ describe('the jobs table as an outbox', () => {
     await jobs.enqueue(db, { id, kind: 'export', orgId, createdBy, acl: [], start, requestId: null });
     for (const status of ['queued', 'succeeded']) {
       await jobs.dispatch(id);
-      engine.runs.set(id, { state: 'completed' });
+      temporal.runs.set(id, { state: 'completed' });
       await age('checkedAt');
       await jobs.reconcileOpen();
       expect(await jobOf(id)).include({ status });
@@ -513,35 +512,35 @@ describe('the jobs table as an outbox', () => {
   ] as const;
   for (const { kind, start } of withoutMark) {
     it(`a job of the kind ${kind} whose run is completed has succeeded`, async () => {
-      const { engine, jobs } = setUp();
+      const { temporal, jobs } = setUp();
       const id = `${kind}-${uuidv7()}`;
       await jobs.enqueue(db, { id, kind, orgId, createdBy, acl: [], start, requestId: null });
       await jobs.dispatch(id);
-      engine.runs.set(id, { state: 'completed' });
+      temporal.runs.set(id, { state: 'completed' });
       await age('checkedAt');
       await jobs.reconcileOpen();
       expect(await jobOf(id)).include({ status: 'succeeded' });
     });
   }
 
-  it('a job that was asked to stop is not started again when its run is lost', async () => {
-    const { engine, jobs } = setUp();
+  it('a lost run is not started again after a request to cancel it', async () => {
+    const { temporal, jobs } = setUp();
     const id = await enqueue(jobs);
     await jobs.dispatch(id);
     await db('jobs').where({ id }).update({ cancelRequestedAt: db.fn.now() });
-    engine.runs.set(id, { state: 'unknown' });
+    temporal.runs.set(id, { state: 'unknown' });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect((await jobOf(id)).finishedAt).instanceOf(Date);
     expect(await jobOf(id)).include({ status: 'cancelled' });
   });
 
-  it('a run that somebody asked to stop in the engine is not counted on any more, unless it is of another start', async () => {
-    const { engine, jobs } = setUp();
+  it('a cancellation requested in Temporal is recorded in the job, unless it belongs to an earlier start', async () => {
+    const { temporal, jobs } = setUp();
     const id = await enqueue(jobs);
     await jobs.dispatch(id);
     const askToStop = async (toStop: string) => {
-      engine.runs.set(id, { state: 'open', toStop });
+      temporal.runs.set(id, { state: 'open', toStop });
       await age('checkedAt');
       await jobs.reconcileOpen();
       return (await jobOf(id)).cancelRequestedAt;
@@ -553,21 +552,21 @@ describe('the jobs table as an outbox', () => {
     expect(await askToStop(startId)).deep.equal(askedAt);
   });
 
-  it('a deletion that somebody asked to stop goes on', async () => {
-    const { engine, jobs } = setUp();
+  it('a deletion ignores a cancellation requested in Temporal', async () => {
+    const { temporal, jobs } = setUp();
     const documentId = uuidv7();
     const id = `delete-${documentId}`;
     const start = { workflow: 'deleteDocument', input: { orgId, documentId }, summary: '' } as const;
     await jobs.enqueue(db, { id, kind: 'delete', orgId, createdBy, acl: [], documentId, start, requestId: null });
     await jobs.dispatch(id);
-    engine.runs.set(id, { state: 'open', toStop: (await jobOf(id)).startId });
+    temporal.runs.set(id, { state: 'open', toStop: (await jobOf(id)).startId });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ cancelRequestedAt: null });
   });
 
-  it('a run that closes as cancelled leaves alone what was queued since it began', async () => {
-    const { engine, jobs } = setUp();
+  it('closing a cancelled run keeps work queued that was added after the run started', async () => {
+    const { temporal, jobs } = setUp();
     const id = `alignment-${uuidv7()}`;
     const start = { workflow: 'scoreAlignment', input: { orgId, chatId: uuidv7() }, summary: '' } as const;
     const ask = () => jobs.enqueue(db, { id, kind: 'alignment', orgId, createdBy, acl: [], start, requestId: null });
@@ -577,7 +576,7 @@ describe('the jobs table as an outbox', () => {
     await jobs.dispatch(id);
     await jobs.recordCancellationOfNudged(id, startId);
     expect(await jobOf(id)).include({ status: 'queued' });
-    engine.runs.set(id, { state: 'cancelled' });
+    temporal.runs.set(id, { state: 'cancelled' });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null });
@@ -585,26 +584,26 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'cancelled' });
   });
 
-  it('all that nobody has looked after for long is seen to in one turn of the sweeper', async () => {
-    const { engine, jobs } = setUp();
+  it('one sweeper step reconciles all jobs that were not checked for long', async () => {
+    const { temporal, jobs } = setUp();
     for (const id of await Promise.all(Array.from({ length: 65 }, () => enqueue(jobs)))) {
       await jobs.dispatch(id);
-      engine.runs.set(id, { state: 'cancelled' });
+      temporal.runs.set(id, { state: 'cancelled' });
     }
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await db('jobs').where({ status: 'cancelled' })).length(65);
   });
 
-  it('a job whose run the engine lost is started again', async () => {
-    const { engine, jobs } = setUp();
+  it('a job whose run Temporal lost is started again', async () => {
+    const { temporal, jobs } = setUp();
     const id = await enqueue(jobs);
     await jobs.dispatch(id);
-    engine.runs.set(id, { state: 'unknown' });
+    temporal.runs.set(id, { state: 'unknown' });
     await age('checkedAt');
     await age('dispatchAfter');
     await jobs.reconcileOpen();
     await jobs.dispatchPending();
-    expect(engine.started).deep.equal([id, id]);
+    expect(temporal.started).deep.equal([id, id]);
   });
 });

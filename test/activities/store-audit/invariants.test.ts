@@ -246,9 +246,9 @@ describe('invariant checks', () => {
     expect(await details()).deep.equal([`Deleted user ${eve.userId} still has a picture.`]);
     await db('users').where({ id: eve.userId }).update({ avatarUrl: null });
     await db('organizations').where({ id: eve.orgId }).update(gone);
-    expect(await details()).deep.equal(['It is deleted and still has a name.']);
+    expect(await details()).deep.equal(['The deleted organization still has a name.']);
     await db('organizations').where({ id: eve.orgId }).update({ name: '' });
-    expect(await details()).deep.equal(['It is deleted and still has members.']);
+    expect(await details()).deep.equal(['The deleted organization still has members.']);
     await db('memberships').where({ orgId: eve.orgId }).delete();
     expect(await details()).deep.equal([]);
   });
@@ -277,7 +277,7 @@ describe('invariant checks', () => {
     await db('documents').update({ deletedAt: null });
     expect(await check()).deep.equal([]);
     await db('folderLinks').update({ listedAt: null });
-    await expectViolation('I16', /not its last change/, documentId);
+    await expectViolation('I16', /a time other than its last change/, documentId);
   });
 
   it('I17 reports wrong chat logs, wrong totals and wrong search words', async () => {
@@ -308,7 +308,7 @@ describe('invariant checks', () => {
   it('I15 reports a document without a folder, or with other access keys than its folders', async () => {
     const { documentId } = await addReadable();
     await db('documents').update({ acl: [`user:${ada.userId}`, `org:${ada.orgId}`] });
-    await expectViolation('I15', /Its access keys are not those/, documentId);
+    await expectViolation('I15', /The access keys of the document are not those/, documentId);
     await db('documents').update({ acl: [`user:${ada.userId}`] });
     await db('folderLinks').delete();
     await expectViolation('I15', /in no folder/, documentId);

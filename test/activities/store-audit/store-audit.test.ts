@@ -9,9 +9,9 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import {
   type AuditPage,
   type AuditReport,
-  auditAfter,
-  auditStart,
+  advanceAudit,
   auditSummary,
+  initialAuditProgress,
 } from '#src/domain/documents/audit-report.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -67,12 +67,12 @@ describe('store audit', () => {
   }
 
   async function audit({ repair = false, force = false, graceSeconds = 0 } = {}): Promise<AuditReport> {
-    let progress = auditStart;
+    let progress = initialAuditProgress;
     while (progress.pass !== null) {
       const { pass, after } = progress;
       const request = { pass, after, repair, force, graceSeconds };
       const page = await runActivity<AuditPageInput, AuditPage>(activities.auditPage, request);
-      progress = auditAfter(progress, pass, page);
+      progress = advanceAudit(progress, pass, page);
     }
     return progress.report;
   }
@@ -115,7 +115,9 @@ describe('store audit', () => {
     const { findings } = await audit({ repair: true });
     expect(findings.orphan_points).deep.include(held);
     expect(findings.orphan_blob).deep.include(held);
-    expect(auditSummary({ ...auditStart.report, findings })).include('21 orphan_blob (0 repaired, 21 held back');
+    expect(auditSummary({ ...initialAuditProgress.report, findings })).include(
+      '21 orphan_blob (0 repaired, 21 not deleted',
+    );
     for (const key of keys) expect(await own.container.blobs.exists(key)).equal(true);
     const forced = { found: 21, repaired: 21 };
     const after = (await audit({ repair: true, force: true })).findings;

@@ -45,7 +45,7 @@ describe('a sync with concurrent writes to the same rows', () => {
     const before = api.fakes.acme_drive.downloads.length;
     const trx = await db.transaction();
     await trx('jobs').where({ id: jobId }).forUpdate();
-    const noted = jobs.noteFault(jobId, { code: 'provider_throttled', message: 'Wait.' });
+    const noted = jobs.recordRetriedError(jobId, { code: 'provider_throttled', message: 'Wait.' });
     await untilWaiting(1);
     send();
     await untilWaiting(2);

@@ -27,7 +27,7 @@ describe('GET /jobs/{job_id}/events', () => {
   }
   const next = async (events: AsyncIterableIterator<StreamEvent>): Promise<StreamEvent> => (await events.next()).value;
 
-  it('200: tells each change, and that the job is done', async () => {
+  it('200: sends each change, and `done` at the end', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'parked');
     const events = await open(jobId);
     const first = await next(events);
@@ -41,7 +41,7 @@ describe('GET /jobs/{job_id}/events', () => {
     expect(jobSchema.parse(rest.at(-1)?.data)).deep.include({ id: jobId, status: 'succeeded' });
   });
 
-  it('200: tells why a step is tried again, and forgets it once it gets on', async () => {
+  it('200: sends the error of a step that is retried, and clears it after progress', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'running');
     const events = await open(jobId);
     let job = jobSchema.parse((await next(events)).data);
@@ -56,7 +56,7 @@ describe('GET /jobs/{job_id}/events', () => {
     expect(jobSchema.parse(last?.data)).deep.include({ status: 'succeeded', last_error: null });
   });
 
-  it('200: tells how a job came to nothing', async () => {
+  it('200: sends `error` for a failed job', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'failed');
     const events = await collect(await open(jobId));
     expect(events.map(({ event }) => event)).deep.equal(['error']);
@@ -65,7 +65,7 @@ describe('GET /jobs/{job_id}/events', () => {
     expect(job).property('status', 'failed');
   });
 
-  it('200: tells that a job was cancelled', async () => {
+  it('200: sends `error` for a cancelled job', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'parked');
     const events = await open(jobId);
     await next(events);
@@ -75,14 +75,14 @@ describe('GET /jobs/{job_id}/events', () => {
     expect(last?.data).deep.include({ code: 'cancelled', detail: 'The job was cancelled.' });
   });
 
-  it('200: of a part, which is over before its run', async () => {
+  it('200: ends the stream of a part before its run is over', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'parked');
     const [only] = await collect(await open(`${jobId}.chunk`));
     expect(only?.event).equal('done');
     expect(only?.data).include({ id: `${jobId}.chunk`, status: 'succeeded' });
   });
 
-  it('200: ends when the job is not for the caller any more', async () => {
+  it('200: ends when the caller loses access to the job', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'parked');
     const events = await open(jobId);
     await next(events);
@@ -92,7 +92,7 @@ describe('GET /jobs/{job_id}/events', () => {
     expect(last?.data).property('code', 'job_not_found');
   });
 
-  it('200: ends when the account of the caller is disabled', async () => {
+  it("200: ends when the caller's account is disabled", async () => {
     const grace = await stack.signUp('Grace');
     const { jobId } = await stoppedIngestion(stack, grace, 'parked');
     const events = readEvents(await grace.raw(`/jobs/${jobId}/events`));
@@ -106,7 +106,7 @@ describe('GET /jobs/{job_id}/events', () => {
     await stack.anonymous.get('/jobs/ingest-x-1/events', 401);
   });
 
-  it('404: unknown, or not for the caller', async () => {
+  it('404: for an unknown job and for one that the caller may not read', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'failed');
     await ada.get('/jobs/ingest-x-1/events', 404);
     await (await stack.signUp()).get(`/jobs/${jobId}/events`, 404);

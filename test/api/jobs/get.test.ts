@@ -20,7 +20,7 @@ describe('GET /jobs/{job_id}', () => {
   }
   const get = async (jobId: string) => jobSchema.parse((await ada.get(`/jobs/${jobId}`, 200)).body);
 
-  it('200: an ingestion that succeeded, and its parts', async () => {
+  it('200: returns a successful ingestion and its parts', async () => {
     const id = await upload('note.txt', 'The fox is quick. The dog is lazy.');
     await untilJob(ada, id, 'succeeded');
     const job = await get(id);
@@ -39,13 +39,13 @@ describe('GET /jobs/{job_id}', () => {
     }
   });
 
-  it('200: names the run where operators look at it', async () => {
+  it('200: links to the run in the Temporal UI', async () => {
     const id = await upload('found.txt', 'Somewhere.');
     const { temporal_ui_url: url } = await get(id);
     expect(url).equal(`${shared.config.temporal.uiUrl}/namespaces/${shared.config.temporal.namespace}/workflows/${id}`);
   });
 
-  it('200: an ingestion that failed, with its code at the part that failed', async () => {
+  it('200: shows the error code of a failed ingestion only at the part that failed', async () => {
     const id = await upload('picture.bin', '\x00\x01\x02\x03 not a document');
     const job = await untilJob(ada, id, 'failed');
     expect(job.last_error).property('code', 'unsupported_format');
@@ -60,7 +60,7 @@ describe('GET /jobs/{job_id}', () => {
     await shared.anonymous.get('/jobs/ingest-x-1', 401);
   });
 
-  it('404: unknown, of an unknown part, of another organization, or of a document that is not yours', async () => {
+  it('404: for an unknown job or part, and for jobs that the caller may not read', async () => {
     const id = await upload('mine.txt', 'Mine alone.');
     await ada.get('/jobs/ingest-x-1', 404);
     await ada.get(`/jobs/${id}.unknown`, 404);

@@ -29,13 +29,13 @@ describe('GET /jobs', () => {
     jobListSchema.parse((await member.get(`/jobs${query}`, 200)).body);
   const ids = async (query: string, member = ada) => (await list(query, member)).items.map((job) => job.id);
 
-  it('200: newest first, and only what the caller may read', async () => {
+  it('200: lists the readable jobs, newest first', async () => {
     expect(await ids('')).deep.equal([`ingest-${bad}-1`, `ingest-${good}-1`]);
     expect(await ids('', await shared.signUp())).deep.equal([]);
     expect(await ids('', await signUpColleague(shared, ada))).deep.equal([]);
   });
 
-  it('200: narrowed by its filters', async () => {
+  it('200: applies each filter', async () => {
     expect(await ids('?status=failed')).deep.equal([`ingest-${bad}-1`]);
     expect(await ids('?error_code=unsupported_format')).deep.equal([`ingest-${bad}-1`]);
     expect(await ids(`?document_id=${good}`)).deep.equal([`ingest-${good}-1`]);
@@ -43,7 +43,7 @@ describe('GET /jobs', () => {
     expect(await ids(`?connection_id=${crypto.randomUUID()}`)).deep.equal([]);
   });
 
-  it('200: those of the documents in a folder that the caller may read', async () => {
+  it('200: lists the jobs of the documents in a readable folder', async () => {
     const grace = await shared.signUp('Grace');
     const { body } = await ada.get('/folders', 200);
     const root = folderTreeNodeSchema
@@ -56,7 +56,7 @@ describe('GET /jobs', () => {
     expect(await ids(`?folder_id=${root?.id}`, grace)).deep.equal([]);
   });
 
-  it('200: page by page', async () => {
+  it('200: returns pages with a cursor', async () => {
     const first = await list('?limit=1');
     expect(first.items.map((job) => job.id)).deep.equal([`ingest-${bad}-1`]);
     const second = await list(`?limit=1&cursor=${first.next_cursor}`);
@@ -64,7 +64,7 @@ describe('GET /jobs', () => {
     expect(second.next_cursor).equal(null);
   });
 
-  it('400: a cursor of other filters', async () => {
+  it('400: rejects a cursor that was made with other filters', async () => {
     const { next_cursor } = await list('?limit=1');
     await ada.get(`/jobs?limit=1&status=failed&cursor=${next_cursor}`, 400);
   });
@@ -73,7 +73,7 @@ describe('GET /jobs', () => {
     await shared.anonymous.get('/jobs', 401);
   });
 
-  it('422: unknown values and fields', async () => {
+  it('422: rejects unknown filter values and fields', async () => {
     for (const query of [
       '?kind=x',
       '?status=x',

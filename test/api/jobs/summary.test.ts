@@ -29,14 +29,14 @@ describe('GET /jobs/summary', () => {
   const summary = async (query = '', member = ada) =>
     jobSummarySchema.parse((await member.get(`/jobs/summary${query}`, 200)).body);
 
-  it('200: how many of the readable jobs are how far, and their progress', async () => {
+  it('200: counts the readable jobs by status, with their total progress', async () => {
     const counts = { queued: 0, running: 0, parked: 0, succeeded: 1, failed: 1, cancelled: 0, total: 2 };
     expect(await summary()).deep.equal({ ...counts, progress: { done: 1, total: 1, unit: 'chunks' } });
     expect((await summary('', await shared.signUp())).total).equal(0);
     expect((await summary('', await signUpColleague(shared, ada))).total).equal(0);
   });
 
-  it('200: narrowed by the filters of the list', async () => {
+  it('200: applies the filters of the list', async () => {
     expect(await summary(`?folder_id=${folderId}`)).include({ succeeded: 1, failed: 1, total: 2 });
     expect(await summary('?status=failed')).include({ succeeded: 0, failed: 1, total: 1 });
     expect(await summary('?error_code=unsupported_format')).include({ failed: 1, total: 1 });
@@ -45,7 +45,7 @@ describe('GET /jobs/summary', () => {
     expect((await summary('?kind=alignment')).total).equal(0);
   });
 
-  it('200: a document that was ingested again counts once', async () => {
+  it('200: counts a document that was ingested again once', async () => {
     await ada.patch(`/documents/${good}`, { target_tokens: 40, ingest: true }, 200);
     await untilJob(ada, `ingest-${good}-2`, 'succeeded');
     expect(await summary()).include({ succeeded: 1, failed: 1, total: 2 });
@@ -55,7 +55,7 @@ describe('GET /jobs/summary', () => {
     await shared.anonymous.get('/jobs/summary', 401);
   });
 
-  it('422: unknown values and fields', async () => {
+  it('422: rejects unknown filter values and fields', async () => {
     for (const query of ['?kind=x', '?status=x', '?folder_id=x', '?limit=1']) {
       await ada.get(`/jobs/summary${query}`, 422);
     }

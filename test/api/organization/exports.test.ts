@@ -32,7 +32,7 @@ describe('exports of an organization', () => {
   }
 
   describe('POST /entity/org/exports', () => {
-    it('202: makes archives of what the admin may read, which their addresses give', async () => {
+    it('202: exports what the admin may read into archives that their URLs download', async () => {
       const grace = await signUpColleague(shared, ada, 'Grace');
       const own = await ingestText(ada, 'Loans', '# Loans\n\nA loan is repaid month by month.');
       const personal = await ingestText(grace, 'Diary', 'What Grace thinks of her loan.');
@@ -77,14 +77,14 @@ describe('exports of an organization', () => {
       expect(entry).include({ actorId: ada.userId, action: 'organization.export_requested' });
     });
 
-    it('202: the same for the same Idempotency-Key', async () => {
+    it('202: repeats the response for the same Idempotency-Key', async () => {
       const key = { 'idempotency-key': crypto.randomUUID() };
       const first = await ada.post(path, undefined, 202, key);
       expect((await ada.post(path, undefined, 202, key)).body).deep.equal(first.body);
       await untilJob(ada, Object(first.body).job_id, 'succeeded');
     });
 
-    it('202: keeps the three newest, and deletes the oldest with its files once a new one is complete', async () => {
+    it('202: keeps the three newest exports; a new complete one deletes the oldest with its files', async () => {
       const [oldest, ...others] = [await exportOf(ada), await exportOf(ada), await exportOf(ada)];
       const newest = await exportOf(ada);
       const { items } = exportListSchema.parse((await ada.get(path, 200)).body);
@@ -94,7 +94,7 @@ describe('exports of an organization', () => {
       expect(await shared.container.blobs.exists(`${ada.orgId}/${oldest?.volumes[0]?.sha256}`)).equal(false);
     });
 
-    it('202: takes the place of one that has failed', async () => {
+    it('202: replaces a failed export', async () => {
       const failed = await insertExport(ada);
       const other = await insertExport(await shared.signUp());
       const { export_id } = Object((await ada.post(path, undefined, 202)).body);
@@ -108,12 +108,12 @@ describe('exports of an organization', () => {
       await shared.anonymous.post(path, undefined, 401);
     });
 
-    it('403: for a member who is no admin', async () => {
+    it('403: for a member who is not an admin', async () => {
       const grace = await signUpColleague(shared, ada);
       expect((await grace.post(path, undefined, 403)).body).include({ code: 'forbidden' });
     });
 
-    it('409: while another one of the organization is under way', async () => {
+    it('409: while another export of the organization is running', async () => {
       const exportId = await insertExport(ada);
       const job = { kind: 'export', orgId: ada.orgId, createdBy: ada.userId, acl: [`admins:${ada.orgId}`] };
       const start = { workflow: 'exportOrganization', input: { orgId: ada.orgId, exportId }, summary: '' };
@@ -127,7 +127,7 @@ describe('exports of an organization', () => {
   });
 
   describe('GET /entity/org/exports', () => {
-    it('200: lists them newest first, in pages', async () => {
+    it('200: lists exports newest first, in pages', async () => {
       const ids = [];
       for (const minute of [3, 2, 1]) {
         ids.unshift(await insertExport(ada, { createdAt: new Date(Date.now() - minute * 60_000) }));
@@ -138,7 +138,7 @@ describe('exports of an organization', () => {
       expect(rest.next_cursor).equal(null);
     });
 
-    it('400: with a cursor of another list', async () => {
+    it('400: rejects a cursor of another list', async () => {
       expect((await ada.get(`${path}?cursor=v1.x.y`, 400)).body).include({ code: 'invalid_cursor' });
     });
 
@@ -146,18 +146,18 @@ describe('exports of an organization', () => {
       await shared.anonymous.get(path, 401);
     });
 
-    it('403: for a member who is no admin', async () => {
+    it('403: for a member who is not an admin', async () => {
       const grace = await signUpColleague(shared, ada);
       await grace.get(path, 403);
     });
 
-    it('422: with a query that there is not', async () => {
+    it('422: rejects an unknown query parameter', async () => {
       await ada.get(`${path}?limit=0`, 422);
     });
   });
 
   describe('GET /entity/org/exports/{export_id}', () => {
-    it('200: for another admin, who gets no address of its files', async () => {
+    it('200: gives another admin no download URLs', async () => {
       const grace = await signUpColleague(shared, ada, 'Grace');
       await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
       const { export_id } = await exportOf(ada);
@@ -169,12 +169,12 @@ describe('exports of an organization', () => {
       await shared.anonymous.get(`${path}/${uuidv7()}`, 401);
     });
 
-    it('403: for a member who is no admin', async () => {
+    it('403: for a member who is not an admin', async () => {
       const grace = await signUpColleague(shared, ada);
       await grace.get(`${path}/${await insertExport(ada)}`, 403);
     });
 
-    it('404: for one of another organization, and for none', async () => {
+    it('404: for an export of another organization and an unknown one', async () => {
       const other = await shared.signUp();
       for (const id of [await insertExport(other), uuidv7(), 'x']) {
         expect((await ada.get(`${path}/${id}`, 404)).body).include({ code: 'export_not_found' });
@@ -183,7 +183,7 @@ describe('exports of an organization', () => {
   });
 
   describe('DELETE /entity/org/exports/{export_id}', () => {
-    it('204: takes it away with its files, whose addresses give nothing any more', async () => {
+    it('204: deletes the export with its files, whose URLs stop working', async () => {
       const made = await exportOf(ada);
       await ada.delete(`${path}/${made.export_id}`, 204);
       await ada.get(`${path}/${made.export_id}`, 404);
@@ -201,12 +201,12 @@ describe('exports of an organization', () => {
       await shared.anonymous.delete(`${path}/${uuidv7()}`, 401);
     });
 
-    it('403: for a member who is no admin', async () => {
+    it('403: for a member who is not an admin', async () => {
       const grace = await signUpColleague(shared, ada);
       await grace.delete(`${path}/${await insertExport(ada)}`, 403);
     });
 
-    it('404: for one of another organization, which stays', async () => {
+    it('404: for an export of another organization, which stays', async () => {
       const other = await shared.signUp();
       const id = await insertExport(other);
       await ada.delete(`${path}/${id}`, 404);
@@ -215,18 +215,18 @@ describe('exports of an organization', () => {
   });
 
   describe('GET /files/exports', () => {
-    it('206: a part of an archive', async () => {
+    it('206: returns a part of an archive', async () => {
       const [volume] = (await exportOf(ada)).volumes;
       const response = await fetch(volume?.download_url ?? '', { headers: { range: 'bytes=0-1' } });
       expect(response.status).equal(206);
       expect(await response.text()).equal('PK');
     });
 
-    it('403: for an address that was not made here', async () => {
+    it('403: rejects a token with a wrong signature', async () => {
       expect((await shared.anonymous.get('/files/exports/x', 403)).body).include({ code: 'file_url_invalid' });
     });
 
-    it('404: once the export has expired, and the sweeper takes it away', async () => {
+    it('404: once the export has expired; the sweeper deletes it', async () => {
       const made = await exportOf(ada);
       const { db, exports } = shared.container;
       await db('exports')

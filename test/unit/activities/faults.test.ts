@@ -34,7 +34,7 @@ describe('injected faults', () => {
       (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
     );
 
-  it('strike before the effect, or after it', async () => {
+  it('occur before or after the effect of an activity', async () => {
     const before = start([step({ position: 'before' })])();
     expect(await outcome(before.run(work))).equal('service_unavailable');
     expect(effects).equal(0);
@@ -43,7 +43,7 @@ describe('injected faults', () => {
     expect(effects).equal(1);
   });
 
-  it('strike the execution that is meant, and that step alone', async () => {
+  it('occur in the given execution of the given activity only', async () => {
     const next = start([step({ nth: 2 })]);
     const outcomes = [
       await outcome(next().run(work)),
@@ -54,12 +54,12 @@ describe('injected faults', () => {
     expect(await outcome(start([step({})], 'parseDocument')().run(work))).equal('done');
   });
 
-  it('strike every execution where none is named', async () => {
+  it('occur in every execution if none is given', async () => {
     const next = start([step({})]);
     for (let run = 0; run < 3; run += 1) expect(await outcome(next().run(work))).equal('service_unavailable');
   });
 
-  it('hang until the step is cancelled', async () => {
+  it('hang until the activity is cancelled', async () => {
     const environment = start([step({ kind: 'hang' })])();
     const run = outcome(environment.run(work));
     environment.cancel();
@@ -67,7 +67,7 @@ describe('injected faults', () => {
     expect(effects).equal(0);
   });
 
-  it('delay', async () => {
+  it('delay the result', async () => {
     // Timers of the same length fire in the order in which they were set.
     let effectsBefore: number | undefined;
     setTimeout(() => (effectsBefore = effects), 50);

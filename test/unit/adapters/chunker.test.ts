@@ -3,7 +3,7 @@ import { createChunker } from '#src/adapters/text/chunker.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { type ChunkSource, chunkDocument } from '#src/domain/documents/chunk-document.ts';
-import { semanticWindows } from '#src/domain/documents/semantic-chunking.ts';
+import { semanticWindows } from '#src/domain/documents/chunking.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 const tools = { tokens: createTokenCounter(), analyze: createTextAnalyzer() };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { createOriginalCopies, readCopies } from '#src/modules/backup/original-copies.ts';
+import { createOriginalCopies, readOriginalsList } from '#src/modules/backup/original-copies.ts';
 import { collect } from '#test/support/collect.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -16,49 +16,49 @@ describe('copies of originals', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  it('keeps what its key says, and nothing else', async () => {
+  it('stores content that matches its key, and rejects other content', async () => {
     const copies = createOriginalCopies(folder);
     const organization = randomUUID();
     const key = `${organization}/${sha256('Whales')}`;
-    expect(await copies.keep(key, Readable.from([Buffer.from('Wha'), Buffer.from('les')]))).deep.equal({
+    expect(await copies.add(key, Readable.from([Buffer.from('Wha'), Buffer.from('les')]))).deep.equal({
       key,
       sizeBytes: 6,
       sha256: sha256('Whales'),
     });
     expect(await copies.find(key)).deep.equal({ key, sizeBytes: 6, sha256: sha256('Whales') });
     const other = `${organization}/${sha256('Ships')}`;
-    expect(await copies.keep(other, Readable.from([Buffer.from('Shops')]))).equal(null);
+    expect(await copies.add(other, Readable.from([Buffer.from('Shops')]))).equal(null);
     expect(await copies.find(other)).equal(null);
     expect(await readdir(join(folder, 'incoming'))).deep.equal([]);
   });
 
-  it('hashes those of before, whose keys do not say it', async () => {
+  it('hashes originals whose older keys do not contain the hash', async () => {
     const copies = createOriginalCopies(folder);
     const key = `${randomUUID()}/${randomUUID()}`;
-    await copies.keep(key, Readable.from([Buffer.from('Tides')]));
+    await copies.add(key, Readable.from([Buffer.from('Tides')]));
     expect(await copies.find(key)).deep.equal({ key, sizeBytes: 5, sha256: sha256('Tides') });
   });
 
-  it('leaves nothing of a stream that breaks', async () => {
+  it('leaves nothing of an interrupted stream', async () => {
     const copies = createOriginalCopies(folder);
     const key = `${randomUUID()}/${sha256('x')}`;
     async function* broken() {
       yield Buffer.from('x');
-      throw new Error('the line is cut');
+      throw new Error('connection lost');
     }
-    const outcome = await copies.keep(key, Readable.from(broken())).catch((error: Error) => error.message);
-    expect([outcome, await copies.find(key)]).deep.equal(['the line is cut', null]);
+    const outcome = await copies.add(key, Readable.from(broken())).catch((error: Error) => error.message);
+    expect([outcome, await copies.find(key)]).deep.equal(['connection lost', null]);
   });
 
-  it('does not follow a key out of its folder', async () => {
-    expect(() => createOriginalCopies(folder).pathOf('../../etc/passwd')).throw('is no key of an original');
+  it('rejects a key that points outside the folder', async () => {
+    expect(() => createOriginalCopies(folder).pathOf('../../etc/passwd')).throw('is not the blob key of an original');
   });
 
-  it('deletes what no list has', async () => {
+  it('deletes copies that no list contains', async () => {
     const copies = createOriginalCopies(folder);
     const keys = ['a', 'b', 'c', 'd', 'e'].map((text) => ({ text, key: `${randomUUID()}/${sha256(text)}` }));
     keys.sort((a, b) => (a.key < b.key ? -1 : 1));
-    for (const { text, key } of keys) await copies.keep(key, Readable.from([Buffer.from(text)]));
+    for (const { text, key } of keys) await copies.add(key, Readable.from([Buffer.from(text)]));
     const list = async (name: string, places: readonly number[]) => {
       const listed = keys.filter((_, place) => places.includes(place));
       const lines = listed.map(({ text, key }) => JSON.stringify({ key, sizeBytes: 1, sha256: sha256(text) }));
@@ -69,6 +69,6 @@ describe('copies of originals', () => {
     expect(await copies.deleteUnlisted(lists)).equal(2);
     const left = await Promise.all(keys.map(async ({ key }) => (await copies.find(key)) !== null));
     expect(left).deep.equal([true, true, false, true, false]);
-    expect(await collect(readCopies(join(folder, 'first')))).lengthOf(2);
+    expect(await collect(readOriginalsList(join(folder, 'first')))).lengthOf(2);
   });
 });

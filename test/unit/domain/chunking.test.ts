@@ -59,7 +59,7 @@ describe('chunking by tokens', () => {
     );
   });
 
-  it('gives back the body when the overlaps are left out, and overlaps by no more than asked', () => {
+  it('restores the body without the overlaps, which stay within the limit', () => {
     fc.assert(
       fc.property(body, settings, (text, { targetTokens, overlapTokens }) => {
         let end = 0;
@@ -76,7 +76,7 @@ describe('chunking by tokens', () => {
     );
   });
 
-  it('never cuts inside a character', () => {
+  it('never splits a character', () => {
     const pieces = chunk('😀'.repeat(500), 9, 0);
     expect(pieces.length).to.be.greaterThan(10);
     for (const { content } of pieces) expect(content).to.equal(content.toWellFormed());
@@ -97,7 +97,7 @@ describe('chunking by tokens', () => {
     ]);
   });
 
-  it('moves a heading to the text below it and names the headings above a chunk', () => {
+  it('keeps a heading with the text below it, and lists the headings above a chunk', () => {
     const paragraph = 'Words fill this line until it is long enough to count. ';
     const text = `# Guide\n\n${paragraph.repeat(3)}\n\n## Setup\n\n${paragraph.repeat(5)}`;
     const pieces = chunk(text, 60, 12);
@@ -105,7 +105,7 @@ describe('chunking by tokens', () => {
     expect(pieces[1]?.content).to.match(/^## Setup/);
   });
 
-  it('keeps a table whole when it fits and cuts it between rows when it does not', () => {
+  it('keeps a table whole if it fits, and otherwise splits it between rows', () => {
     const rows = (count: number) => Array.from({ length: count }, (_, n) => `| row ${n} | value ${n} |\n`).join('');
     const table = `| name | value |\n|---|---|\n${rows(6)}`;
     const around = 'A sentence before the table is here to take some room. '.repeat(3);
@@ -117,19 +117,19 @@ describe('chunking by tokens', () => {
     }
   });
 
-  it('cuts code between lines', () => {
+  it('splits code between lines', () => {
     const code = `\`\`\`ts\n${'const answer = compute(1, 2, 3);\n'.repeat(40)}\`\`\`\n`;
     const pieces = chunk(code, 60, 20);
     expect(pieces.every((piece) => piece.chunkKind === 'code')).to.equal(true);
     for (const piece of pieces) expect(piece.content).to.match(/\n$/);
   });
 
-  it('cuts one giant line at white space', () => {
+  it('splits a very long line at white space', () => {
     const pieces = chunk('alpha beta gamma '.repeat(3000), 100, 20);
     for (const piece of pieces.slice(0, -1)) expect(piece.content).to.match(/ $/);
   });
 
-  it('begins chunks with text, also where blank lines stand inside a block', () => {
+  it('starts each chunk with text, even after blank lines inside a block', () => {
     const items = Array.from({ length: 40 }, (_, index) => `${index + 1}. Item with some words in it.\n\n\n`).join('');
     for (const targetTokens of [10, 11, 12, 25]) {
       for (const { content } of chunk(items, targetTokens, 0)) expect(content).to.match(/^\S/);

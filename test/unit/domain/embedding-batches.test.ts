@@ -1,17 +1,17 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { halves, planBatches, poolVectors } from '#src/domain/documents/embedding.ts';
+import { planBatches, poolVectors, splitInHalves } from '#src/domain/documents/embedding.ts';
 
 describe('planBatches', () => {
-  it('puts the longest first and keeps to both limits', () => {
+  it('plans the longest texts first within both limits', () => {
     expect(planBatches([1, 9, 3, 7, 2], { texts: 2, tokens: 10 })).deep.equal([[1], [3, 2], [4, 0]]);
   });
 
-  it('gives a text beyond the limit a call of its own', () => {
+  it('gives a text above the limit its own request', () => {
     expect(planBatches([5, 100, 5], { texts: 8, tokens: 10 })).deep.equal([[1], [0, 2]]);
   });
 
-  it('names every text once and never exceeds a limit with more than one text', () => {
+  it('includes every text once, and exceeds a limit only with a single text', () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(50)),
@@ -30,15 +30,15 @@ describe('planBatches', () => {
   });
 });
 
-describe('halves', () => {
-  it('cuts at the space nearest to the middle', () => {
-    expect(halves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
+describe('splitInHalves', () => {
+  it('splits at the space nearest to the middle', () => {
+    expect(splitInHalves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
   });
 
-  it('loses nothing and never cuts a character', () => {
+  it('loses nothing and never splits a character', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 2, unit: 'grapheme' }), (text) => {
-        const pieces = halves(text);
+        const pieces = splitInHalves(text);
         expect(pieces.join('')).equal(text);
         if (text.isWellFormed()) expect(pieces.every((piece) => piece.isWellFormed())).equal(true);
       }),
@@ -47,7 +47,7 @@ describe('halves', () => {
 });
 
 describe('poolVectors', () => {
-  it('weighs the pieces and gives a unit vector', () => {
+  it('returns the weighted mean as a unit vector', () => {
     const pooled = poolVectors([
       { vector: Float32Array.of(1, 0), weight: 3 },
       { vector: Float32Array.of(0, 1), weight: 4 },

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { guessFormat, mediaTypeOf } from '#src/domain/documents/format-guess.ts';
+import { guessFormat, mediaTypeOf } from '#src/domain/documents/formats.ts';
 
-describe('the guess of a format', () => {
+describe('guessFormat', () => {
   const cases: [string, string, string | null][] = [
     ['report.PDF', 'application/octet-stream', 'pdf'],
     ['report', 'application/pdf', 'pdf'],
@@ -21,12 +21,12 @@ describe('the guess of a format', () => {
     ['anything', 'application/octet-stream', null],
   ];
   for (const [fileName, mediaType, format] of cases) {
-    it(`takes ${fileName} (${mediaType}) for ${format ?? 'nothing in particular'}`, () => {
+    it(`guesses ${format ?? 'no format'} for ${fileName} (${mediaType})`, () => {
       expect(guessFormat({ fileName, mediaType })).to.equal(format);
     });
   }
 
-  it('gives originals back as what they are, and the unknown as bytes', () => {
+  it('downloads a known format with its media type, and others as octet-stream', () => {
     const types = ['pdf', 'code', 'image', 'unheard', null].map((format) => mediaTypeOf(format, 'a.png'));
     expect(types).to.deep.equal([
       'application/pdf',

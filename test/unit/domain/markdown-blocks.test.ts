@@ -22,20 +22,20 @@ describe('markdown blocks', () => {
     );
   });
 
-  it('keep headings, tables and lists in a code fence as code', () => {
+  it('treat headings, tables and lists inside a code fence as code', () => {
     expect(kinds('~~~\n# not a heading\n| a |\n```\n- b\n~~~\ntext')).to.deep.equal(['code', 'text']);
   });
 
-  it('take an unclosed fence to the end', () => {
+  it('extend an unclosed fence to the end', () => {
     expect(kinds('```\ncode\n\n# still code')).to.deep.equal(['code']);
   });
 
-  it('tell lists, tables and captions from text', () => {
+  it('distinguish lists, tables and captions from text', () => {
     const body = 'Intro:\n- one\n  more\n\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\nFigure 2: A chart\n\nOutro';
     expect(kinds(body)).to.deep.equal(['text', 'list', 'table', 'caption', 'text']);
   });
 
-  it('name the headings above each block, without their markup', () => {
+  it('list the headings above each block without markup', () => {
     const body = 'start\n# One *big* [link](x)\n### Deep ##\ntext\n\nTwo\n===\n\nThree\n---\ntext\n';
     expect(parseBlocks(body).map((block) => block.headingPath.join(' / '))).to.deep.equal([
       '',
@@ -48,7 +48,7 @@ describe('markdown blocks', () => {
     ]);
   });
 
-  it('takes time in proportion to the length, also when each line could underline the first one', () => {
+  it('are parsed in linear time, even if each line could be a setext underline', () => {
     const half = 4_000_000;
     const blocks = parseBlocks(`${'a'.repeat(half)}\nb\n${'=\n'.repeat(half / 2)}`);
     expect(blocks).deep.equal([{ kind: 'text', start: 0, end: 2 * half + 3, headingPath: [] }]);
@@ -58,7 +58,7 @@ describe('markdown blocks', () => {
 describe('sentences', () => {
   const split = (text: string) => sentences(text).map(({ start, end }) => text.slice(start, end).trim());
 
-  it('end at stops, also in other scripts and before closing marks', () => {
+  it('end at full stops of all scripts, also before closing quotes', () => {
     expect(split('One. Two! (Three?) “Four.” 五。六！ Seven')).to.deep.equal([
       'One.',
       'Two!',

@@ -7,7 +7,7 @@ describe('maskSecret', () => {
     expect(maskSecret('0123456789abcdef')).equal('01****cdef');
   });
 
-  it('shows nothing of a short one', () => {
+  it('masks a short secret completely', () => {
     for (const secret of ['', 'test', '0123456789abcde']) expect(maskSecret(secret)).equal('****');
   });
 });

@@ -6,31 +6,31 @@ const sentence = (of: string) => `The ${of} chapter tells how the ${of} came abo
 const subjects = ['harbour', 'orchard', 'railway', 'library', 'glacier'];
 
 describe('alignPages', () => {
-  it('finds the pages of a text that is set otherwise', () => {
+  it('finds pages although the rendered text has other line breaks', () => {
     const body = subjects.map((of) => `## ${of}\n\n${sentence(of)}`).join('\n\n');
     const pages = subjects.map((of) => `${of.toUpperCase()}\r\n${sentence(of).replaceAll(' ', '\r\n')}`);
     expect(alignPages(body, pages)).deep.equal(subjects.map((of) => (of === 'harbour' ? 0 : body.indexOf(`${of}\n`))));
   });
 
-  it('is not led astray by running headers and page numbers', () => {
+  it('ignores running headers and page numbers', () => {
     const body = subjects.map(sentence).join('\n\n');
     const pages = subjects.map((of, index) => `Annual report of the society\n${sentence(of)}\n${index + 1}`);
     expect(alignPages(body, pages)).deep.equal(subjects.map((of) => body.indexOf(sentence(of))));
   });
 
-  it('begins a page in the middle of a paragraph', () => {
+  it('can start a page in the middle of a paragraph', () => {
     const body = subjects.map(sentence).join(' ');
     const cut = body.indexOf('came about', 100);
     expect(alignPages(body, [body.slice(0, cut), body.slice(cut)])).deep.equal([0, cut]);
   });
 
-  it('gives a page without text no part of the body', () => {
+  it('gives a page without text an empty part of the body', () => {
     const body = subjects.slice(0, 2).map(sentence).join('\n');
     const second = body.indexOf(sentence('orchard'));
     expect(alignPages(body, [sentence('harbour'), '', sentence('orchard')])).deep.equal([0, second, second]);
   });
 
-  it('gives a page that only repeats others its share of what is between them', () => {
+  it('interpolates the start of a page that only repeats other pages', () => {
     const again = 'the same the same the same the same';
     const body = [sentence('harbour'), again, again, sentence('orchard')].join('\n');
     const starts = alignPages(body, [`${sentence('harbour')} ${again}`, again, sentence('orchard')]);
@@ -38,7 +38,7 @@ describe('alignPages', () => {
     expect(starts[1]).within(sentence('harbour').length, body.indexOf(sentence('orchard')));
   });
 
-  it('finds pages of a script without blanks, whose lines break anywhere', () => {
+  it('finds pages in scripts without spaces', () => {
     const body = '港口的历史很长许多船只来过这里。果园在山的另一边苹果很有名。';
     const second = body.indexOf('果园');
     expect(alignPages(body, ['港口的历史很\n长许多船只来过\n这里。', '果园在山的\n另一边苹果很有名。'])).deep.equal([
@@ -47,17 +47,17 @@ describe('alignPages', () => {
     ]);
   });
 
-  it('gives pages that are all without words, as those of pictures are, equal parts', () => {
+  it('divides the body equally between pages without words', () => {
     expect(alignPages('123456789', ['', '', ''])).deep.equal([0, 3, 6]);
   });
 
-  it('has one page where there is nothing to go by', () => {
+  it('returns one page if nothing matches', () => {
     expect(alignPages('', [''])).deep.equal([0]);
     expect(alignPages('One page.', ['Another text altogether.'])).deep.equal([0]);
     expect(alignPages('Text.', [])).deep.equal([]);
   });
 
-  it('ascends from 0 within the body, whatever the pages say', () => {
+  it('returns ascending offsets from 0 within the body for any pages', () => {
     const random = seeded(7);
     const text = (words: number) =>
       Array.from({ length: words }, () => random.pick(['a', 'b', 'cc', 'd', '', '\n'])).join(' ');
@@ -72,7 +72,7 @@ describe('alignPages', () => {
     }
   });
 
-  it('gives each page of a cut text where it was cut, to a word', () => {
+  it('finds the exact word at which each page starts', () => {
     const random = seeded(11);
     for (let round = 0; round < 50; round += 1) {
       const words = Array.from({ length: 400 }, () => `w${random.between(0, 5_000)}`);

@@ -17,7 +17,7 @@ describe('passwordFaults', () => {
     ['', ['length', 'uppercase', 'lowercase', 'digit', 'special']],
   ];
   for (const [password, faults] of refused) {
-    it(`says that ${password.slice(0, 20) || 'nothing'} lacks ${faults.join(', ')}`, () => {
+    it(`reports for "${password.slice(0, 20)}": ${faults.join(', ')}`, () => {
       expect(passwordFaults(password)).to.deep.equal(faults);
     });
   }

@@ -47,7 +47,7 @@ describe('can', () => {
     });
   }
 
-  it('lets members see who is in their team, and its admins and org admins change that', () => {
+  it('lets members list their team, and team and org admins manage its members', () => {
     const red = { orgId: 'acme', teamId: 'red' };
     const inTeam = actor({ teamIds: ['red'] });
     const callers = [member, inTeam, redAdmin, orgAdmin, stranger];
@@ -55,14 +55,14 @@ describe('can', () => {
     expect(callers.map((who) => can(who, 'team:manage_members', red))).deep.equal([false, false, true, true, false]);
   });
 
-  it('lets nobody but the owner write to a draft or a chat', () => {
+  it('lets only the owner change a draft or a chat', () => {
     for (const action of ['draft:write', 'chat:write'] as const) {
       expect(can(orgAdmin, action, { orgId: 'acme', createdBy: 'bob' })).equal(false);
       expect(can(member, action, { orgId: 'acme', createdBy: 'ada' })).equal(true);
     }
   });
 
-  it('lets a job be moved by who may write to what it works on', () => {
+  it('lets users change a job if they may change what it works on', () => {
     const job = { orgId: 'acme', kind: 'ingest', createdBy: 'bob', chatId: null, acl: ['user:bob', 'team:red'] };
     expect([member, redAdmin, orgAdmin].map((who) => can(who, 'job:write', job))).deep.equal([false, true, true]);
     const ofChat = { ...job, kind: 'alignment', chatId: 'chat' };
@@ -75,7 +75,7 @@ describe('can', () => {
     }
   });
 
-  it('opens team content to an org admin who is in no team, and personal content to nobody else', () => {
+  it('lets org admins without a team read team content, but no personal content of others', () => {
     const asking = actor({ isOrgAdmin: true, openTeamIds: ['red'] });
     expect(can(asking, 'document:read', { orgId: 'acme', acl: ['user:bob', 'team:red'] })).equal(true);
     expect(can(asking, 'document:read', { orgId: 'acme', acl: ['user:bob'] })).equal(false);

@@ -1,17 +1,17 @@
 import { expect } from 'chai';
 import { defaultRagConfig, isOverlapBelowTarget, withChunking } from '#src/domain/documents/rag-config.ts';
 
-describe('the configuration of a document', () => {
+describe('the RAG configuration of a document', () => {
   const defaults = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });
 
-  it('starts with the documented figures', () => {
+  it('has the documented defaults', () => {
     expect(defaults.chunking).to.deep.equal({ method: 'token', targetTokens: 400, overlapTokens: 60 });
     expect(defaults.retrieval).to.include({ mode: 'hybrid', rrfK: 60, minVectorSimilarity: 0.25 });
     expect(defaults.reranking).to.include({ enabled: false, topK: 8 });
     expect(defaults.embedding.model).to.equal('small');
   });
 
-  it('takes the chunking that was asked for and nothing else', () => {
+  it('applies only the requested chunking options', () => {
     const config = withChunking(defaults, { method: 'semantic', targetTokens: 200, overlapTokens: 0 });
     expect(config).to.deep.equal({
       ...defaults,
@@ -20,13 +20,13 @@ describe('the configuration of a document', () => {
     expect(withChunking(defaults, {})).to.deep.equal(defaults);
   });
 
-  it('keeps the default overlap below a small target', () => {
+  it('reduces the default overlap for a small target', () => {
     for (const targetTokens of [1, 10, 59, 60, 400, 8192]) {
       expect(isOverlapBelowTarget(withChunking(defaults, { targetTokens }).chunking)).to.equal(true);
     }
   });
 
-  it('leaves an overlap that reaches the target to be refused', () => {
+  it('keeps a requested overlap that reaches the target, so that validation rejects it', () => {
     const { chunking } = withChunking(defaults, { targetTokens: 50, overlapTokens: 50 });
     expect(isOverlapBelowTarget(chunking)).to.equal(false);
   });

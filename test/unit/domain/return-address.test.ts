@@ -12,7 +12,7 @@ describe('returnAddress', () => {
     '/@evil.example': 'https://app.example.com/console/@evil.example',
     '/../..//evil.example': 'https://app.example.com//evil.example',
   })) {
-    it(`takes ${text}`, () => expect(returnAddress(text, known)).equal(address));
+    it(`accepts ${text}`, () => expect(returnAddress(text, known)).equal(address));
   }
 
   for (const text of [
@@ -34,10 +34,10 @@ describe('returnAddress', () => {
     'https://',
     '/a\u202eb',
   ]) {
-    it(`refuses ${JSON.stringify(text)}`, () => expect(returnAddress(text, known)).equal(null));
+    it(`rejects ${JSON.stringify(text)}`, () => expect(returnAddress(text, known)).equal(null));
   }
 
-  describe('without a home', () => {
+  describe('without a base URL', () => {
     const unknown = { home: null, origins: ['https://other.example.com'] };
     for (const [text, address] of Object.entries({
       '/files?tab=1#list': '/files?tab=1#list',

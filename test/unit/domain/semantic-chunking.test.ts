@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { chunkBody } from '#src/domain/documents/chunking.ts';
-import { chunkSemantically, semanticWindows, subjectDistance } from '#src/domain/documents/semantic-chunking.ts';
+import { chunkBody, chunkSemantically, semanticWindows, subjectDistance } from '#src/domain/documents/chunking.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();
@@ -20,7 +19,7 @@ describe('semantic chunking', () => {
   const loans = Array.from({ length: 10 }, (_, n) => `Loan rule ${n} is about money. `);
   const birds = Array.from({ length: 10 }, (_, n) => `Bird fact ${n} is about wings. `);
 
-  it('cuts where the subject changes', () => {
+  it('splits where the topic changes', () => {
     const pieces = chunk([...loans, ...birds].join(''), 200, (_, index) => (index < loans.length ? 0 : 1.5));
     expect(pieces.map((piece) => piece.content)).to.deep.equal([loans.join(''), birds.join('')]);
   });
@@ -46,7 +45,7 @@ describe('semantic chunking', () => {
     );
   });
 
-  it('joins what is under a quarter of the target to its nearer neighbour', () => {
+  it('joins a segment below a quarter of the target to its nearer neighbour', () => {
     const pieces = chunk([...loans.slice(0, 9), 'Tiny. ', ...birds].join(''), 100, (_, index) => index * index);
     expect(pieces.length).to.be.greaterThan(1);
     pieces.forEach(({ content, tokenCount }, index) => {
@@ -57,7 +56,7 @@ describe('semantic chunking', () => {
     });
   });
 
-  it('goes by tokens when there are too few sentences', () => {
+  it('chunks by tokens if there are too few sentences', () => {
     const body = loans.slice(0, 5).join('');
     expect(semanticWindows(body, options(20), { tokens })).to.deep.equal([]);
     expect(chunkSemantically(body, options(20), [], { tokens })).to.deep.equal(
@@ -65,13 +64,13 @@ describe('semantic chunking', () => {
     );
   });
 
-  it('shows each sentence with its neighbours', () => {
+  it('embeds each sentence together with its neighbours', () => {
     const windows = semanticWindows(loans.join(''), options(100), { tokens });
     expect(windows[0]).to.equal(loans.slice(0, 2).join(''));
     expect(windows[4]).to.equal(loans.slice(3, 6).join(''));
   });
 
-  it('shows no more of a sentence than an embedding service takes', () => {
+  it('limits a window to what an embedding service accepts', () => {
     const long = `Long ${'word '.repeat(1_999)}ends. `;
     const windows = semanticWindows(long.repeat(8), options(8_000), { tokens });
     expect(windows).to.have.length(8);

@@ -10,21 +10,21 @@ describe('isSmallDocument', () => {
       ragConfig: { ...config, chunking: { ...config.chunking, ...chunking } },
     });
 
-  it('is a page, and not a book', () => {
+  it('is true for a page and false for a book', () => {
     expect(isSmall(0)).equal(true);
     expect(isSmall(8_000)).equal(true);
     expect(isSmall(1_000_000)).equal(false);
   });
 
-  it('is a matter of how many chunks there will be', () => {
+  it('depends on the expected number of chunks', () => {
     expect(isSmall(8_000, { targetTokens: 12 })).equal(false);
   });
 
-  it('is none that has to be read by a parser, or that nobody knows', () => {
+  it('is false for formats that need a parser, and for unknown formats', () => {
     for (const format of ['pdf', 'docx', 'html', 'csv', null]) expect(isSmall(8_000, {}, format)).equal(false);
   });
 
-  it('is none that is cut by meaning, which takes a model for each sentence', () => {
+  it('is false for semantic chunking, which embeds each sentence', () => {
     expect(isSmall(8_000, { method: 'semantic' })).equal(false);
   });
 });

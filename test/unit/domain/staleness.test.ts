@@ -8,12 +8,12 @@ describe('staleness', () => {
     ragConfig: { ...config, ...changes },
   });
 
-  it('is none while nothing has changed that chunks are made of', () => {
+  it('reports nothing if content and chunking settings are unchanged', () => {
     const found = { retrieval: { ...config.retrieval, rrfK: 1 }, reranking: { ...config.reranking, topK: 1 } };
     expect(staleness(of(), of(found))).deep.equal({ chunking: false, embedding: false });
   });
 
-  it('is of chunks and vectors for another content and for every setting of the cut', () => {
+  it('reports chunks and vectors for new content and each changed chunking setting', () => {
     const cuts: Partial<RagConfig['chunking']>[] = [{ method: 'semantic' }, { targetTokens: 9 }, { overlapTokens: 9 }];
     const changes = cuts.map((cut) => of({ chunking: { ...config.chunking, ...cut } }));
     for (const now of [of({}, 'b'), ...changes]) {
@@ -21,7 +21,7 @@ describe('staleness', () => {
     }
   });
 
-  it('is of vectors alone for another model', () => {
+  it('reports only vectors for another embedding model', () => {
     expect(staleness(of(), of({ embedding: { model: 'large' } }))).deep.equal({ chunking: false, embedding: true });
   });
 });

@@ -23,29 +23,29 @@ const reads = (who: Actor, what: Scope): boolean => can(who, 'document:read', { 
 const manages = (who: Actor, what: Scope): boolean => can(who, 'document:write', { ...what, acl: aclOf(what) });
 
 describe('visibility', () => {
-  it('lets the owner read whatever the scope says', () => {
+  it('lets the owner read a row of any visibility', () => {
     expect(reads(actor(), scope({ createdBy: 'ada' }))).to.equal(true);
     expect(reads(actor(), scope({ createdBy: 'ada', visibility: 'team_level', teamIds: ['red'] }))).to.equal(true);
   });
 
-  it('keeps a personal row from everybody else, org admins included', () => {
+  it('hides a personal row from all others, including org admins', () => {
     expect(reads(actor(), scope())).to.equal(false);
     expect(reads(actor({ isOrgAdmin: true }), scope())).to.equal(false);
   });
 
-  it('opens a team row to members of one of its teams only', () => {
+  it('lets only members of its teams read a team row', () => {
     const row = scope({ visibility: 'team_level', teamIds: ['red', 'blue'] });
     expect(reads(actor({ teamIds: ['blue'] }), row)).to.equal(true);
     expect(reads(actor({ teamIds: ['green'] }), row)).to.equal(false);
   });
 
-  it('opens an organization row to the organization and to nobody else', () => {
+  it('lets only members of the organization read an organization row', () => {
     const row = scope({ visibility: 'org_level' });
     expect(reads(actor(), row)).to.equal(true);
     expect(reads(actor({ orgId: 'other' }), row)).to.equal(false);
   });
 
-  it('never crosses organizations, whatever keys a row carries', () => {
+  it('never grants access across organizations, whatever the keys of a row', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), (acl) => {
         const who = actor({ orgId: 'other', teamIds: ['red'] });
@@ -63,7 +63,7 @@ describe('visibility', () => {
     expect(manages(actor(), scope({ createdBy: 'ada' }))).to.equal(true);
   });
 
-  it('gives what belongs to nobody in person to the whole organization, and its keeping to org admins', () => {
+  it('lets the organization read a row without an owner, and org admins manage it', () => {
     const root = scope({ createdBy: null, visibility: 'org_level' });
     expect(aclOf(root)).to.deep.equal(['org:acme']);
     expect(reads(actor(), root)).to.equal(true);
@@ -71,7 +71,7 @@ describe('visibility', () => {
     expect(manages(actor({ isOrgAdmin: true }), root)).to.equal(true);
   });
 
-  it('tells from the keys of a row how far it reaches', () => {
+  it('derives the visibility from the keys of a row', () => {
     expect(visibilityOf(['user:ada'])).to.equal('personal');
     expect(visibilityOf(['user:ada', 'team:red'])).to.equal('team_level');
     expect(visibilityOf(['user:ada', 'team:red', 'org:acme'])).to.equal('org_level');

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { sourceAddress, webDocumentNames } from '#src/domain/documents/web-document.ts';
 
-describe('the source of a fetched document', () => {
+describe('the source URL of a fetched document', () => {
   const cases: [string, string][] = [
     ['https://example.com/a?id=7&lang=de#part', 'https://example.com/a?id=7&lang=de'],
     ['https://ada:secret@example.com/a', 'https://example.com/a'],
@@ -12,7 +12,7 @@ describe('the source of a fetched document', () => {
     ['https://blob.example.com/a?sv=1&sig=x&PASSWORD=x&jwt=x', 'https://blob.example.com/a?sv=1'],
   ];
   for (const [asked, said] of cases) {
-    it(`is ${said} of ${asked}`, () => {
+    it(`is ${said} for ${asked}`, () => {
       expect(sourceAddress(asked)).to.equal(said);
     });
   }

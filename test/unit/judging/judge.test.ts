@@ -1,8 +1,13 @@
 import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { resolvePair } from '#src/domain/judging/comparison.ts';
-import { type JudgeTask, pairMaterial, type ReplyText } from '#src/domain/judging/judgement.ts';
-import { type PairOrder, pairOrders } from '#src/domain/judging/units.ts';
+import {
+  type JudgeTask,
+  type PairOrder,
+  pairMaterial,
+  pairOrders,
+  type ReplyText,
+} from '#src/domain/judging/judgement.ts';
 import { appError } from '#src/errors.ts';
 import { createJudge } from '#src/modules/evaluations/judge.ts';
 import type { ModelRequest } from '#src/ports/models.ts';

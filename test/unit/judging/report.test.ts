@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { DOMParser } from 'linkedom';
 import { marked } from 'marked';
-import { promptAxes, responseAxes, rubricOf } from '#src/domain/judging/axes.ts';
 import { evalScores } from '#src/domain/judging/eval-scores.ts';
-import { evaluationResult } from '#src/domain/judging/results.ts';
+import { evaluationResult } from '#src/domain/judging/outcome.ts';
+import { promptAxes, responseAxes, rubricOf } from '#src/domain/judging/rubric.ts';
 import { type EvaluationReport, evaluationReport } from '#src/modules/evaluations/report.ts';
 import { reportFile } from '#src/modules/evaluations/report-formats.ts';
 

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { promptAxes, responseAxes } from '#src/domain/judging/axes.ts';
 import {
   axisComparisons,
   type ComparedCase,
@@ -8,18 +7,18 @@ import {
   isLengthConfounded,
   type PairedWinner,
   resolvePair,
-  summarize,
+  summarizeComparisons,
 } from '#src/domain/judging/comparison.ts';
 import { evalScores, pairCases } from '#src/domain/judging/eval-scores.ts';
-import type { PairWinner } from '#src/domain/judging/judgement.ts';
 import {
-  caseResult,
-  evaluationResult,
-  failedUnits,
-  promptScores,
+  type PairWinner,
   type UnitOutcome,
-} from '#src/domain/judging/results.ts';
-import { unitsOfPair, unitsOfPrompt, unitsOfReply } from '#src/domain/judging/units.ts';
+  unitsOfPair,
+  unitsOfPrompt,
+  unitsOfReply,
+} from '#src/domain/judging/judgement.ts';
+import { caseResult, evaluationResult, failedUnits, promptScores } from '#src/domain/judging/outcome.ts';
+import { promptAxes, responseAxes } from '#src/domain/judging/rubric.ts';
 
 const rationale = 'So it is.';
 const answered = { input: 'q', generatedResponse: 'r', hasReference: false };
@@ -38,7 +37,7 @@ function anchored(scores: readonly number[], caseIndex = 0): UnitOutcome[] {
 }
 
 describe('results of an evaluation', () => {
-  it('are the mean of the samples, in the words of the one that comes nearest', () => {
+  it('are the mean of the samples, with the texts of the nearest sample', () => {
     const result = caseResult(answered, anchored([1, 3, 3]));
     expect(result?.responseScores).length(4);
     expect(result?.responseScores[0]).deep.equal({
@@ -48,7 +47,7 @@ describe('results of an evaluation', () => {
     expect(result?.responseAverage).equal(2.33);
   });
 
-  it('have no weakness and no severity by the plain rubric', () => {
+  it('have no weakness and severity with the plain rubric', () => {
     const scores = promptAxes.map((axis, index) => ({ axis, rationale, score: index % 6 }));
     const [unit] = unitsOfPrompt('plain');
     if (unit === undefined) throw new Error('no unit');
@@ -59,7 +58,7 @@ describe('results of an evaluation', () => {
     });
   });
 
-  it('go on with the samples that there are, and leave out a case of which an axis is missing', () => {
+  it('use the available samples, and omit a case with a missing axis', () => {
     const outcomes = anchored([4, 2, 2]);
     const without = (count: number): UnitOutcome[] =>
       outcomes.map((outcome, index) =>
@@ -70,7 +69,7 @@ describe('results of an evaluation', () => {
     expect(failedUnits(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
   });
 
-  it('average prompt and replies with equal weight, and know no replies without cases', () => {
+  it('weight prompt and replies equally, and the prompt alone without cases', () => {
     const prompt = promptScores([]);
     expect(evaluationResult(prompt, [])).include({ promptAverage: 0, responseAverage: 0, overallAverage: 0 });
     const one = { axis: 'role_clarity' as const, label: 'l', score: 5, rationale, weakness: '' };
@@ -83,7 +82,7 @@ describe('results of an evaluation', () => {
     expect(evaluationResult([], cases)).include({ promptAverage: 0, responseAverage: 1.67, overallAverage: 1.67 });
   });
 
-  it('can be averaged again from what is shown, exactly', () => {
+  it('can be recomputed exactly from the rounded scores', () => {
     const score = fc.integer({ min: 0, max: 5 });
     fc.assert(
       fc.property(fc.array(fc.tuple(score, score, score), { minLength: 1, maxLength: 20 }), (samples) => {
@@ -102,14 +101,14 @@ describe('a pair in both orders', () => {
   const said = (winner: PairWinner) => ({ winner, rationale });
   const all: PairWinner[] = ['A', 'B', 'tie'];
 
-  it('is won only by who wins in both', () => {
+  it('is won only by a side that wins in both', () => {
     expect(resolvePair(said('A'), said('B'))).include({ winner: 'version', isFlipped: false });
     expect(resolvePair(said('B'), said('A'))).include({ winner: 'baseline', isFlipped: false });
     expect(resolvePair(said('tie'), said('tie'))).include({ winner: 'tie', isFlipped: false });
     expect(resolvePair(said('A'), said('tie'))).include({ winner: 'tie', isFlipped: true });
   });
 
-  it('is a tie for a judge that always takes the first, or always the second', () => {
+  it('is a tie if the judge always prefers one position', () => {
     for (const winner of ['A', 'B'] as const) {
       expect(resolvePair(said(winner), said(winner))).include({ winner: 'tie', isFlipped: true });
     }
@@ -126,7 +125,7 @@ describe('a pair in both orders', () => {
     }
   });
 
-  it('has no winner while an order is missing', () => {
+  it('has no result while an order is missing', () => {
     const outcomes = unitsOfPair({ caseIndex: 0, hasReference: false }).map(
       (unit, index): UnitOutcome =>
         index === 1 ? { unit, code: 'x' } : { unit, judgement: { mode: 'pairwise', rationale, winner: 'tie' } },
@@ -147,13 +146,13 @@ function compared(winners: readonly PairedWinner[], lengths = [10, 10], isFlippe
 }
 
 describe('a comparison', () => {
-  it('counts over cases and axes', () => {
+  it('counts wins over cases and axes', () => {
     const cases = [compared(['version', 'version', 'tie', 'baseline']), compared(['tie', 'tie', 'tie', 'baseline'])];
-    expect(summarize(cases)).deep.equal({ versionWins: 2, baselineWins: 2, ties: 4 });
+    expect(summarizeComparisons(cases)).deep.equal({ versionWins: 2, baselineWins: 2, ties: 4 });
     expect(comparisonStatistics(cases)).deep.include({ caseWins: { versionWins: 1, baselineWins: 1, ties: 0 } });
   });
 
-  it('says what cannot be concluded', () => {
+  it('says when the result is not significant', () => {
     const conclusion = (count: number, losses = 0) =>
       comparisonStatistics([
         ...Array.from({ length: count }, () => compared(['version'])),
@@ -166,13 +165,13 @@ describe('a comparison', () => {
     expect(conclusion(5, 15)).match(/worse/);
   });
 
-  it('tells how often a verdict changed with the order, and how much longer one side is', () => {
+  it('reports the flip rate and the length ratio', () => {
     const cases = [compared(['tie', 'tie'], [30, 20], true), compared(['version', 'tie'], [30, 20])];
     expect(comparisonStatistics(cases)).include({ flipRate: 0.5, lengthRatio: 1.5 });
     expect(comparisonStatistics([])).include({ flipRate: 0, lengthRatio: null, pValue: 1, lengthConfounded: false });
   });
 
-  it('warns where the longer side wins', () => {
+  it('warns if the longer side wins', () => {
     const longer = { version: 130, baseline: 100, winner: 'version' as const };
     const shorter = { version: 100, baseline: 130, winner: 'version' as const };
     expect(isLengthConfounded([longer, longer, longer, longer, shorter])).equal(true);
@@ -197,14 +196,14 @@ describe('stored scores', () => {
       })),
     );
 
-  it('say how sure they are, and who judged whom', () => {
+  it('contain the confidence interval and whether judge and generator are of one family', () => {
     const scores = evalScores({ ...evaluation, result: resultOf(1, 2, 3, 4, 5) });
     expect(scores).deep.include({ ci95: [1.04, 4.96], samples: 3, same_family: true, rubric_version: 'r1' });
     expect(evalScores({ ...evaluation, result: resultOf(0, 5) }).ci95).deep.equal([0, 5]);
     expect(evalScores({ ...evaluation, result: resultOf(3) }).ci95).equal(null);
   });
 
-  it('are held against those of the parent, case by case', () => {
+  it('are compared with those of the parent, case by case', () => {
     const parent = evalScores({ ...evaluation, result: resultOf(1, 1, 1) });
     const scores = evalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
     expect(scores.length_confounded).equal(true);

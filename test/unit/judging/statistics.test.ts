@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isSameFamily } from '#src/domain/judging/eval-scores.ts';
-import { endOf } from '#src/domain/judging/outcome.ts';
+import { finalStatusOf } from '#src/domain/judging/outcome.ts';
 import { meanInterval, meanScore, signTest, studentQuantile } from '#src/domain/judging/statistics.ts';
 
 describe('the sign test', () => {
@@ -13,7 +13,7 @@ describe('the sign test', () => {
     [14, 6, 0.1153],
     [10, 10, 1],
   ] as const) {
-    it(`gives ${p} for ${wins} to ${losses}, either way round`, () => {
+    it(`returns ${p} for ${wins} wins and ${losses} losses, and vice versa`, () => {
       expect(signTest(wins, losses)).closeTo(p, 0.00005);
       expect(signTest(losses, wins)).equal(signTest(wins, losses));
     });
@@ -21,7 +21,7 @@ describe('the sign test', () => {
 });
 
 describe("Student's t", () => {
-  // Any printed table, two-sided 95 %.
+  // Values of printed tables, two-sided 95 %.
   for (const [degrees, t] of [
     [1, 12.706],
     [2, 4.303],
@@ -37,7 +37,7 @@ describe("Student's t", () => {
     });
   }
 
-  it('gives the interval of a mean, and none for one value', () => {
+  it('returns the interval of a mean, and null for one value', () => {
     expect(meanInterval([3])).equal(null);
     const interval = meanInterval([1, 2, 3, 4, 5]);
     expect(interval?.mean).equal(3);
@@ -48,7 +48,7 @@ describe("Student's t", () => {
 });
 
 describe('averages', () => {
-  it('have two decimals, exact ones', () => {
+  it('are rounded exactly to two decimals', () => {
     expect(meanScore([1, 2, 2])).equal(1.67);
     expect(meanScore([4.67, 3.33, 2])).equal(3.33);
     expect(meanScore([0.1, 0.2])).equal(0.15);
@@ -57,7 +57,7 @@ describe('averages', () => {
   });
 });
 
-describe('families of models', () => {
+describe('model families', () => {
   for (const [evaluator, generator, isSame] of [
     ['gpt-4o', 'gpt-4.1-mini', true],
     ['o3', 'openai/gpt-4o', true],
@@ -73,7 +73,7 @@ describe('families of models', () => {
     ['house-model', 'gpt-4o', false],
     ['solo1', 'gpt-4o', false],
   ] as const) {
-    it(`${isSame ? 'counts' : 'does not count'} ${evaluator} and ${generator} as one`, () => {
+    it(`${isSame ? 'include both' : 'separate'} ${evaluator} and ${generator}`, () => {
       expect(isSameFamily(evaluator, generator)).equal(isSame);
       expect(isSameFamily(generator, evaluator)).equal(isSame);
     });
@@ -82,13 +82,13 @@ describe('families of models', () => {
 
 describe('the status of an evaluation', () => {
   const run = { failedUnits: 1, judgedAxes: 5, cases: 4, judgedCases: 3 };
-  it('ends completed with all, partial with enough, else failed', () => {
-    expect(endOf({ ...run, failedUnits: 0 })).equal('completed');
-    expect(endOf(run)).equal('partial');
-    expect(endOf({ ...run, judgedCases: 2 })).equal('partial');
-    expect(endOf({ ...run, judgedCases: 1 })).equal('failed');
-    expect(endOf({ ...run, judgedAxes: 0 })).equal('failed');
-    expect(endOf({ ...run, judgedAxes: null, judgedCases: 4 })).equal('partial');
-    expect(endOf({ ...run, cases: 0, judgedCases: 0 })).equal('partial');
+  it('is completed with all units, partial with enough, otherwise failed', () => {
+    expect(finalStatusOf({ ...run, failedUnits: 0 })).equal('completed');
+    expect(finalStatusOf(run)).equal('partial');
+    expect(finalStatusOf({ ...run, judgedCases: 2 })).equal('partial');
+    expect(finalStatusOf({ ...run, judgedCases: 1 })).equal('failed');
+    expect(finalStatusOf({ ...run, judgedAxes: 0 })).equal('failed');
+    expect(finalStatusOf({ ...run, judgedAxes: null, judgedCases: 4 })).equal('partial');
+    expect(finalStatusOf({ ...run, cases: 0, judgedCases: 0 })).equal('partial');
   });
 });

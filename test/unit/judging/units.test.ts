@@ -1,6 +1,4 @@
 import { expect } from 'chai';
-import { axesOfReply, isReference, promptAxes, responseAxes, rubricOf } from '#src/domain/judging/axes.ts';
-import { rubricFor } from '#src/domain/judging/rubric.ts';
 import {
   callsOfComparison,
   callsOfEvaluation,
@@ -9,10 +7,11 @@ import {
   unitsOfPair,
   unitsOfPrompt,
   unitsOfReply,
-} from '#src/domain/judging/units.ts';
+} from '#src/domain/judging/judgement.ts';
+import { axesOfReply, isReference, promptAxes, responseAxes, rubricFor, rubricOf } from '#src/domain/judging/rubric.ts';
 
 describe('axes of judging', () => {
-  it('have a label, two checks and six scores each, no two alike', () => {
+  it('have a label, two checks and six different score descriptions each', () => {
     for (const axis of [...promptAxes, ...responseAxes]) {
       const { label, definition, checks, anchors } = rubricOf(axis);
       const texts = [label, definition, ...checks, ...anchors];
@@ -22,7 +21,7 @@ describe('axes of judging', () => {
     }
   });
 
-  it('have accuracy only with a reference that says something', () => {
+  it('include accuracy only with a reference that is not blank', () => {
     expect(axesOfReply(true)).include('accuracy').length(5);
     expect(axesOfReply(false)).deep.equal(['adherence', 'relevance', 'completeness', 'clarity']);
     expect(['', ' \n', null, undefined, 'x'].map(isReference)).deep.equal([false, false, false, false, true]);
@@ -30,7 +29,7 @@ describe('axes of judging', () => {
 });
 
 describe('the rubric', () => {
-  it('is plain for a first version and anchored for the next, unless somebody chooses', () => {
+  it('is plain for a first version and anchored for later ones unless one is requested', () => {
     expect(rubricFor({ hasParent: false })).equal('plain');
     expect(rubricFor({ hasParent: true })).equal('anchored');
     expect(rubricFor({ hasParent: true, requested: 'plain' })).equal('plain');
@@ -39,12 +38,12 @@ describe('the rubric', () => {
 });
 
 describe('units of a run', () => {
-  it('are one a text by the plain rubric', () => {
+  it('are one per text with the plain rubric', () => {
     expect(unitsOfPrompt('plain').map(unitName)).deep.equal(['prompt']);
     expect(unitsOfReply('plain', { caseIndex: 2, hasReference: true }).map(unitName)).deep.equal(['case 3']);
   });
 
-  it('are three for each axis by the anchored rubric', () => {
+  it('are three per axis with the anchored rubric', () => {
     const names = unitsOfReply('anchored', { caseIndex: 0, hasReference: false }).map(unitName);
     expect(names).length(12).include('case 1/relevance#2');
     expect(unitsOfPrompt('anchored')).length(18);
@@ -56,7 +55,7 @@ describe('units of a run', () => {
     expect(unitsOfBothPrompts().map(unitName)).deep.equal(['prompt', 'baseline prompt']);
   });
 
-  it('have names of their own', () => {
+  it('have distinct names', () => {
     const all = [
       ...unitsOfPrompt('anchored'),
       ...unitsOfBothPrompts(),
@@ -71,9 +70,9 @@ describe('units of a run', () => {
   });
 });
 
-describe('the cost of a run', () => {
+describe('the number of calls of a run', () => {
   const twenty = Array.from({ length: 20 }, () => true);
-  it('is told before it starts', () => {
+  it('is known before the run starts', () => {
     expect(callsOfEvaluation('plain', twenty)).equal(41);
     expect(callsOfEvaluation('anchored', twenty)).equal(338);
     expect(callsOfComparison(twenty)).equal(242);

@@ -20,20 +20,20 @@ describe('the installation that npm run admin works on', () => {
       return String(error);
     });
 
-  it('is the one that npm start has made in the data folder', async () => {
+  it('uses the settings of npm start if the data folder has secrets', async () => {
     const { postgresPassword } = await openSecrets(dataDir, {});
     const { database, temporal } = await readInstallation(env({ POSTGRES_PORT: '5001', TEMPORAL_PORT: '5002' }));
     expect(database.url).include(`:${encodeURIComponent(postgresPassword)}@127.0.0.1:5001/`);
     expect(temporal.address).equal('127.0.0.1:5002');
   });
 
-  it('has the external services that its settings name', async () => {
+  it('uses external services that the settings name', async () => {
     await openSecrets(dataDir, {});
     const { database } = await readInstallation(env({ DATABASE_URL: 'postgres://db.example/acs' }));
     expect(database.url).equal('postgres://db.example/acs');
   });
 
-  it('is not made where there is none, and wrong settings are named', async () => {
+  it('fails without an installation, and names wrong settings', async () => {
     expect(await failureOf()).include(`There is no installation in ${dataDir}`);
     expect(await failureOf({ DATABASE_URL: 'postgres://db.example/acs' })).match(/wrong setting TEMPORAL_ADDRESS/);
     expect(await readdir(dataDir)).deep.equal([]);

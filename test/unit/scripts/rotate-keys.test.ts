@@ -34,30 +34,30 @@ describe('npm run admin -- rotate-keys', () => {
       ...settings,
     });
   const kept = (name: string) => readFileSync(join(folder, name), 'utf8');
-  /** As the steps print it: in quotes, for the blank and the apostrophe in the folder's name. */
+  /** The path as the steps print it, quoted because of the space and the apostrophe in the name of the folder. */
   const printed = (name: string) => `'${join(folder, name).replace("'", `'\\''`)}'`;
 
-  it('accepts the key that signs now, whatever lies in the data folder', async () => {
+  it('keeps accepting the present signing key, whatever the data folder contains', async () => {
     mkdirSync(join(folder, 'secrets'));
     writeFileSync(join(folder, 'secrets', 'jwt-private-key.pem'), other);
     const steps = (await rotateSigningKey(config(), folder)).join('\n');
     expect(steps).not.include('jwt-private-key.pem');
     expect(steps)
       .include(`JWT_PRIVATE_KEY_FILE=${printed('next.pem')}`)
-      .include('in place of JWT_PRIVATE_KEY ');
+      .include('instead of JWT_PRIVATE_KEY ');
     expect(steps).include(`JWT_VERIFY_KEYS_FILE=${printed('verify-old.pem')}`);
     expect(kept('verify-next.pem')).equal(publicHalf(kept('next.pem')));
     expect(kept('verify-old.pem')).equal(publicHalf(inForce));
   });
 
-  it('goes on accepting what is accepted beside it', async () => {
+  it('keeps accepting the other present verify keys', async () => {
     const steps = (await rotateSigningKey(config({ JWT_VERIFY_KEYS: other }), folder)).join('\n');
-    expect(steps).include('1. Start the API with this setting, in place of JWT_VERIFY_KEYS, ');
+    expect(steps).include('1. Start the API with this setting instead of JWT_VERIFY_KEYS, ');
     expect(kept('verify-next.pem')).equal(publicHalf(other) + publicHalf(kept('next.pem')));
     expect(kept('verify-old.pem')).equal(publicHalf(other) + publicHalf(inForce));
   });
 
-  it('names the file of npm start where that is what is used', async () => {
+  it('names the key file of npm start if that file is in use', async () => {
     mkdirSync(join(folder, 'secrets'));
     const embedded = join('secrets', 'encryption-keys');
     writeFileSync(join(folder, embedded), '1:key');

@@ -1,9 +1,9 @@
 import { NIL } from 'uuid';
 import { pick } from '#src/adapters/postgres/shapes.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, pagesOf, violatingRow } from './invariant.ts';
+import { countRows, type InvariantCheck, pagesById, violatingRow } from './invariant.ts';
 
-/** Finds deleted users with remaining private data. ACLs decide, because other users may have got access since then. */
+/** Finds deleted users with remaining private data. Private means readable by no other user, as the ACL says. */
 const usersWithRemains = `
   select * from (
     select u.id, m.org_id,
@@ -43,17 +43,17 @@ const organizationsWithRemains = `
   ) deleted_organization
   where fault is not null`;
 
-/** I13: data of deleted accounts is erased by the announced day. */
 export const deletedAccountsAreErased: InvariantCheck = {
   invariant: 'I13',
   title: 'private data of deleted users and organizations is erased by the announced day',
   async run({ db }, { erasureSeconds }, report) {
     const values = { after: NIL, erasureSeconds };
-    for await (const users of pagesOf(db, violatingRow, usersWithRemains, values)) {
+    for await (const users of pagesById(db, violatingRow, usersWithRemains, values)) {
       for (const { id, orgId, fault } of users) report({ orgId, detail: `Deleted user ${id} still has ${fault}.` });
     }
-    for await (const organizations of pagesOf(db, violatingRow, organizationsWithRemains, values)) {
-      for (const { orgId, fault } of organizations) report({ orgId, detail: `It is deleted and still has ${fault}.` });
+    for await (const organizations of pagesById(db, violatingRow, organizationsWithRemains, values)) {
+      for (const { orgId, fault } of organizations)
+        report({ orgId, detail: `The deleted organization still has ${fault}.` });
     }
     const isDue = 'erase_due_at < now()';
     return (await countRows(db, 'users', isDue)) + (await countRows(db, 'organizations', isDue));
@@ -72,13 +72,12 @@ const withoutAdmin = `
   ) organization
   where true`;
 
-/** I14: concurrent changes of members cannot remove the last admin. */
 export const organizationsHaveAdmins: InvariantCheck = {
   invariant: 'I14',
   title: 'every organization with members has an enabled admin',
   async run({ db }, _grace, report) {
-    for await (const organizations of pagesOf(db, pick(OrganizationModel, 'id'), withoutAdmin)) {
-      for (const { id } of organizations) report({ orgId: id, detail: 'It has no enabled admin.' });
+    for await (const organizations of pagesById(db, pick(OrganizationModel, 'id'), withoutAdmin)) {
+      for (const { id } of organizations) report({ orgId: id, detail: 'The organization has no enabled admin.' });
     }
     return countRows(db, 'organizations', 'deleted_at is null');
   },

@@ -16,7 +16,7 @@ import { roundTotals } from '#src/domain/alignment/chat-logs.ts';
 import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
+import { countRows, type InvariantCheck, pagesById } from './invariant.ts';
 
 const roundCounts = { rounds: bigint(), highest: integer(), unanswered: bigint() };
 const chatWithGaps = shape({ ...pick(ChatModel, 'id', 'orgId', 'roundCount').columns, ...roundCounts });
@@ -32,12 +32,11 @@ const chatsWithGaps = `
    ) chat
    where rounds <> highest or rounds <> round_count or unanswered > 0`;
 
-/** I5: no round is lost or stored twice. */
 export const roundsAreContiguous: InvariantCheck = {
   invariant: 'I5',
   title: "a chat's rounds are numbered 1..n, and each complete one has its reply",
   async run({ db }, _grace, report) {
-    for await (const chats of pagesOf(db, chatWithGaps, chatsWithGaps)) {
+    for await (const chats of pagesById(db, chatWithGaps, chatsWithGaps)) {
       for (const { id, orgId, roundCount, rounds, highest, unanswered } of chats) {
         const numbers = `${rounds} rounds, the highest number is ${highest} and the counter is ${roundCount}`;
         report({ orgId, detail: `Chat ${id}: ${numbers}; ${unanswered} complete rounds have no reply.` });
@@ -62,7 +61,6 @@ const scoredRound = shape({
 });
 type ScoredRound = Row<typeof scoredRound>;
 
-/** I6: the state and trend of a chat follow from its stored scores alone. */
 export const statesFollowFromScores: InvariantCheck = {
   invariant: 'I6',
   title: 'folding the stored scores again gives the stored states and trends',
@@ -83,7 +81,7 @@ export const statesFollowFromScores: InvariantCheck = {
   },
 };
 
-/** Ordered by chat and round, so that each row is folded onto the row before it. */
+/** Loads scored rounds ordered by chat and round, because each round is folded onto the previous one. */
 function scoredRoundsAfter(db: Knex, before: ScoredRound | undefined): Promise<ScoredRound[]> {
   const query = db('rounds as r')
     .join('chats as c', { 'c.orgId': 'r.orgId', 'c.id': 'r.chatId' })
@@ -125,7 +123,7 @@ const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wro
 const totalsOf = (table: string) => roundTotals.map((column) => `${table}.${column}`).join(', ');
 
 /**
- * One statement, so that both sides come from the same snapshot. Each scored round is counted in exactly one class:
+ * One statement, so that logs and rounds come from the same snapshot. Each scored round is counted in exactly one class:
  * stable, drift or refusal.
  */
 const wronglyLoggedChats = `
@@ -164,13 +162,12 @@ const chatsWithWords = `
   ) as has_wrong_words
   from chats c
   where c.id > :after`;
-/** A statement over this many chats of usual length takes about half a second. */
+/** A statement over 100 chats of usual length takes about half a second. */
 const CHATS_PER_PAGE = 100;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
 const totals = [...states.map((state) => `${state}_chats`), ...roundTotals];
 
-/** Subtracts the logs from their totals: every difference must be 0. */
 const wrongLogTotals = `
   select * from (
     select o.id, (
@@ -197,20 +194,19 @@ const wrongLogTotals = `
   ) organization
   where wrong_totals > 0`;
 
-/** I17: logs, their totals and their search words equal the chats. */
 export const chatLogsMatchRounds: InvariantCheck = {
   invariant: 'I17',
   title: 'chat logs, their totals and their search words equal the stored rounds',
   async run({ db }, _grace, report) {
-    for await (const chats of pagesOf(db, loggedChat, wronglyLoggedChats)) {
+    for await (const chats of pagesById(db, loggedChat, wronglyLoggedChats)) {
       for (const { id, orgId } of chats) report({ orgId, detail: `The log of chat ${id} differs from its rounds.` });
     }
-    for await (const chats of pagesOf(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
+    for await (const chats of pagesById(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
       for (const { id, orgId } of chats.filter(({ hasWrongWords }) => hasWrongWords)) {
         report({ orgId, detail: `The search words of chat ${id} differ from its texts.` });
       }
     }
-    for await (const organizations of pagesOf(db, organizationTotals, wrongLogTotals)) {
+    for await (const organizations of pagesById(db, organizationTotals, wrongLogTotals)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         report({ orgId, detail: `${wrongTotals} totals of chat logs are wrong.` });
       }

@@ -1,7 +1,7 @@
 import { bigint, pick, shape } from '#src/adapters/postgres/shapes.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, pagesOf, violatingRow } from './invariant.ts';
+import { countRows, type InvariantCheck, pagesById, violatingRow } from './invariant.ts';
 
 const documentInFolders = shape({ ...pick(DocumentModel, 'id', 'orgId').columns, links: bigint() });
 
@@ -41,17 +41,19 @@ const documentsWithWrongKeys = `
   ) due
   where d.id > :after and d.deleted_at is null and (due.links = 0 or not (d.acl <@ due.acl and d.acl @> due.acl))`;
 
-/** I15: exactly the readers of a folder can read its documents. */
 export const accessKeysFollowFolders: InvariantCheck = {
   invariant: 'I15',
   title: 'folders are trees with the access keys of their root, and documents have those of their folders and author',
   async run({ db }, _grace, report) {
-    for await (const folders of pagesOf(db, violatingRow, brokenFolders)) {
+    for await (const folders of pagesById(db, violatingRow, brokenFolders)) {
       for (const { id, orgId, fault } of folders) report({ orgId, detail: `Folder ${id} ${fault}.` });
     }
-    for await (const documents of pagesOf(db, documentInFolders, documentsWithWrongKeys)) {
+    for await (const documents of pagesById(db, documentInFolders, documentsWithWrongKeys)) {
       for (const { id, orgId, links } of documents) {
-        const detail = links === 0 ? 'It is in no folder.' : 'Its access keys are not those of its folders and author.';
+        const detail =
+          links === 0
+            ? 'The document is in no folder.'
+            : 'The access keys of the document are not those of its folders and author.';
         report({ orgId, documentId: id, detail });
       }
     }
@@ -62,7 +64,7 @@ export const accessKeysFollowFolders: InvariantCheck = {
 const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
 const listedDocument = pick(DocumentModel, 'id', 'orgId');
 
-/** One statement, so that both sides come from the same snapshot. */
+/** One statement, so that totals and documents come from the same snapshot. */
 const wrongTotals = `
   select * from (
     select o.id, (
@@ -89,19 +91,18 @@ const wrongListingTimes = `
   join documents d on d.org_id = l.org_id and d.id = l.document_id
   where d.id > :after and l.listed_at is distinct from case when d.deleted_at is null then d.updated_at end`;
 
-/** I16: totals in lists and limits equal the documents that exist. */
 export const documentTotalsMatchDocuments: InvariantCheck = {
   invariant: 'I16',
   title: 'the totals of documents equal their number and size, and folders sort each by its last change',
   async run({ db }, _grace, report) {
-    for await (const organizations of pagesOf(db, organizationTotals, wrongTotals)) {
+    for await (const organizations of pagesById(db, organizationTotals, wrongTotals)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         report({ orgId, detail: `${wrongTotals} document totals (per author and access keys) are wrong.` });
       }
     }
-    for await (const documents of pagesOf(db, listedDocument, wrongListingTimes)) {
+    for await (const documents of pagesById(db, listedDocument, wrongListingTimes)) {
       for (const { id, orgId } of documents) {
-        report({ orgId, documentId: id, detail: 'A folder sorts it by a time that is not its last change.' });
+        report({ orgId, documentId: id, detail: 'A folder sorts the document by a time other than its last change.' });
       }
     }
     return (await countRows(db, 'organizations')) + (await countRows(db, 'folder_links'));
@@ -128,16 +129,15 @@ const documentsOfTwoFiles = `
   where document_id > :after
   group by org_id, document_id having count(*) > 1`;
 
-/** I18: every file that an import or a sync found is handled and counted once. */
 export const importCountsMatchFiles: InvariantCheck = {
   invariant: 'I18',
   title: 'successful imports and syncs have handled every file they found, and no document belongs to two files',
   async run({ db }, _grace, report) {
-    for await (const runs of pagesOf(db, violatingRow, unbalancedRuns)) {
+    for await (const runs of pagesById(db, violatingRow, unbalancedRuns)) {
       for (const { id, orgId, fault } of runs) report({ orgId, detail: `Run ${id} ${fault}.` });
     }
-    for await (const documents of pagesOf(db, violatingRow, documentsOfTwoFiles)) {
-      for (const { id, orgId, fault } of documents) report({ orgId, documentId: id, detail: `It ${fault}.` });
+    for await (const documents of pagesById(db, violatingRow, documentsOfTwoFiles)) {
+      for (const { id, orgId, fault } of documents) report({ orgId, documentId: id, detail: `The document ${fault}.` });
     }
     return countRows(db, 'import_runs', `status = 'succeeded'`);
   },

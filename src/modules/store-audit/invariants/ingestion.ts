@@ -4,14 +4,14 @@ import type { AuditPass, FindingKind } from '#src/domain/documents/audit-report.
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { Finding } from '../store-audit.repository.ts';
-import { createStoreInspector } from '../store-inspector.ts';
+import type { StoreFinding } from '../store-audit.repository.ts';
+import { createStoreInspector } from '../store-audit.service.ts';
 import {
   countRows,
   type GracePeriods,
   type InvariantCheck,
   type InvariantDeps,
-  pagesOf,
+  pagesById,
   violatingRow,
 } from './invariant.ts';
 
@@ -33,12 +33,11 @@ const unfinishedDocuments = `
    ) document
    where fault is not null`;
 
-/** I1: every stored upload becomes readable, or its job says why it does not. */
 export const uploadsReachAnEnd: InvariantCheck = {
   invariant: 'I1',
   title: 'every uploaded document is complete, failed with a reason, or being processed by a workflow run',
   async run(deps, grace, report) {
-    for await (const documents of pagesOf(deps.db, unfinishedDocument, unfinishedDocuments)) {
+    for await (const documents of pagesById(deps.db, unfinishedDocument, unfinishedDocuments)) {
       for (const { id, orgId, generation, fault } of documents) {
         report({ orgId, documentId: id, detail: `Generation ${generation} ${fault}.` });
       }
@@ -54,7 +53,6 @@ export const uploadsReachAnEnd: InvariantCheck = {
   },
 };
 
-/** The sweeper closes jobs whose run has ended; `reconcileSeconds` is the time it has for that. */
 async function eachJobWithoutRun(
   { db, orchestrator }: InvariantDeps,
   { reconcileSeconds: seconds }: GracePeriods,
@@ -64,7 +62,7 @@ async function eachJobWithoutRun(
     select id, org_id, document_id from jobs
     where id > :after and finished_at is null and dispatched_at is not null
       and greatest(updated_at, dispatched_at) < now() - make_interval(secs => :seconds)`;
-  for await (const jobs of pagesOf(db, openJob, unchanged, { after: '', seconds })) {
+  for await (const jobs of pagesById(db, openJob, unchanged, { after: '', seconds })) {
     for (const job of jobs) {
       if ((await orchestrator.describe(job.id)) === 'open') continue;
       const isStillOpen = await JobModel.table(db)
@@ -85,7 +83,6 @@ const activeChunks = `
   join documents d on d.org_id = c.org_id and d.id = c.document_id and d.active_generation = c.generation
   where d.deleted_at is null`;
 
-/** I2: a readable document is complete, and vector search can find all of it. */
 export const chunksMatchVectors: InvariantCheck = {
   invariant: 'I2',
   title: 'active chunks are numbered 0..n-1 without gaps, and each has its vector',
@@ -100,12 +97,12 @@ export const chunksMatchVectors: InvariantCheck = {
   },
 };
 
-/** Together with equal counts this also proves that no vector belongs to another document. */
+/** Finds chunks without a vector. As the counts are equal, no vector can belong to another document either. */
 async function eachChunkWithoutVector(
   { db, vectors }: InvariantDeps,
   report: (chunk: ActiveChunk) => void,
 ): Promise<void> {
-  for await (const chunks of pagesOf(db, activeChunk, `${activeChunks} and c.id > :after`)) {
+  for await (const chunks of pagesById(db, activeChunk, `${activeChunks} and c.id > :after`)) {
     const suspects: ActiveChunk[] = [];
     for (const [orgId, own] of Map.groupBy(chunks, (chunk) => chunk.orgId)) {
       const stored = await vectors.findExisting({ orgId, chunkIds: own.map((chunk) => chunk.id) });
@@ -127,14 +124,13 @@ const termCounts = shape({
   terms: bigint(),
 });
 
-/** I2: BM25 weighs terms by these counts. */
 export const termCountsMatchChunks: InvariantCheck = {
   invariant: 'I2',
   title: 'the BM25 statistics of each organization equal the chunks and terms that are stored',
   async run({ db }, _grace, report) {
     let checked = 0;
     const all = 'select id from organizations where id > :after';
-    for await (const organizations of pagesOf(db, pick(OrganizationModel, 'id'), all)) {
+    for await (const organizations of pagesById(db, pick(OrganizationModel, 'id'), all)) {
       for (const { id: orgId } of organizations) {
         const { wrongTerms, countedChunks, countedTerms, chunks, terms } = await recountTerms(db, orgId);
         if (wrongTerms > 0) report({ orgId, detail: `The chunk counts of ${wrongTerms} terms are wrong.` });
@@ -149,7 +145,7 @@ export const termCountsMatchChunks: InvariantCheck = {
   },
 };
 
-/** One statement, so that both sides come from the same snapshot. */
+/** One statement, so that statistics and chunks come from the same snapshot. */
 function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> {
   return oneRow(
     db,
@@ -172,7 +168,6 @@ function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> 
 const passes: AuditPass[] = ['points', 'documents', 'blobs', 'deletions'];
 const reportedByI2: FindingKind[] = ['broken_chunks', 'missing_points'];
 
-/** I4: deleted and replaced content is gone from every store, and everything else is there. */
 export const nothingIsOrphaned: InvariantCheck = {
   invariant: 'I4',
   title: 'no orphaned vectors, chunks or originals, no document without its original, no deletion without a job',
@@ -189,12 +184,11 @@ export const nothingIsOrphaned: InvariantCheck = {
   },
 };
 
-/** Inspects all pages of a pass. @returns how many items were inspected */
 async function eachFinding(
   deps: InvariantDeps,
   pass: AuditPass,
   { orphanSeconds }: GracePeriods,
-  report: (finding: Finding) => void,
+  report: (finding: StoreFinding) => void,
 ): Promise<number> {
   const { inspect } = createStoreInspector(deps);
   let checked = 0;
@@ -224,13 +218,12 @@ const stuckJobs = `
     )
   )`;
 
-/** I11: every job is started, and goes on. */
 export const noJobIsStuck: InvariantCheck = {
   invariant: 'I11',
   title: `every job is started, and none that runs is unchanged for over ${STUCK_AFTER_HOURS} hours`,
   async run({ db }, { dispatchSeconds }, report) {
     const values = { after: '', dispatchSeconds, stuckAfterHours: STUCK_AFTER_HOURS };
-    for await (const jobs of pagesOf(db, stuckJob, stuckJobs, values)) {
+    for await (const jobs of pagesById(db, stuckJob, stuckJobs, values)) {
       for (const { id, orgId, documentId, isUnstarted } of jobs) {
         const fault = isUnstarted ? 'was never started' : `is unchanged for over ${STUCK_AFTER_HOURS} hours`;
         report({ orgId, detail: `Job ${id} ${fault}.`, ...(documentId !== null && { documentId }) });

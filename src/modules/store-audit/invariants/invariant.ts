@@ -55,7 +55,7 @@ export const violatingRow = shape({ id: uuid(), orgId: uuid(), fault: text() });
 const PAGE_SIZE = 1_000;
 
 /** Runs `sql` page by page, ordered by `id`; `sql` must contain `:after`, the last id of the previous page. */
-export async function* pagesOf<S extends Shape & { columns: { id: Column<string> } }>(
+export async function* pagesById<S extends Shape & { columns: { id: Column<string> } }>(
   db: Knex,
   source: S,
   sql: string,

@@ -3,11 +3,12 @@ import { bigint, boolean, json, pick, type Row, rows, shape, text } from '#src/a
 import type { Judgement } from '#src/domain/judging/judgement.ts';
 import { outcomeOf } from '#src/domain/judging/outcome.ts';
 import { rubricVersion } from '#src/domain/judging/rubric.ts';
+import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
 import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
-import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
+import { countRows, type InvariantCheck, pagesById } from './invariant.ts';
 
-/** Runs are loaded with all their answers and judgements. */
+/** Small page size, because runs are loaded with all their answers and judgements. */
 const RUNS_PER_PAGE = 20;
 
 const evaluatedUnit = shape({
@@ -18,7 +19,7 @@ const evaluatedUnit = shape({
 type EvaluatedUnit = Row<typeof evaluatedUnit>;
 type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specification' | 'results'>;
 
-/** I7. That each key has one judgement is a constraint of the table. */
+/** Invariant I7. A table constraint ensures that each cache key has only one judgement. */
 export const resultsFollowFromJudgements: InvariantCheck = {
   invariant: 'I7',
   title:
@@ -75,16 +76,8 @@ function hasSameResults({ specification, results }: CompleteRun, units: readonly
   const verdicts = new Map(units.flatMap(({ unit, verdict }) => (verdict === null ? [] : [[unit, verdict] as const])));
   const answers = new Map(units.flatMap(({ unit, answer }) => (answer === null ? [] : [[unit, answer] as const])));
   const again = outcomeOf(specification, { verdicts, answers, failed: [] });
-  return again.status === 'completed' && sortedJson(again.results) === sortedJson(results);
-}
-
-/** A `jsonb` column does not keep the order of keys. */
-function sortedJson(value: unknown): string {
-  return JSON.stringify(value, (_key, item: unknown) =>
-    item !== null && typeof item === 'object' && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : item,
-  );
+  // A `jsonb` column does not keep the order of keys.
+  return again.status === 'completed' && canonicalJson(again.results) === canonicalJson(results);
 }
 
 async function organizationsWithOrphanedJudgements(db: Knex): Promise<string[]> {
@@ -119,12 +112,11 @@ const brokenChains = `
    ) draft
    where roots <> 1 or misnumbered > 0 or branches > 0 or heads <> 1 or not is_next_free`;
 
-/** I8: each version follows its parent, and no number is used twice. */
 export const versionChainsAreLinear: InvariantCheck = {
   invariant: 'I8',
   title: "a draft's versions form one chain that ends at its head, with ascending numbers",
   async run({ db }, _grace, report) {
-    for await (const drafts of pagesOf(db, brokenChain, brokenChains)) {
+    for await (const drafts of pagesById(db, brokenChain, brokenChains)) {
       for (const draft of drafts) {
         report({ orgId: draft.orgId, detail: `Draft ${draft.id}: ${chainFaults(draft).join(', ')}.` });
       }

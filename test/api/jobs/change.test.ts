@@ -8,7 +8,7 @@ import { startStack } from '#test/support/stack.ts';
 import { stoppedIngestion, systemFolder, untilStatus } from '#test/support/stopped-jobs.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('moving jobs', () => {
+describe('changing jobs', () => {
   let stack: ScriptedStack;
   let ada: Member;
 
@@ -24,7 +24,7 @@ describe('moving jobs', () => {
   const jobOf = ({ body }: Reply) => body as JobDto;
   const codeOf = ({ body }: Reply) => problemSchema.parse(body).code;
 
-  /** The job of a deletion that waits for a person. */
+  /** A parked deletion job. */
   async function parkedDeletion(): Promise<string> {
     const { jobId, documentId } = await stopped('failed');
     const id = `delete-${documentId}`;
@@ -35,20 +35,20 @@ describe('moving jobs', () => {
     return id;
   }
 
-  /** Refusals that all three have in common. */
+  /** Refusals that the three routes share. */
   function refusesStrangers(how: 'retry' | 'skip' | 'cancel'): void {
     it('401: without a token', async () => {
       await stack.anonymous.post(`/jobs/ingest-x-1/${how}`, {}, 401);
     });
 
-    it('403: for who may only read what it works on', async () => {
+    it('403: for a caller who may only read what the job works on', async () => {
       const { jobId } = await stoppedIngestion(stack, ada, 'parked', await systemFolder(ada, 'org_root'));
       const grace = await signUpColleague(stack, ada);
       await grace.get(`/jobs/${jobId}`, 200);
       expect(codeOf(await move(jobId, how, 403, grace))).equal('forbidden');
     });
 
-    it('404: unknown, of an unknown part, of another organization, or of a document that is not yours', async () => {
+    it('404: for an unknown job or part, and for jobs that the caller may not read', async () => {
       const { jobId } = await stopped('parked');
       await move('ingest-x-1', how, 404);
       await move('%00', how, 404);
@@ -59,14 +59,14 @@ describe('moving jobs', () => {
   }
 
   describe('POST /jobs/{job_id}/retry', () => {
-    it('202: a failed job is another attempt of the same', async () => {
+    it('202: starts the next attempt of a failed job', async () => {
       const { jobId } = await stopped('failed');
       const job = jobOf(await move(jobId, 'retry', 202));
       expect(job).deep.include({ id: jobId, attempt: 2, last_error: null });
       await untilJob(ada, jobId, 'succeeded');
     });
 
-    it('202: a cancelled job', async () => {
+    it('202: retries a cancelled job', async () => {
       const { jobId } = await stopped('parked');
       await move(jobId, 'cancel', 202);
       await untilStatus(ada, jobId, 'cancelled');
@@ -74,7 +74,7 @@ describe('moving jobs', () => {
       await untilJob(ada, jobId, 'succeeded');
     });
 
-    it('202: a parked job goes on, in the same attempt', async () => {
+    it('202: resumes a parked job in the same attempt', async () => {
       const { jobId } = await stopped('parked');
       const job = jobOf(await move(jobId, 'retry', 202));
       expect(job).deep.include({ attempt: 1, last_error: null });
@@ -82,7 +82,7 @@ describe('moving jobs', () => {
       await untilJob(ada, jobId, 'succeeded');
     });
 
-    it('202: a parked job is parked again when nothing was mended', async () => {
+    it('202: parks the job again if its error was not fixed', async () => {
       const { jobId } = await stopped('parked');
       const before = stack.model.calls.length;
       stack.model.failEmbeddings(true, 401);
@@ -92,13 +92,13 @@ describe('moving jobs', () => {
       expect(job.last_error).property('code', 'model_not_configured');
     });
 
-    it('202: the id of a part moves the run', async () => {
+    it('202: the id of a part retries the whole run', async () => {
       const { jobId } = await stopped('failed');
       expect(jobOf(await move(`${jobId}.embed`, 'retry', 202))).include({ id: `${jobId}.embed`, attempt: 2 });
       await untilJob(ada, jobId, 'succeeded');
     });
 
-    it('409: while it runs, and when it has succeeded', async () => {
+    it('409: rejects a running job and a successful one', async () => {
       const { jobId } = await stopped('running');
       expect(codeOf(await move(jobId, 'retry', 409))).equal('job_open');
       stack.model.failEmbeddings(false);
@@ -106,7 +106,7 @@ describe('moving jobs', () => {
       expect(codeOf(await move(jobId, 'retry', 409))).equal('job_finished');
     });
 
-    it('409: of a generation that a newer one took the place of, and of a deleted document', async () => {
+    it('409: rejects a superseded generation and a deleted document', async () => {
       const { jobId, documentId } = await stopped('failed');
       const document = stack.container.db('documents').where({ id: documentId });
       await document.clone().update({ generation: 2 });
@@ -115,7 +115,7 @@ describe('moving jobs', () => {
       expect(codeOf(await move(jobId, 'retry', 409))).equal('document_deleted');
     });
 
-    it('one of two that ask at once gets it', async () => {
+    it('accepts only one of two concurrent retries', async () => {
       const { jobId } = await stopped('failed');
       const replies = await Promise.all([1, 2].map(() => ada.raw(`/jobs/${jobId}/retry`, { method: 'POST' })));
       expect(replies.map((reply) => reply.status).sort()).deep.equal([202, 409]);
@@ -126,19 +126,19 @@ describe('moving jobs', () => {
   });
 
   describe('POST /jobs/{job_id}/skip', () => {
-    it('202: a parked job ends as failed', async () => {
+    it('202: ends a parked job as failed', async () => {
       const { jobId } = await stopped('parked');
       await move(`${jobId}.embed`, 'skip', 202);
       const job = await untilStatus(ada, jobId, 'failed');
       expect(job.last_error).property('code', 'skipped');
     });
 
-    it('409: a job that is not parked', async () => {
+    it('409: rejects a job that is not parked', async () => {
       const { jobId } = await stopped('failed');
       expect(codeOf(await move(jobId, 'skip', 409))).equal('job_not_parked');
     });
 
-    it('409: a deletion', async () => {
+    it('409: rejects a deletion', async () => {
       expect(codeOf(await move(await parkedDeletion(), 'skip', 409))).equal('deletion_is_final');
     });
 
@@ -147,19 +147,19 @@ describe('moving jobs', () => {
 
   describe('POST /jobs/{job_id}/cancel', () => {
     for (const status of ['running', 'parked'] as const) {
-      it(`202: a job that is ${status}`, async () => {
+      it(`202: cancels a job that is ${status}`, async () => {
         const { jobId } = await stopped(status);
         await move(jobId, 'cancel', 202);
         await untilStatus(ada, jobId, 'cancelled');
       });
     }
 
-    it('409: a job that is over', async () => {
+    it('409: rejects a job that is over', async () => {
       const { jobId } = await stopped('failed');
       expect(codeOf(await move(jobId, 'cancel', 409))).equal('job_finished');
     });
 
-    it('409: a deletion', async () => {
+    it('409: rejects a deletion', async () => {
       expect(codeOf(await move(await parkedDeletion(), 'cancel', 409))).equal('deletion_is_final');
     });
 
@@ -170,7 +170,7 @@ describe('moving jobs', () => {
     const retryAll = async (filters: object, member = ada) =>
       ((await member.post('/jobs/retry', filters, 202)).body as { count: number }).count;
 
-    it('202: all that match and have stopped, in bulk', async () => {
+    it('202: queues all stopped jobs that match', async () => {
       const member = await stack.signUp();
       const failed = await stoppedIngestion(stack, member, 'failed');
       const parked = await stoppedIngestion(stack, member, 'parked');
@@ -184,7 +184,7 @@ describe('moving jobs', () => {
       expect(await retryAll({ folder_id }, member)).equal(0);
     });
 
-    it('202: leaves alone what the caller may only read, and what was superseded', async () => {
+    it('202: skips jobs that the caller may only read, and superseded ones', async () => {
       const member = await stack.signUp();
       const shared = await stoppedIngestion(stack, member, 'failed', await systemFolder(member, 'org_root'));
       const grace = await signUpColleague(stack, member);
@@ -197,14 +197,14 @@ describe('moving jobs', () => {
       await stack.anonymous.post('/jobs/retry', { error_code: 'x' }, 401);
     });
 
-    it('422: without a filter, and with unknown ones', async () => {
+    it('422: rejects a request without a filter or with an unknown one', async () => {
       for (const filters of [{}, { status: 'failed' }, { folder_id: 'x' }, { error_code: '' }]) {
         await ada.post('/jobs/retry', filters, 422);
       }
     });
   });
 
-  it('while the engine is away, a retry is accepted, and what needs an answer of it is refused with 503', async () => {
+  it('while Temporal is unavailable, accepts retries and refuses skip and cancel with 503', async () => {
     const { jobId } = await stopped('parked');
     const { jobId: failed } = await stopped('failed');
     const cutOff = await startStack(
@@ -218,15 +218,15 @@ describe('moving jobs', () => {
       }
       await there.post(`/jobs/${failed}/retry`, {}, 202);
       await there.post(`/jobs/${jobId}/retry`, {}, 202);
-      // The sweeper of the workers, which reach the engine, does it.
+      // The sweeper of the workers, which still reach Temporal, resumes the run.
       for (const id of [failed, jobId]) await untilStatus(ada, id, 'succeeded');
     } finally {
       await cutOff.close();
     }
   });
 
-  it('what is cancelled before it could be started is not started any more', async () => {
-    // Without workers nothing has told the engine of our search attributes: it refuses the start.
+  it('a job that is cancelled before its start never starts', async () => {
+    // Workers register the search attributes. Without workers Temporal refuses the start.
     const idle = await startStack({}, { workers: false });
     try {
       const member = await idle.signUp();

@@ -1,9 +1,9 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { expect } from 'chai';
-import { noteFaults } from '#activities/interceptors/fault-notes.ts';
+import { recordRetriedErrors } from '#activities/interceptors/errors.ts';
 
-describe('what a job tells of a step that failed', () => {
+describe('errors of activities in their job', () => {
   async function noted(failure: unknown, attempt: number, maximumAttempts?: number): Promise<unknown[]> {
     const notes: unknown[] = [];
     const info = {
@@ -11,8 +11,8 @@ describe('what a job tells of a step that failed', () => {
       attempt,
       ...(maximumAttempts !== undefined && { retryPolicy: { maximumAttempts } }),
     };
-    const noteFault = async (jobId: string, fault: unknown) => void notes.push([jobId, fault]);
-    const interceptors = noteFaults({ noteFault })({ info } as Context);
+    const recordRetriedError = async (jobId: string, fault: unknown) => void notes.push([jobId, fault]);
+    const interceptors = recordRetriedErrors({ recordRetriedError })({ info } as Context);
     const step = async () => {
       throw failure;
     };
@@ -24,12 +24,12 @@ describe('what a job tells of a step that failed', () => {
   const passing = ApplicationFailure.create({ type: 'model_unavailable', message: 'It is away.' });
   const note = ['ingest-1-1', { code: 'model_unavailable', message: 'It is away.' }];
 
-  it('is why it is tried again', async () => {
+  it('are recorded if the activity is retried', async () => {
     expect(await noted(passing, 1, 3)).deep.equal([note]);
     expect(await noted(passing, 7)).deep.equal([note]);
   });
 
-  it('is nothing where it is not: whoever goes on after that says so', async () => {
+  it('are not recorded if the activity is not retried, because the workflow records its end', async () => {
     expect(await noted(passing, 1, 1)).deep.equal([]);
     expect(await noted(passing, 3, 3)).deep.equal([]);
     expect(await noted(ApplicationFailure.nonRetryable('Damaged.', 'corrupt_document'), 1, 3)).deep.equal([]);

@@ -1,0 +1,225 @@
+import type { Knex } from 'knex';
+import { anchoringStages } from '#src/contracts/alignment.ts';
+import { importStages } from '#src/contracts/connectors.ts';
+import { deletionStages, erasureStages } from '#src/contracts/deletion.ts';
+import { evaluationStages } from '#src/contracts/evaluation.ts';
+import { exportStages } from '#src/contracts/exports.ts';
+import { ingestionStages, previewStages } from '#src/contracts/ingestion.ts';
+import { type JobKind, type JobStatus, unstoppableKinds } from '#src/contracts/jobs.ts';
+import type { ListPosition } from '#src/contracts/request-data.ts';
+import { jobPartId, parseJobId } from '#src/contracts/workflow-ids.ts';
+import { can } from '#src/domain/access/policy.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { appError, type ErrorCode } from '#src/errors.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import type { Job, JobFilters, JobGroup, JobSummary } from './jobs.model.ts';
+import { createJobsRepository, type JobWithTarget } from './jobs.repository.ts';
+import type { JobsService } from './jobs.service.ts';
+
+const RETRY_BATCH = 1_000;
+
+export type JobRequestsService = ReturnType<typeof createJobRequestsService>;
+
+/**
+ * Reads, retries, skips and cancels jobs for clients. Jobs that the caller may not read do not exist for them. Changing a
+ * job requires the right to change what it works on. The id of a part addresses its whole run.
+ */
+export function createJobRequestsService(deps: {
+  db: Knex;
+  orchestrator: Pick<Orchestrator, 'skipParked' | 'cancel' | 'uiUrl'>;
+  jobs: Pick<JobsService, 'retry' | 'dispatch'>;
+}) {
+  const { orchestrator, jobs } = deps;
+  const repository = createJobsRepository(deps.db);
+
+  async function get(actor: Actor, jobId: string): Promise<JobView> {
+    const { workflowId, part } = parseJobId(jobId);
+    const job = await repository.findReadable(actor, workflowId);
+    const view = job === undefined ? undefined : jobViewOf(job, part, orchestrator.uiUrl(job.id));
+    if (view === undefined) throw appError('job_not_found');
+    return view;
+  }
+
+  async function findChangeable(actor: Actor, jobId: string): Promise<JobWithTarget> {
+    const { workflowId, part } = parseJobId(jobId);
+    const job = await repository.findWithTarget(actor, workflowId);
+    if (job === undefined || jobViewOf(job, part, null) === undefined) throw appError('job_not_found');
+    if (!mayChange(actor, job)) throw appError('forbidden', { detail: 'You may not change what this job works on.' });
+    return job;
+  }
+
+  return {
+    get,
+
+    async list(
+      actor: Actor,
+      filters: JobFilters,
+      page: { limit: number; after: ListPosition | null },
+    ): Promise<{ items: JobView[]; last: ListPosition | null }> {
+      const { items, last } = await repository.listReadable(actor, filters, page);
+      return { items: items.map((job) => ({ ...job, temporalUiUrl: orchestrator.uiUrl(job.id) })), last };
+    },
+
+    async summarize(actor: Actor, filters: JobFilters): Promise<JobSummary> {
+      return summarizeJobGroups(await repository.countByStatus(actor, filters));
+    },
+
+    /** Queues a stopped job again, even while Temporal is unavailable. */
+    async retry(actor: Actor, jobId: string): Promise<JobView> {
+      const job = await findChangeable(actor, jobId);
+      const refusal = refusalToRetry(job);
+      if (refusal !== undefined) throw appError(refusal);
+      if (!(await jobs.retry(deps.db, job.id))) throw appError('job_open');
+      await jobs.dispatch(job.id);
+      return get(actor, jobId);
+    },
+
+    async retryMatching(actor: Actor, filters: JobFilters): Promise<number> {
+      let count = 0;
+      let after = '';
+      for (;;) {
+        const stopped = await repository.listStopped(actor, filters, { after, limit: RETRY_BATCH });
+        const ids = stopped.filter((job) => mayChange(actor, job) && refusalToRetry(job) === undefined);
+        count += await repository.queueAgain(
+          ids.map((job) => job.id),
+          { bulk: true, graceSeconds: 0 },
+        );
+        const last = stopped.at(-1);
+        if (last === undefined || stopped.length < RETRY_BATCH) return count;
+        after = last.id;
+      }
+    },
+
+    async skip(actor: Actor, jobId: string): Promise<JobView> {
+      const job = await findChangeable(actor, jobId);
+      if (job.status !== 'parked') throw appError('job_not_parked');
+      if (unstoppableKinds.includes(job.kind)) throw appError('deletion_is_final');
+      if ((await orchestrator.skipParked(job.id)) !== 'moved') throw appError('job_not_parked');
+      return get(actor, jobId);
+    },
+
+    async cancel(actor: Actor, jobId: string): Promise<JobView> {
+      const job = await findChangeable(actor, jobId);
+      if (job.finishedAt !== null) throw appError('job_finished');
+      if (unstoppableKinds.includes(job.kind)) throw appError('deletion_is_final');
+      // Starts a waiting job first: only a run can be cancelled, and the sweeper may be starting one right now.
+      if (job.dispatchedAt === null) await jobs.dispatch(job.id);
+      await orchestrator.cancel(job.id);
+      await repository.recordCancellationRequest(job);
+      // Closes a job that could not be started: the run of its last attempt is closing, or Temporal refuses the start.
+      await repository.cancelUnstarted(job.id);
+      return get(actor, jobId);
+    },
+  };
+}
+
+function mayChange(actor: Actor, job: JobWithTarget): boolean {
+  const createdBy = job.chatOwnerId ?? job.documentOwnerId ?? job.createdBy;
+  return can(actor, 'job:write', { ...job, createdBy, acl: job.documentAcl ?? job.acl });
+}
+
+function refusalToRetry({ status, start, newestGeneration }: JobWithTarget): ErrorCode | undefined {
+  if (status === 'queued' || status === 'running') return 'job_open';
+  if (status === 'succeeded') return 'job_finished';
+  if (start.workflow !== 'ingestDocument') return undefined;
+  if (newestGeneration === null) return 'document_deleted';
+  return start.input.generation === newestGeneration ? undefined : 'superseded';
+}
+
+export type JobView = Pick<
+  Job,
+  | 'id'
+  | 'kind'
+  | 'status'
+  | 'stage'
+  | 'progressDone'
+  | 'progressTotal'
+  | 'progressUnit'
+  | 'attempt'
+  | 'errorCode'
+  | 'errorMessage'
+  | 'documentId'
+  | 'chatId'
+  | 'startedAt'
+  | 'finishedAt'
+> & {
+  /** URL of the run in the Temporal UI; null without `TEMPORAL_UI_URL`. */
+  temporalUiUrl: string | null;
+};
+
+type JobState = Omit<JobView, 'temporalUiUrl'>;
+
+/** Stages of each job kind in order, which are its parts; null if its parts are the rounds of a chat. */
+const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
+  ingest: ingestionStages,
+  delete: deletionStages,
+  erase: erasureStages,
+  anchors: anchoringStages,
+  preview: previewStages,
+  reembed: [],
+  evaluate: evaluationStages,
+  compare: evaluationStages,
+  import: importStages,
+  sync: importStages,
+  export: exportStages,
+  alignment: null,
+};
+
+export function isJobOver({ status }: Pick<JobView, 'status'>): boolean {
+  return status === 'succeeded' || status === 'failed' || status === 'cancelled';
+}
+
+/** Derives the status of a part from the stage of its job. @returns undefined if the job has no such part */
+export function jobViewOf(job: JobState, part: string | null, temporalUiUrl: string | null): JobView | undefined {
+  const whole: JobView = { ...job, temporalUiUrl };
+  if (part === null) return whole;
+  const stages = stagesOf[job.kind];
+  const status = stages === null ? roundStatus(job, part) : stageStatus(job, stages, part);
+  if (status === undefined) return undefined;
+  const showsError = status === 'running' || status === 'failed' || status === 'parked';
+  return {
+    ...whole,
+    id: jobPartId(job.id, part),
+    status,
+    stage: part,
+    ...(part !== job.stage && { progressDone: 0, progressTotal: null, progressUnit: null }),
+    ...(!showsError && { errorCode: null, errorMessage: null }),
+  };
+}
+
+/** Stages before the current one have succeeded; later ones are queued, or cancelled once the job is closed. */
+function stageStatus(job: JobState, stages: readonly string[], stage: string): JobStatus | undefined {
+  const position = stages.indexOf(stage);
+  if (position < 0) return undefined;
+  if (job.status === 'succeeded') return 'succeeded';
+  const current = job.stage === null ? -1 : stages.indexOf(job.stage);
+  if (position < current) return 'succeeded';
+  if (position === current) return job.status;
+  return job.finishedAt === null ? 'queued' : 'cancelled';
+}
+
+/** The progress of an alignment job is the number of the last scored round. */
+function roundStatus(job: JobState, round: string): JobStatus | undefined {
+  if (!/^[1-9]\d{0,8}$/.test(round)) return undefined;
+  if (Number(round) <= job.progressDone) return 'succeeded';
+  return job.status === 'succeeded' ? undefined : job.status;
+}
+
+/** The total progress of jobs is null as long as one of them has no known total. */
+export function summarizeJobGroups(groups: readonly JobGroup[]): JobSummary {
+  const sum = (fact: (group: JobGroup) => number) => groups.reduce((total, group) => total + fact(group), 0);
+  const units = new Set(groups.flatMap(({ unit }) => unit ?? []));
+  const [unit = null] = units.size === 1 ? units : [];
+  const counts: Record<JobStatus, number> = { queued: 0, running: 0, parked: 0, succeeded: 0, failed: 0, cancelled: 0 };
+  for (const { status, jobs } of groups) counts[status] += jobs;
+  const isKnown = unit !== null && sum(({ unknown }) => unknown) === 0;
+  return {
+    ...counts,
+    total: sum(({ jobs }) => jobs),
+    progress: {
+      done: unit === null ? 0 : sum(({ done }) => done),
+      total: isKnown ? sum(({ total }) => total) : null,
+      unit,
+    },
+  };
+}
