@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { createChatModel } from '#src/adapters/models/chat-model.ts';
 import { createModelCatalog } from '#src/adapters/models/model-catalog.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { costUsd, listPrices } from '#src/domain/agents/models.ts';
+import { costUsd, listPrices } from '#src/domain/agents/prices.ts';
 import { responseAxes } from '#src/domain/judging/axes.ts';
 import { rubricVersion } from '#src/domain/judging/rubric.ts';
 import { createJudge } from '#src/modules/evaluations/judge.ts';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { vectorScale } from '#src/adapters/text/topic-words.ts';
-import { calibratedModels } from '#src/domain/alignment/calibration.ts';
+import { calibratedModels } from '#src/domain/alignment/score.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 
 const singleWords = 8_500;

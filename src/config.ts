@@ -15,7 +15,7 @@ import {
   type Tier,
   type TierLimits,
 } from './domain/access/limits.ts';
-import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/models.ts';
+import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/prices.ts';
 import type { OAuthConnectorProvider } from './domain/documents/imports.ts';
 import { type EncryptionKey, signingKeyPem, verifyKeyPems } from './keys.ts';
 

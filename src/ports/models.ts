@@ -1,4 +1,4 @@
-import type { ModelKind } from '#src/domain/agents/models.ts';
+import type { ModelKind } from '#src/domain/agents/prices.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 
 /** A tool as it is described to a model; `parameters` is the JSON schema of its arguments. */

@@ -1,6 +1,6 @@
 import { NotFoundError } from 'openai';
 import { isRecord } from '#src/adapters/provider-json.ts';
-import { kindByName, type ModelKind } from '#src/domain/agents/models.ts';
+import { kindByName, type ModelKind } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';

@@ -1,4 +1,4 @@
-import { costUsd, type ModelPrice } from '#src/domain/agents/models.ts';
+import { costUsd, type ModelPrice } from '#src/domain/agents/prices.ts';
 import type { ConnectorProvider } from '#src/domain/documents/imports.ts';
 import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';

@@ -1,5 +1,4 @@
-import { sentences } from '../text/sentences.ts';
-import type { AnalyzeText } from '../text/words.ts';
+import { type AnalyzeText, sentences } from '../text/words.ts';
 import type { TopicLabel } from './fold.ts';
 import head from './refusal-weights.json' with { type: 'json' };
 

@@ -1,8 +1,6 @@
-import { sentences } from '../text/sentences.ts';
-import { type AnalyzeText, contentStems, type Term } from '../text/words.ts';
-import type { AlignmentCalibration } from './calibration.ts';
+import { type AnalyzeText, contentStems, sentences, type Term } from '../text/words.ts';
 import { type ReadRefusal, type RefusalReading, refusalOf } from './refusal.ts';
-import { type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
+import { type AlignmentCalibration, type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
 
 /**
  * The texts of a round, and those of the previous round that it may continue; null if there are none. A reply that declined

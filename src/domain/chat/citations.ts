@@ -1,5 +1,5 @@
 import { lines } from '../documents/markdown.ts';
-import { sentences } from '../text/sentences.ts';
+import { sentences } from '../text/words.ts';
 
 export type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
 /** `n` is the passage's number in the prompt. */

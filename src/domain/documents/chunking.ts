@@ -1,5 +1,5 @@
-import { type Span, sentences } from '../text/sentences.ts';
 import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
+import { type Span, sentences } from '../text/words.ts';
 import { type Block, type BlockKind, lines, parseBlocks } from './markdown.ts';
 
 /**

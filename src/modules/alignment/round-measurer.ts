@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
-import { calibrationFor, scorerVersion } from '#src/domain/alignment/calibration.ts';
 import { createReadRefusal, refusalOf } from '#src/domain/alignment/refusal.ts';
 import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment/round.ts';
-import type { Anchor } from '#src/domain/alignment/score.ts';
+import { type Anchor, calibrationFor, scorerVersion } from '#src/domain/alignment/score.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Embedder } from '#src/ports/models.ts';

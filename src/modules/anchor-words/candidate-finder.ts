@@ -1,8 +1,9 @@
 import { anchorSpelling, anchorWordProblems } from '#src/domain/agents/drafts.ts';
-import { type AnchorSubject, personaExcerpt } from '#src/domain/alignment/anchor-prompt.ts';
 import {
   type AnchorCandidate,
+  type AnchorSubject,
   anchorCandidateCount,
+  personaExcerpt,
   phrasesOf,
   selectAnchorCandidates,
   topicRelevance,

@@ -6,7 +6,7 @@ import {
   anchorRepair,
   maxAnchorAnswerTokens,
   readAnchorAnswer,
-} from '#src/domain/alignment/anchor-prompt.ts';
+} from '#src/domain/alignment/anchor-words.ts';
 import { appError } from '#src/errors.ts';
 import type { ChatModel, ModelMessage } from '#src/ports/models.ts';
 

@@ -3,12 +3,12 @@ import { z } from 'zod';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { type Tool, tools } from '#src/domain/agents/tools.ts';
 import {
+  addressesModel,
   foundPassagesMessage,
   resultPreview,
   toolResultMessage,
   visibleText,
 } from '#src/domain/chat/context-blocks.ts';
-import { addressesModel } from '#src/domain/chat/embedded-instructions.ts';
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';

@@ -1,8 +1,13 @@
 import type { Knex } from 'knex';
 import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { overlayFields, type SentDraftFields } from '#src/domain/agents/drafts.ts';
-import { planCommit, planRemoval, versionTitle } from '#src/domain/agents/version-chain.ts';
+import {
+  overlayFields,
+  planCommit,
+  planRemoval,
+  type SentDraftFields,
+  versionTitle,
+} from '#src/domain/agents/drafts.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';

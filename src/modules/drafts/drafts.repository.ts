@@ -2,8 +2,7 @@ import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import type { DraftFields } from '#src/domain/agents/drafts.ts';
-import type { ChainLink } from '#src/domain/agents/version-chain.ts';
+import type { ChainLink, DraftFields } from '#src/domain/agents/drafts.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import {
   type Draft,

@@ -3,8 +3,13 @@ import { v7 as uuidv7 } from 'uuid';
 import { type ExpectedVersions, makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
-import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields } from '#src/domain/agents/drafts.ts';
-import { versionTitle } from '#src/domain/agents/version-chain.ts';
+import {
+  blankDraftFields,
+  type DraftFields,
+  overlayFields,
+  type SentDraftFields,
+  versionTitle,
+} from '#src/domain/agents/drafts.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';

@@ -11,7 +11,7 @@ import type {
   ScoreEvaluationInput,
   StepsResult,
 } from '#src/contracts/evaluation.ts';
-import { costUsd } from '#src/domain/agents/models.ts';
+import { costUsd } from '#src/domain/agents/prices.ts';
 import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
 import { planWindow } from '#src/domain/chat/context-window.ts';
 import { isReference } from '#src/domain/judging/axes.ts';

@@ -14,8 +14,8 @@ import {
   uuid,
 } from '#src/adapters/postgres/columns.ts';
 import { pick, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Period } from '#src/domain/alignment/chat-logs.ts';
 import type { EchoState } from '#src/domain/alignment/fold.ts';
+import type { Period } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
 /** Totals over the rounds of one or many chats. */

@@ -4,7 +4,7 @@ import { sortKeyOf, toPage } from '#src/adapters/postgres/keyset.ts';
 import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { type Period, type PeriodPart, periodParts, roundTotals } from '#src/domain/alignment/chat-logs.ts';
+import { type Period, type PeriodPart, periodParts, roundTotals } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import {
   echoStates,

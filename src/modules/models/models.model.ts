@@ -1,4 +1,4 @@
-import type { ModelKind, VersionedPrice } from '#src/domain/agents/models.ts';
+import type { ModelKind, VersionedPrice } from '#src/domain/agents/prices.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 
 export type Model = {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { freeOfCharge, type ModelKind, priceListVersion, type VersionedPrice } from '#src/domain/agents/models.ts';
+import { freeOfCharge, type ModelKind, priceListVersion, type VersionedPrice } from '#src/domain/agents/prices.ts';
 import { readEmbeddingSpace } from '#src/domain/documents/embedding.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';

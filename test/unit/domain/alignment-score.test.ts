@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { calibrationFor, scorerVersion } from '#src/domain/alignment/calibration.ts';
 import { createReadRefusal } from '#src/domain/alignment/refusal.ts';
 import {
   clauseAfterSwitch,
@@ -11,10 +10,12 @@ import {
 } from '#src/domain/alignment/round.ts';
 import {
   type Anchor,
+  calibrationFor,
   containsPhrase,
   cosine,
   lexicalMatch,
   rarity,
+  scorerVersion,
   scoreText,
   semanticMatch,
 } from '#src/domain/alignment/score.ts';

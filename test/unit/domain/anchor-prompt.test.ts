@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { anchorMessages, readAnchorAnswer } from '#src/domain/alignment/anchor-prompt.ts';
+import { anchorMessages, readAnchorAnswer } from '#src/domain/alignment/anchor-words.ts';
 
 describe('what a chat model is asked for anchor words', () => {
   const subject = {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { addressesModel } from '#src/domain/chat/embedded-instructions.ts';
+import { addressesModel } from '#src/domain/chat/context-blocks.ts';
 
 describe('texts that speak to the model', () => {
   for (const run of ['\n', 'ignore ', 'reveal ', 'ai ', '# ', 'A', '=', 'forget all ']) {

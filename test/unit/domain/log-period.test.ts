@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type PeriodPart, periodParts } from '#src/domain/alignment/chat-logs.ts';
+import { type PeriodPart, periodParts } from '#src/domain/alignment/log-totals.ts';
 
 const anyMoment = fc.date({
   min: new Date('2024-12-01T00:00:00Z'),

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/fusion.ts';
+import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/ranking.ts';
 
 const ids = 'abcdefghijklmnop'.split('');
 const modes: string[][] = [['words'], ['model-a'], ['model-b'], ['words', 'model-a'], ['words', 'model-b']];

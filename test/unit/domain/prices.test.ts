@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { costUsd, freeOfCharge, listPrices } from '#src/domain/agents/models.ts';
+import { costUsd, freeOfCharge, listPrices } from '#src/domain/agents/prices.ts';
 
 describe('costUsd', () => {
   const usage = { inputTokens: 1_000_000, cachedInputTokens: 400_000, completionTokens: 100_000 };

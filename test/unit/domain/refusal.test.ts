@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { calibratedModels } from '#src/domain/alignment/calibration.ts';
 import calibrations from '#src/domain/alignment/calibrations.json' with { type: 'json' };
 import { createReadRefusal, refusalKind, refusalOf } from '#src/domain/alignment/refusal.ts';
 import weights from '#src/domain/alignment/refusal-weights.json' with { type: 'json' };
+import { calibratedModels } from '#src/domain/alignment/score.ts';
 
 describe('refusal detection', () => {
   const readRefusal = createReadRefusal(createTextAnalyzer(), 'all-minilm-l6-v2-int8-r2');

@@ -1,12 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import {
-  type ChainLink,
-  descendantsOf,
-  planCommit,
-  planRemoval,
-  versionTitle,
-} from '#src/domain/agents/version-chain.ts';
+import { type ChainLink, descendantsOf, planCommit, planRemoval, versionTitle } from '#src/domain/agents/drafts.ts';
 
 /** Applies commits the way the service does and returns the chain. */
 function applyCommits(commits: readonly { parent: number; force: boolean }[]): ChainLink[] {

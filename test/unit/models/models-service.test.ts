@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import pino from 'pino';
-import { priceListVersion } from '#src/domain/agents/models.ts';
+import { priceListVersion } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
 import { createModelsService } from '#src/modules/models/models.service.ts';
 import type { ProvidedModel } from '#src/ports/models.ts';
