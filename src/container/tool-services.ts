@@ -5,8 +5,11 @@ import { createCreateEvent, createListEvents } from '../adapters/tools/google-ca
 import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createToolCatalogService } from '../modules/tools/tool-catalog.service.ts';
 import type { ApiKey, Credentials, ToolConnection } from '../modules/tools/tool-connections.model.ts';
-import { createToolConnectionsService } from '../modules/tools/tool-connections.service.ts';
-import { createToolCredentials, toolGrants } from '../modules/tools/tool-credentials.service.ts';
+import {
+  createToolConnectionsService,
+  createToolCredentials,
+  toolGrants,
+} from '../modules/tools/tool-connections.service.ts';
 import type { ToolExecutor } from '../ports/tools.ts';
 import type { AccountServices } from './account-services.ts';
 import type { ConnectorServices } from './connector-services.ts';

@@ -16,7 +16,7 @@ export async function rebuildVectors(
   deps: {
     db: Knex;
     vectors: Pick<VectorStore, 'countGenerations' | 'upsert' | 'publish'>;
-    embeddings: Pick<EmbeddingsService, 'findKnown'>;
+    embeddings: Pick<EmbeddingsService, 'findCached'>;
   },
   note: (line: string) => void,
 ): Promise<{ rebuilt: number; incomplete: number }> {
@@ -31,7 +31,7 @@ export async function rebuildVectors(
     for (let after = -1; ; ) {
       const chunks = await repository.listChunks(of, after, CHUNKS_AT_ONCE);
       const hashes = chunks.flatMap(({ textSha256 }) => textSha256 ?? []);
-      const known = await embeddings.findKnown({ orgId, model }, hashes);
+      const known = await embeddings.findCached({ orgId, model }, hashes);
       const points = chunks.flatMap(({ id, textSha256 }) => {
         const vector = textSha256 === null ? undefined : known.get(textSha256.toString('hex'));
         return vector === undefined ? [] : [{ id, documentId, generation, vector }];

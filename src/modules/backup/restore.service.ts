@@ -30,7 +30,7 @@ export function createRestoreService(deps: {
   blobs: Pick<BlobStore, 'exists' | 'stage' | 'promote' | 'unstage'>;
   dumps: Pick<DatabaseDumps, 'restore'>;
   vectors: Pick<VectorStore, 'countGenerations' | 'upsert' | 'publish'>;
-  embeddings: Pick<EmbeddingsService, 'findKnown'>;
+  embeddings: Pick<EmbeddingsService, 'findCached'>;
   credentials: readonly Pick<CredentialStore<unknown>, 'countUnreadable'>[];
   withoutOthers: MaintenanceLock;
   /** Brings the schema up to date. */

@@ -37,7 +37,7 @@ export type ToolChooser = ReturnType<typeof createToolChooser>;
  * available in a chat that uses documents.
  */
 export function createToolChooser(deps: {
-  toolCatalog: Pick<ToolCatalogService, 'usable'>;
+  toolCatalog: Pick<ToolCatalogService, 'usableToolIds'>;
   /** By tool id, without the tools over documents, which are made here. */
   executors: ReadonlyMap<string, ToolExecutor>;
   retrieval: Pick<RetrievalService, 'retrieve' | 'readPart'>;
@@ -76,7 +76,7 @@ export function createToolChooser(deps: {
 
   return async (actor: RequestActor, chat: Chat, agent: ChatAgent): Promise<RoundTool[]> => {
     if (agent.enabledTools.length === 0) return [];
-    const usable = await toolCatalog.usable(actor.orgId);
+    const usable = await toolCatalog.usableToolIds(actor.orgId);
     const known = new Map<string, RoundTool['run']>([
       ...executors,
       ...(chat.ragEnabled ? knowledgeTools(chat, agent) : []),

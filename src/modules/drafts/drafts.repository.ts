@@ -15,7 +15,7 @@ import {
   VersionModel,
 } from './drafts.model.ts';
 
-/** What a fork copies from an agent, which has no golden cases. */
+/** Columns that a fork copies from an agent. Agents have no golden cases. */
 const forkable = pick(
   AgentModel,
   'agentName',
@@ -44,7 +44,7 @@ export function createDraftsRepository(db: Knex) {
   const hiddenBy = ({ userId }: Actor) => HiddenDraftModel.query(db).where('hiddenDrafts.userId', userId);
 
   return {
-    /** Without those that he has hidden. */
+    /** Lists the caller's own drafts that they have not hidden, newest change first. */
     async listOwn(actor: Actor): Promise<DraftView[]> {
       const own = views()
         .where({ 'drafts.orgId': actor.orgId, 'drafts.createdBy': actor.userId })
@@ -60,7 +60,7 @@ export function createDraftsRepository(db: Knex) {
       return firstRow(db, draftView, readableBy(views(), actor, 'drafts').where('drafts.id', id));
     },
 
-    /** Changes and publishing of one draft wait for each other. */
+    /** Locks a draft until the end of the transaction, so that changes and publishing of it are serialized. */
     async lockReadable(actor: Actor, id: string): Promise<Draft | undefined> {
       const readable = readableBy(DraftModel.query(db), actor, 'drafts').where('drafts.id', id);
       return firstRow(db, draftShape, readable.forNoKeyUpdate());
@@ -70,7 +70,7 @@ export function createDraftsRepository(db: Knex) {
       return DraftModel.query(db).where({ orgId: actor.orgId, createdBy: actor.userId }).resultSize();
     },
 
-    /** The head may be inserted after it, in the same transaction. */
+    /** Insert its head version afterwards in the same transaction: the foreign key is deferred. */
     async insert(draft: Omit<Draft, 'createdAt' | 'updatedAt' | 'version'>): Promise<void> {
       await DraftModel.query(db).insert(draft);
     },
@@ -92,7 +92,6 @@ export function createDraftsRepository(db: Knex) {
         .patch({ ...scope, updatedAt: db.fn.now() });
     },
 
-    /** Its versions go with it. */
     async delete({ orgId, id }: DraftKey): Promise<void> {
       await DraftModel.query(db).where({ orgId, id }).delete();
     },
@@ -113,7 +112,7 @@ export function createDraftsRepository(db: Knex) {
       else await HiddenDraftModel.query(db).where(row).delete();
     },
 
-    /** From the root to the head: a child is always younger than its parent. */
+    /** Lists versions from the root to the head; children have higher numbers than their parents. */
     async listVersions(draft: DraftKey): Promise<Version[]> {
       return VersionModel.query(db).where({ orgId: draft.orgId, draftId: draft.id }).orderBy('versionNumber');
     },
@@ -151,7 +150,6 @@ export function createDraftsRepository(db: Knex) {
         .patch({ parentVersionId });
     },
 
-    /** What a fork copies from a version of a readable draft. */
     async findForkableVersion(actor: Actor, versionId: string): Promise<Version | undefined> {
       return readableBy(VersionModel.query(db), actor, 'drafts')
         .join('drafts', (on) => {
@@ -161,7 +159,6 @@ export function createDraftsRepository(db: Knex) {
         .select('draftVersions.*');
     },
 
-    /** What a fork copies from a readable live agent, which has no golden cases. */
     async findForkableAgent(actor: Actor, agentId: string): Promise<Omit<DraftFields, 'goldenCases'> | undefined> {
       const agent = readableBy(AgentModel.query(db), actor, 'agents')
         .whereNull('deletedAt')

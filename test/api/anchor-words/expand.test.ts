@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { candidatesSchema } from '#src/modules/anchor-words/anchor-words.schema.ts';
+import { candidatesSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
 import { ingestText, loanAnchors, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';

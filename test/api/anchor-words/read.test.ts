@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { anchorWordsSchema } from '#src/modules/anchor-words/anchor-words.schema.ts';
+import { anchorWordsSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
 import { loanAnchors, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { MeasuredRound, RoundBefore, StoredScore } from '#src/modules/alignment/alignment.model.ts';
-import { refoldScores } from '#src/modules/alignment/chat-rescorer.ts';
-import { foldMeasured } from '#src/modules/alignment/folded-score.ts';
+import { foldMeasured, refoldScores } from '#src/modules/alignment/score-series.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 const at = new Date('2026-11-22T12:00:00Z');

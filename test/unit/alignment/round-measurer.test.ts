@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { appError } from '#src/errors.ts';
-import { createAdjudicator } from '#src/modules/alignment/adjudicator.ts';
 import type { ScoredChat } from '#src/modules/alignment/alignment.model.ts';
-import { createRoundMeasurer } from '#src/modules/alignment/round-measurer.ts';
+import { createAdjudicator, createRoundMeasurer } from '#src/modules/alignment/round-measurer.ts';
 import type { Embedder, ModelReply, ModelRequest } from '#src/ports/models.ts';
 
 const chat: ScoredChat = {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
-import { createWordProposer } from '#src/modules/anchor-words/word-proposer.ts';
+import { proposeAnchorWords } from '#src/modules/anchor-words/anchor-candidates.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
@@ -26,7 +26,7 @@ function saying(texts: string[], hangs = false): Pick<ChatModel, 'stream'> {
 describe('a chat model that is asked for anchor words', () => {
   const never = new AbortController().signal;
   const propose = (chatModel: Pick<ChatModel, 'stream'>, { timeoutMs = 60_000, signal = never } = {}) =>
-    createWordProposer({ chatModel })(subject, { model: 'model', timeoutMs, signal });
+    proposeAnchorWords(chatModel, subject, { model: 'model', timeoutMs, signal });
 
   it('is asked once more where it lists no words', async () => {
     expect(await propose(saying(['Of course!', '["hull"]', '["never asked for"]']))).deep.equal(['hull']);
