@@ -3,7 +3,7 @@ export type GoldenCase = { id: string; prompt: string; referenceAnswer: string }
 /** Weight (1 to 10) by word or phrase. */
 export type AnchorWords = Record<string, number>;
 
-/** Content of a draft version. Null means that nothing was chosen. */
+/** Content of a draft version; null for a field without a choice. */
 export type DraftFields = {
   agentName: string;
   agentPrompt: string;
@@ -51,7 +51,6 @@ export function overlayFields(parent: DraftFields, sent: SentDraftFields): Draft
   };
 }
 
-/** Name of a draft in lists, from its head version. */
 export function draftName(headAgentName: string): string {
   return headAgentName.trim() || 'Untitled Draft';
 }
@@ -83,7 +82,6 @@ export function anchorSpelling(word: string): string {
   return word.normalize('NFC').trim().replace(/\s+/gu, ' ');
 }
 
-/** Validates anchor words. @returns the problems by word */
 export function anchorWordProblems(words: AnchorWords): { word: string; message: string }[] {
   const problems: { word: string; message: string }[] = [];
   const seen = new Set<string>();
@@ -122,7 +120,7 @@ type RemovalPlan =
   | { outcome: 'version_missing' }
   | { outcome: 'last_version' };
 
-/** @returns the versions after `id`, nearest first */
+/** @returns the ids of the versions after `id`, nearest first */
 export function descendantsOf(chain: readonly ChainLink[], id: string): string[] {
   const childOf = new Map(chain.map((link) => [link.parentVersionId, link.id]));
   const found: string[] = [];
@@ -152,7 +150,7 @@ export function planRemoval(chain: readonly ChainLink[], id: string): RemovalPla
   return { outcome: 'remove', childId: descendants[0] ?? null, parentId, headId };
 }
 
-/** A missing or blank title becomes `v` and the version's number. */
+/** A missing or blank version title becomes `v` and the version's number. */
 export function versionTitle(title: string | undefined, versionNumber: number): string {
   return title?.trim() || `v${versionNumber}`;
 }

@@ -2,14 +2,14 @@ import { asMaterial } from '../chat/context-blocks.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
 import { cosine, rarity } from './score.ts';
 
-/** A candidate for an anchor word. `relevance` is its similarity to the agent's topic. */
+/** `relevance` of a candidate is its similarity to the agent's topics. */
 export type AnchorCandidate = { word: string; relevance: number; vector: Float32Array };
 
 /** Measured: more candidates do not improve scores, fewer than 24 worsen them. */
 export const anchorCandidateCount = { min: 24, max: 40 } as const;
 
 const maxPhraseWords = 3;
-/** Weight of relevance against diversity. */
+/** Weight of a candidate's relevance against its diversity. */
 const relevanceShare = 0.7;
 
 /**
@@ -40,7 +40,7 @@ export function selectAnchorCandidates(
   return selected;
 }
 
-/** Keeps the most relevant form of each stem. */
+/** Keeps the most relevant candidate of each stemmed form. */
 function distinctCandidates(
   candidates: readonly AnchorCandidate[],
   taken: readonly string[],
@@ -62,10 +62,10 @@ function distinctCandidates(
     });
 }
 
-/** Each phrase has to be embedded, and further ones add nothing new. */
+/** Limits phrases, because each has to be embedded and further ones add nothing new. */
 const maxPhrases = 80;
 
-/** The word after one of these is usually a verb and not a topic: "you explain", "to sort", "never guess". */
+/** Words that usually precede a verb and not a topic: "you explain", "to sort", "never guess". */
 const beforeVerbs: ReadonlySet<string> = new Set(
   'you i we they he she it who to please always never not also then must should can will may do'.split(' '),
 );
@@ -133,7 +133,7 @@ function isContent(word: string, analyze: AnalyzeText): boolean {
   );
 }
 
-/** Averaging over several topics makes the measure robust against one accidental similarity. */
+/** Topics over which relevance is averaged, so that one accidental similarity has little effect. */
 const nearestTopics = 3;
 
 /**
@@ -148,7 +148,7 @@ export function topicRelevance(vector: Float32Array, topics: readonly Float32Arr
   return nearest.reduce((sum, similarity) => sum + similarity, 0) / Math.max(1, nearest.length);
 }
 
-/** The agent that words are proposed for. Neither `words` (already chosen) nor `excludeWords` may be proposed. */
+/** The agent that anchor words are proposed for. Neither `words` (chosen already) nor `excludeWords` are proposed again. */
 export type AnchorSubject = {
   agentName: string;
   agentPrompt: string;
@@ -157,11 +157,11 @@ export type AnchorSubject = {
   excludeWords: readonly string[];
 };
 
-/** The beginning of a prompt names the topic; a local model needs seven seconds per thousand tokens. */
+/** The beginning of a persona names its topic; a local model needs seven seconds per thousand tokens. */
 const maxPromptCharacters = 4_000;
 const maxListedCharacters = 1_000;
 
-/** A word takes about three tokens; four times as many for phrases and JSON. */
+/** Tokens of an answer: three for each word, times four for phrases and JSON. */
 export const maxAnchorAnswerTokens = 12 * anchorCandidateCount.max;
 
 export const anchorAnswerSchema = {
@@ -208,9 +208,7 @@ export function anchorMessages(subject: AnchorSubject, nonce: string): { role: '
 
 export const anchorRepair = 'That is not the JSON that was asked for. Answer with {"words": ["…", …]} alone.';
 
-/**
- * Extracts the list of words from an answer, which may have text around it or be cut off. @returns null if there is none
- */
+/** Extracts the words from an answer, which may be cut off or have text around the list. @returns null without a list */
 export function readAnchorAnswer(answer: string): string[] | null {
   const [, list, end] = /\[([^\]{]*)(\]?)/.exec(answer) ?? [];
   if (list === undefined) return null;

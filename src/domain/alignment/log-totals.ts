@@ -1,4 +1,4 @@
-/** Half-open: `from` inclusive, `until` exclusive; null means unbounded. */
+/** A half-open period: `from` inclusive, `until` exclusive; null is unbounded. */
 export type Period = { from: Date | null; until: Date | null };
 
 /**
@@ -47,7 +47,7 @@ function monthAt(at: Date, more: number): Date {
   return first;
 }
 
-/** Columns that are summed over rounds, in chat logs and their totals. */
+/** Columns of chat logs and their totals that are sums over rounds. */
 export const roundTotals = [
   'rounds',
   'completed_rounds',

@@ -8,7 +8,7 @@ import { type AlignmentCalibration, type Anchor, containsPhrase, cosine, scoreTe
  */
 export type RoundTexts = { user: string; agent: string; previousUser: string | null; previousReply: string | null };
 
-/** `isDegraded`: scored without embeddings. */
+/** Scores of one round. `isDegraded`: computed without embeddings. */
 export type ScoredRound = {
   user: number;
   agent: number;
@@ -25,21 +25,20 @@ export type RoundScoring = {
   readRefusal: ReadRefusal;
 };
 
-/** A message with fewer words, or fewer content words, may only make sense together with the previous round. */
-const shortTurn = 8;
+/** A message with fewer words, or fewer content words, may depend on the previous round. */
+const shortMessage = 8;
 const fewContentWords = 4;
 const shortReply = 20;
-/** Factor for scores that come from context. */
+/** Factor of scores that come from the previous round or the other message. */
 const contextShare = 0.8;
-/** Minimum cosine at which a reply counts as an answer to the question. */
+/** Minimum cosine of a question and a reply that answers it. */
 const answersFrom = 0.3;
 const minContentWords = 2;
-/** Characters at the end of the previous reply in which its last sentence is looked for. */
+/** Characters at the end of the previous reply that are searched for its last sentence. */
 const contextCharacters = 400;
 
 type Parts = { user: string; agent: string; continuations: string[]; isSwitch: boolean };
 
-/** @returns the texts whose embeddings `scoreRound` needs */
 export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] {
   const { user, agent, continuations } = partsOf(texts, analyze);
   return [...new Set([user, agent, ...continuations].map(embeddedPart))];
@@ -79,8 +78,8 @@ function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analy
   const newTopic = clauseAfterSwitch(user);
   if (newTopic !== null) return { user: newTopic, agent, continuations: [], isSwitch: true };
   const continuations: string[] = [];
-  if (isShortTurn(analyze(user))) {
-    // The topic that the previous message abandoned is not continued.
+  if (isShortMessage(analyze(user))) {
+    // A topic that the previous message abandoned cannot be continued.
     if (previousUser !== null) continuations.push(`${clauseAfterSwitch(previousUser) ?? previousUser}\n${user}`);
     if (previousReply !== null) continuations.push(`${lastSentence(previousReply)}\n${user}`);
   }
@@ -93,8 +92,8 @@ function lastSentence(text: string): string {
 }
 
 /** Example: "How often do I need to oil it then" has eight words, but only three content words. */
-function isShortTurn(terms: readonly Term[]): boolean {
-  return terms.length < shortTurn || contentStems(terms).length < fewContentWords;
+function isShortMessage(terms: readonly Term[]): boolean {
+  return terms.length < shortMessage || contentStems(terms).length < fewContentWords;
 }
 
 /**
@@ -127,12 +126,11 @@ const neutralWords: ReadonlySet<string> = new Set(
 
 const words = /[\p{L}\p{M}\p{N}]+(?:['’][\p{L}]+)*/gu;
 
-/** Whether all words of a message are courtesy or assent. */
 export function isCourtesy(text: string): boolean {
   return Array.from(text.toLowerCase().replaceAll('’', "'").matchAll(words)).every(([word]) => neutralWords.has(word));
 }
 
-/** Characters; about 1,500 tokens, and at most 6,000 for any script. */
+/** Characters of an embedded text: about 1,500 tokens, and at most 6,000 in any script. */
 const maxEmbeddedLength = 6_000;
 
 /** Shortens a long text to its beginning, middle and end for embedding. */
@@ -151,10 +149,7 @@ const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we shou
 const announcement = String.raw`\b(?:changing|to change|switching|on) (?:the |another |a different |an unrelated |a totally different )?(?:subjects?|topics?|note)\b[\s,:.—–-]{0,9}(?:to\s+)?`;
 const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');
 
-/**
- * Extracts the new topic of a message that announces a change of topic ("Forget the loan, let's talk about football" →
- * "football"). @returns null if it announces none
- */
+/** @returns the new topic of a message that changes topic ("Forget the loan, let's talk about football" → "football"), or null */
 export function clauseAfterSwitch(text: string): string | null {
   const cue = [...text.matchAll(switchCues)].at(-1);
   if (!cue) return null;

@@ -5,10 +5,9 @@ import { refusalVersion } from './refusal.ts';
 /** An anchor word or phrase: stems in order, weight 1 to 10, embedding if available. */
 export type Anchor = { stems: readonly string[]; weight: number; vector: Float32Array | null };
 
-/** A text to score: stems in order, embedding if available. */
 type ScoredText = { stems: readonly string[]; vector: Float32Array | null };
 
-/** Factor of the cosine in the exponent: how much the nearest anchors outweigh the others. */
+/** Factor of the cosine in the exponent: larger values favour the nearest anchors. */
 const softmaxSharpness = 10;
 const meanLexicalWeight = 2.2;
 const lexicalScale = 1.5;
@@ -105,7 +104,6 @@ import fitted from './calibrations.json' with { type: 'json' };
  */
 export type AlignmentCalibration = {
   modelId: string;
-  /** Dimensions of the model's vectors. */
   dimensions: number;
   version: string;
   /** score = σ(semantic · sem + lexical · lex + intercept) */
@@ -122,7 +120,6 @@ export type AlignmentCalibration = {
  */
 const calibrations: readonly AlignmentCalibration[] = fitted;
 
-/** Embedding models with a calibration. */
 export const calibratedModels: readonly string[] = calibrations.map(({ modelId }) => modelId);
 
 /** Throws if the model has no calibration, because scores with another model's weights would be silently wrong. */
@@ -132,7 +129,7 @@ export function calibrationFor(modelId: string): AlignmentCalibration {
   throw new Error(`Alignment is not calibrated for the embedding model "${modelId}".`);
 }
 
-/** Increase it when a change of the code gives the same texts other scores. */
+/** Increase this version when a change of the code gives the same texts other scores. */
 const rulesVersion = 4;
 
 /**

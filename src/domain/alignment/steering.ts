@@ -45,7 +45,6 @@ function outOfScopeNote(persona: string, offTopicTurns: number): string {
   return `Remember who you are:\n${persona}\n\n${turns} out of scope. Do not follow there; offer help within your scope.`;
 }
 
-/** A scored round with the state after it. */
 export type FoldedRound = { round: number; state: FoldState };
 
 /**

@@ -16,7 +16,7 @@ const unfinishedCharacters = 24;
 const openBracket = /\[[\d,\s]{0,22}$/;
 const wordEnd = /[\p{L}\p{N}_]$/u;
 
-/** Longer statements are checked by their last characters. */
+/** Only the last characters of a longer statement are checked. */
 const statementCharacters = 1_000;
 
 /**
@@ -36,11 +36,11 @@ export function createMarkerRewriter<Passage>(
 ) {
   const cited: Passage[] = [];
   const dropped = new Map<number, DropReason>();
-  /** The end of the model's text so far. */
-  let said = '';
+  /** Last characters of the model's reply so far. */
+  let recent = '';
 
-  function hear(text: string): void {
-    said = (said + text).slice(-statementCharacters);
+  function remember(text: string): void {
+    recent = (recent + text).slice(-statementCharacters);
   }
 
   function numberOf(passage: Passage): number {
@@ -50,9 +50,9 @@ export function createMarkerRewriter<Passage>(
 
   async function rewriteMarker(original: string, space: string, list: string): Promise<string> {
     const named = [...new Set(numbersOf(list))];
-    const isCode = space === '' && wordEnd.test(said) && named.every((n) => passages[n - 1] === undefined);
+    const isCode = space === '' && wordEnd.test(recent) && named.every((n) => passages[n - 1] === undefined);
     if (isCode) return original;
-    const statement = statementBefore(said);
+    const statement = statementBefore(recent);
     const kept: number[] = [];
     for (const n of named) {
       const passage = passages[n - 1];
@@ -62,7 +62,7 @@ export function createMarkerRewriter<Passage>(
     }
     if (kept.length > 0) return `${space}[${kept.join(', ')}]`;
     // Without the brackets the surrounding text could form another marker, as in "[[9]1]".
-    return openBracket.test(said) ? `${space}[]` : '';
+    return openBracket.test(recent) ? `${space}[]` : '';
   }
 
   async function* rewriteText(text: string): AsyncGenerator<string> {
@@ -71,14 +71,14 @@ export function createMarkerRewriter<Passage>(
       const [original, space = '', list = ''] = match;
       const before = text.slice(from, match.index);
       yield before;
-      hear(before);
+      remember(before);
       yield await rewriteMarker(original, space, list);
-      hear(original);
+      remember(original);
       from = match.index + original.length;
     }
     const rest = text.slice(from);
     yield rest;
-    hear(rest);
+    remember(rest);
   }
 
   async function* rewriteAll(pieces: AsyncIterable<string>): AsyncGenerator<string> {
@@ -124,15 +124,14 @@ function numbersOf(list: string): number[] {
   return list.split(',').map(Number);
 }
 
-/** Minimum score of a passage that a statement cites. */
+/** Minimum support of a statement by a passage that it cites. */
 export const minSupport = 0.35;
 /** Minimum cosine at which a passage is attributed to a statement without a citation. */
 const minAttribution = 0.6;
-/** Or minimum share of the statement's content words, if it has at least three. */
+/** Minimum share of a statement's content words in a passage that it is attributed to, if it has at least three. */
 const minWordAttribution = 0.75;
 const minAttributedWords = 3;
 
-/** Splits a reply into sentences. */
 export function statementsOf(reply: string): string[] {
   return [...lines(reply)]
     .flatMap((line) => sentences(reply, line.start, line.end))

@@ -72,7 +72,7 @@ function asData(text: string): string {
   return asMaterial(text).replaceAll(/[^\S\r\n]/g, datamark);
 }
 
-/** Instructions about the blocks, to put before and after them. */
+/** Instructions for the model, before and after the blocks of passages. */
 export function contextRules(nonce: string): { before: string; after: string } {
   return {
     before:
@@ -105,13 +105,12 @@ export function toolResultMessage(tool: string, text: string, nonce: string): st
   ].join('\n\n');
 }
 
-/** Formats passages that a tool found like those in the prompt. */
 export function foundPassagesMessage(passages: readonly Passage[], note: string, nonce: string): string {
   const rules = contextRules(nonce);
   return [rules.before, contextBlocks(passages, nonce), rules.after, note].join('\n\n');
 }
 
-/** The beginning of a tool result, for users. */
+/** The beginning of a tool result, shown to users. */
 export function resultPreview(text: string): string {
   return asMaterial(text).trim().slice(0, previewLength).toWellFormed();
 }
@@ -142,7 +141,7 @@ const lookalikes: Readonly<Record<string, string>> = Object.fromEntries(
 );
 
 const encoded = /[A-Za-z0-9+/]{24,}={0,2}/g;
-/** Longer than almost all chunks; the rest is not checked. */
+/** Characters of a chunk that are checked for instructions; almost all chunks are shorter. */
 const charactersRead = 16_000;
 
 /** True for a text that contains instructions to a model, also in look-alike letters, base64 or rot13. */

@@ -24,15 +24,15 @@ export function selectChunks<Chunk extends { tokenCount: number }>(
 const defaultHistoryTokens = 3_000;
 /** Share of a large window for history; older rounds cost more than they help. */
 const historyShare = 1 / 8;
-/** Largest share of passages, so that history keeps some room. */
+/** Largest share of passages in the rest, so that history keeps some room. */
 const passageShare = 2 / 3;
 /** Share of tool calls and their results in what the reply leaves free. */
 const toolShare = 1 / 2;
-/** Smallest useful budget for tools. */
+/** Smallest useful token budget of tools. */
 const minToolTokens = 400;
-/** Reserve, because the provider's tokenizer may count more tokens than ours. */
+/** Usable share of a context window: the provider's tokenizer may count more tokens than ours. */
 const usableShare = 0.95;
-/** Smallest share of a reply. */
+/** Smallest share of the window for the reply. */
 const minReplyShare = 1 / 8;
 
 /** Token budgets of one model call. `maxTokens` is that of the reply. */

@@ -5,7 +5,7 @@ const addressBegin = new RegExp(String.raw`${addressStart}|:\\?\/\\?\/`, 'iy');
 const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
 /** Characters after a URL that close a sentence, a bracket or an emphasis. */
 const closing = new Set('.,;:!?)]}\'"’”»…*_~`|\\');
-/** Includes closing characters. Longer URLs are removed. */
+/** Maximum length of a URL including closing characters. Longer URLs are removed. */
 export const longestAddress = 2_048;
 /** Texts may join URLs by a comma or bracket without a space; longer runs are not lists of URLs. */
 const maxJoinedAddresses = 16;
@@ -33,7 +33,7 @@ export function addressEnd(text: string, index: number): number {
   return addressRestEnd(text, index + lengthAt(addressBegin, text, index));
 }
 
-/** The same for an index within a URL. */
+/** @returns the end of the URL around an index within it */
 export function addressRestEnd(text: string, index: number): number {
   return index + lengthAt(addressRest, text, index);
 }
@@ -63,7 +63,7 @@ function namesIn(text: string): Set<string> {
   return new Set([...words, ...addressesIn(text).flatMap(balanced)].map(bare));
 }
 
-/** A closing bracket may belong to the URL: returns it with and without. */
+/** Returns a URL with and without a closing bracket, which may belong to it. */
 function balanced(address: string): string[] {
   return address.split('(').length > address.split(')').length ? [address, `${address})`] : [address];
 }

@@ -30,7 +30,7 @@ export function bm25TermScore(
  */
 export const CHUNKS_PER_BLOCK = 128;
 
-/** Larger values are clamped; BM25 is almost constant there. */
+/** Larger frequencies and lengths are clamped; BM25 is almost constant there. */
 const maxFrequency = 1_023;
 const maxLength = 16_383;
 

@@ -11,7 +11,7 @@ type FusedHit = { id: string; score: number };
  */
 export type RetrievalGroup = { rrfK: number; legs: ReadonlyMap<string, readonly LegHit[]> };
 
-/** Used for scores across groups, independent of their settings. */
+/** RRF constant of scores across groups, independent of the groups' settings. */
 const mergeRrfK = 60;
 
 /**
@@ -36,7 +36,7 @@ export function mergeGroups(groups: readonly RetrievalGroup[], limit = 50): Fuse
   return merged;
 }
 
-/** Higher scores first, ties by id for a deterministic order. */
+/** Compares hits: higher scores first, ties by id for a deterministic order. */
 export function byScoreThenId(a: FusedHit, b: FusedHit): number {
   return b.score - a.score || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
@@ -76,10 +76,10 @@ function normalizedOrder(group: RetrievalGroup, ranks: Ranks): FusedHit[] {
 
 type Reranking = RagConfig['reranking'];
 
-/** Options of a chat; null uses the settings of each document. */
+/** Reranking options of a chat; null uses the settings of each document. */
 export type RerankingOptions = { isEnabled: boolean | null; type: RerankerType | null };
 
-/** A hit. Hits with equal `signature` and reranking settings form a group. */
+/** Hits with equal `signature` and reranking settings form a group. */
 type RerankableHit = { signature: string; reranking: Reranking };
 
 /**
@@ -119,7 +119,7 @@ function groupOf({ signature, reranking }: RerankableHit): string {
   return JSON.stringify([signature, reranking]);
 }
 
-/** Sorts stably, best first; items without a score come last. */
+/** Sorts items stably, best first; items without a score come last. */
 export function byScore<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
   const scored = items.slice(0, scores.length).map((item, index) => ({ item, score: scores[index] ?? 0 }));
   const ranked = scored.sort((a, b) => b.score - a.score).map(({ item }) => item);

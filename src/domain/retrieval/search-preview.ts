@@ -2,7 +2,7 @@ import { escapeHtml } from '../text/plain-text.ts';
 
 /** Approximate length of a preview in characters. */
 const previewCharacters = 280;
-/** Characters before the first match. */
+/** Characters of a preview before the first match. */
 const leadCharacters = 60;
 
 const wordPattern = /[\p{L}\p{M}\p{N}]+/gu;
@@ -38,7 +38,7 @@ export function markedPassage(text: string, matchedStem: (word: string) => strin
   return withEllipses(flat, passage, html + escapeHtml(flat.slice(at, passage.end)));
 }
 
-/** The beginning of a text, escaped for HTML and truncated at a word boundary. */
+/** Returns the beginning of a text, escaped for HTML and truncated at a word boundary. */
 export function beginningOf(text: string): string {
   const flat = flatten(text);
   const passage = passageFrom(flat, 0);
@@ -91,7 +91,7 @@ function flatten(text: string): string {
   return text.replaceAll(/\s+/gu, ' ').trim();
 }
 
-/** False inside a surrogate pair. */
+/** False for an offset inside a surrogate pair. */
 function isBetweenCharacters(text: string, at: number): boolean {
   return (text.codePointAt(at - 1) ?? 0) <= 0xffff;
 }

@@ -13,7 +13,7 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Removes what Postgres cannot store. */
+/** Removes NUL and unpaired surrogates, which Postgres cannot store. */
 export function toStorable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '');
 }

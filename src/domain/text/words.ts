@@ -19,7 +19,6 @@ export function quotedPhrases(query: string): string[] {
   );
 }
 
-/** Whether the text contains the phrase, comparing stems. */
 export function hasPhrase(text: readonly Term[], phrase: readonly Term[]): boolean {
   if (phrase.length === 0) return false;
   return text.some((_, start) => phrase.every(({ stem }, offset) => text[start + offset]?.stem === stem));
