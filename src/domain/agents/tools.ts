@@ -217,7 +217,7 @@ export const providerTools: readonly Tool[] = [
     id: 'calendar.create_event',
     name: 'Create a calendar event',
     group: 'calendar',
-    description: "Put an event into the organization's Google Calendar. Nobody is invited to it.",
+    description: "Put an event into the organization's Google Calendar. It invites no guests.",
     provider: 'google_calendar',
     actions: [
       {

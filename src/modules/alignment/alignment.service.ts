@@ -80,7 +80,7 @@ export function createAlignmentService(deps: {
     const { round } = waiting;
     const previous = await repository.findPreviousRound(chat, round);
     const measured = await rounds.measure(chat, waiting, previous, {
-      byWords: options.mayDegrade ? 'always' : 'unless_it_heals',
+      byWords: options.mayDegrade ? 'always' : 'unless_transient',
       signal: options.signal,
     });
     return db.transaction(async (trx) => {

@@ -46,7 +46,7 @@ function createAgentAnchors(deps: { embedder: Embedder; analyze: AnalyzeText }):
  * `byWords`: when to score by words alone: if the embedder fails for any reason, for a reason that a retry cannot
  * resolve, or because it rejects the text.
  */
-type MeasureOptions = { byWords: 'always' | 'unless_it_heals' | 'where_refused'; signal: AbortSignal };
+type MeasureOptions = { byWords: 'always' | 'unless_transient' | 'if_rejected'; signal: AbortSignal };
 
 export type RoundMeasurer = {
   /** Scorer version of rounds that are scored with embeddings. */
@@ -139,7 +139,7 @@ function ofDimensions({ model, embed }: Embedder, dimensions: number): Embedder 
 }
 
 function mayScoreByWords({ code, errorClass }: AppError, { byWords }: MeasureOptions): boolean {
-  if (byWords === 'where_refused') return code === 'model_rejected' || code === 'context_too_long';
+  if (byWords === 'if_rejected') return code === 'model_rejected' || code === 'context_too_long';
   return byWords === 'always' || errorClass !== 'transient';
 }
 

@@ -158,7 +158,7 @@ async function measureOutdated(
     const previous = await repository.findPreviousRound(chat, outdated.round);
     const remeasured = previous && byRound.get(previous.round);
     const before = previous && remeasured ? { ...previous, isRefusal: remeasured.refusalReading !== null } : previous;
-    byRound.set(outdated.round, await rounds.measure(chat, outdated, before, { byWords: 'where_refused', signal }));
+    byRound.set(outdated.round, await rounds.measure(chat, outdated, before, { byWords: 'if_rejected', signal }));
   }
   return { byRound, isLast: listed.length < roundsPerStep && byRound.size === listed.length };
 }

@@ -35,7 +35,7 @@ describe('tools of providers', () => {
     }));
     const search = (args: object) => call('web.search', { query: 'loan', ...args });
 
-    it('gives titles, addresses and extracts as plain text', async () => {
+    it('returns titles, URLs and extracts as plain text', async () => {
       api.brave.find(results);
       const text = await search({ count: 2 });
       expect(text.split('\n\n')).deep.equal([
@@ -44,7 +44,7 @@ describe('tools of providers', () => {
       ]);
     });
 
-    it('gives no line of its own to an address that an extract is', async () => {
+    it('puts a URL in an extract on no line of its own', async () => {
       const steering = 'https://evil.example/?steer=1';
       api.brave.find([{ title: 'It', url: 'https://good.example/', description: steering, age: steering }]);
       const lines = (await search({})).split('\n');
@@ -52,18 +52,18 @@ describe('tools of providers', () => {
       api.brave.find(results);
     });
 
-    it('tells a key that is refused from a query that is quoted', async () => {
+    it('distinguishes a rejected key from a query that quotes the error', async () => {
       const error = { code: 'VALIDATION', detail: '"SUBSCRIPTION_TOKEN_INVALID"' };
       api.brave.failNext(1, { status: 422, json: { error } });
       expect(await appErrorCode(search({}))).equal('provider_rejected');
     });
 
-    it('counts on over its pages, and says when there is no more', async () => {
+    it('numbers results across pages, and reports the end', async () => {
       expect(await search({ count: 5, page: 3 })).match(/^11\. .+\n\n12\. /s);
       expect(await search({ count: 5, page: 4 })).equal('Nothing was found.');
     });
 
-    it('says what the provider refuses, and waits for one that is busy, without its words', async () => {
+    it('reports rejections and retries a busy provider, without repeating its texts', async () => {
       expect(await appErrorCode(call('web.search', { query: 'x'.repeat(401) }))).equal('provider_rejected');
       for (const [status, code] of [
         [429, 'provider_unavailable'],
@@ -80,7 +80,7 @@ describe('tools of providers', () => {
       }
     });
 
-    it('takes no harm from an answer of another shape', async () => {
+    it('rejects a response of another shape', async () => {
       const odd = { title: 7, description: '<b'.repeat(2_000), url: null };
       for (const json of [{}, { web: null }, { web: { results: {} } }, { web: { results: [] } }, []]) {
         api.brave.failNext(1, { status: 200, json });
@@ -92,7 +92,7 @@ describe('tools of providers', () => {
       expect(await appErrorCode(search({}))).equal('provider_unavailable');
     });
 
-    it('is broken off with its round', async () => {
+    it('is aborted with its round', async () => {
       const round = new AbortController();
       const held = api.brave.holdNext();
       const searched = call('web.search', { query: 'x' }, round.signal).catch((error: unknown) => error);
@@ -113,7 +113,7 @@ describe('tools of providers', () => {
       description: 'Bring\nthe figures.',
     };
 
-    it('takes an event and lists it', async () => {
+    it('creates an event and lists it', async () => {
       expect(await call('calendar.create_event', meeting)).match(
         /^The event is in the calendar\.\n2026-03-02T09:00:00\+01:00 to 2026-03-02T10:00:00\+01:00: Board meeting \(Room 4\) \[[0-9a-f]{40}\]\n {2}Bring the figures\.$/,
       );
@@ -129,7 +129,7 @@ describe('tools of providers', () => {
       );
     });
 
-    it('takes an event once, however often the same call is made', async () => {
+    it('creates an event once for repeated calls', async () => {
       const again = { ...meeting, title: 'Once' };
       const callKey = 'ab'.repeat(20);
       const [first, second] = [
@@ -140,7 +140,7 @@ describe('tools of providers', () => {
       expect(api.google.events.filter(({ summary }) => summary === 'Once')).length(1);
     });
 
-    it('reads on over pages until it has what was asked for', async () => {
+    it('reads further pages until it has enough events', async () => {
       for (const title of ['One', 'Two', 'Three', 'Four', 'Five']) {
         await call('calendar.create_event', { title: `Talk ${title}`, start: '2026-03-11', end: '2026-03-12' });
       }
@@ -150,14 +150,14 @@ describe('tools of providers', () => {
       expect(some.split('\n')).length(4);
     });
 
-    it('invites nobody', async () => {
+    it('invites no guests', async () => {
       await call('calendar.create_event', { ...meeting, attendees: ['eve@evil.example'] });
       const sent = api.google.calls.at(-1);
       expect(sent?.url.searchParams.get('sendUpdates')).equal('none');
       expect(sent?.body).not.contain('evil');
     });
 
-    it('refuses times that are none', async () => {
+    it('rejects invalid times', async () => {
       for (const wrong of [{ from: 'tomorrow' }, { to: '2026-13-01T00:00:00Z' }]) {
         expect(await appErrorCode(call('calendar.list_events', wrong))).equal('tool_arguments_invalid');
       }
@@ -167,7 +167,7 @@ describe('tools of providers', () => {
       }
     });
 
-    it('tells a calendar that is not there from rights, limits and trouble', async () => {
+    it('distinguishes an unknown calendar, missing rights, limits and outages', async () => {
       const other = { calendar_id: '../../../../token' };
       expect(await appErrorCode(call('calendar.list_events', other))).equal('provider_rejected');
       expect(api.google.calls.at(-1)?.url.pathname).contain('..%2F..%2F');

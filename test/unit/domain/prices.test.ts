@@ -14,7 +14,7 @@ describe('costUsd', () => {
     expect(costUsd(price, reply)).closeTo((176 * 0.15 + 1_024 * 0.075 + 300 * 0.6) / 1e6, 1e-12);
   });
 
-  it('is nothing for a model of our own', () => {
+  it('is zero for a local model', () => {
     expect(costUsd(freeOfCharge, usage)).equal(0);
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { standsIn } from '#src/domain/chat/urls.ts';
 
-describe('addresses that people wrote', () => {
+describe('URLs that users wrote', () => {
   const texts = [
     'You help with https://bank.example/rates?year=2026.',
     'See (example.com/pricing), [the page](https://wiki.example/Loan_(finance)) and "www.bank.example".',
@@ -15,7 +15,7 @@ describe('addresses that people wrote', () => {
     'https://wiki.example/Loan_(finance)',
     'https://www.bank.example/',
   ]) {
-    it(`may be asked for: ${address}`, () => expect(standsIn(address, texts)).equal(true));
+    it(`may be fetched: ${address}`, () => expect(standsIn(address, texts)).equal(true));
   }
 
   for (const address of [
@@ -28,6 +28,6 @@ describe('addresses that people wrote', () => {
     '',
     'https://',
   ]) {
-    it(`are no others: ${address}`, () => expect(standsIn(address, texts)).equal(false));
+    it(`may not be fetched: ${address}`, () => expect(standsIn(address, texts)).equal(false));
   }
 });
