@@ -57,7 +57,7 @@ export function draftName(headAgentName: string): string {
 
 type MissingForPublish = { path: 'agent_prompt' | 'anchor_words' | 'chat_model'; message: string };
 
-/** @returns what prevents publishing a version; empty if it is ready. Without a model the deployment's default is used. */
+/** Returns what prevents publishing a version; a version without a model uses the deployment's default. */
 export function missingForPublish(
   fields: Pick<DraftFields, 'agentPrompt' | 'anchorWords' | 'chatModel'>,
   offeredModels: readonly string[],
@@ -120,7 +120,7 @@ type RemovalPlan =
   | { outcome: 'version_missing' }
   | { outcome: 'last_version' };
 
-/** @returns the ids of the versions after `id`, nearest first */
+/** Returns the ids of the versions after `id`, nearest first. */
 export function descendantsOf(chain: readonly ChainLink[], id: string): string[] {
   const childOf = new Map(chain.map((link) => [link.parentVersionId, link.id]));
   const found: string[] = [];

@@ -4,7 +4,7 @@ export type ModelKind = 'chat' | 'embedding' | 'reranker';
 const unusable =
   /whisper|\btts\b|dall-e|image|audio|realtime|transcribe|moderation|\bsora\b|speech|diffusion|\bflux\b|\bclip\b|davinci|babbage|turbo-instruct/i;
 
-/** Guesses the kind of a model from its name, because OpenAI's list has only names. @returns null for unusable models */
+/** Guesses the kind of a model from its name, because OpenAI's list has only names. Returns null for unusable models. */
 export function kindByName(id: string): ModelKind | null {
   if (/rerank|cross-encoder|late-interaction/i.test(id)) return 'reranker';
   if (/embed|minilm|mpnet|\b(bge|e5|gte|voyage)\b/i.test(id)) return 'embedding';

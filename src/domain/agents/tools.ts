@@ -4,7 +4,6 @@ export type ToolAction = {
   label: string;
   description: string;
   crudl: 'create' | 'read' | 'update' | 'delete' | 'list';
-  /** OAuth scopes that the organization's connection needs. */
   scopes: readonly string[];
 };
 
@@ -250,7 +249,6 @@ export type CredentialField = { id: string; label: string; description: string; 
 
 export type ScopeOption = { id: string; label: string; description: string };
 
-/** An external service that tools use through a connection of the organization. */
 export type ToolProvider = {
   id: string;
   name: string;

@@ -13,9 +13,8 @@ const maxPhraseWords = 3;
 const relevanceShare = 0.7;
 
 /**
- * Selects candidates by maximal marginal relevance (Carbonell and Goldstein 1998), best first: at each step the one with the
- * largest 0.7 · relevance − 0.3 · similarity to the nearest one selected. Only phrases of up to three words with a content
- * word, each stemmed form once, none of `taken`.
+ * Selects candidates by maximal marginal relevance (Carbonell and Goldstein 1998), best first: each has the largest
+ * 0.7 · relevance − 0.3 · similarity to the nearest one selected before it.
  */
 export function selectAnchorCandidates(
   candidates: readonly AnchorCandidate[],
@@ -79,8 +78,8 @@ const vague: ReadonlySet<string> = new Set(
 type Phrase = { phrase: string; count: number; rarity: number };
 
 /**
- * Extracts topic candidates: words and phrases of up to three adjacent words without stop words or punctuation between them,
- * except probable verbs: first words of sentences and words after one of `beforeVerbs`. Frequent phrases of rare words come first.
+ * Extracts topic candidates: phrases of up to three adjacent content words that do not begin with a probable verb.
+ * Frequent phrases of rare words come first.
  */
 export function phrasesOf(texts: readonly string[], analyze: AnalyzeText): Phrase[] {
   const found = new Map<string, Phrase>();
@@ -148,7 +147,7 @@ export function topicRelevance(vector: Float32Array, topics: readonly Float32Arr
   return nearest.reduce((sum, similarity) => sum + similarity, 0) / Math.max(1, nearest.length);
 }
 
-/** The agent that anchor words are proposed for. Neither `words` (chosen already) nor `excludeWords` are proposed again. */
+/** The agent that anchor words are proposed for; neither its `words` nor `excludeWords` are proposed again. */
 export type AnchorSubject = {
   agentName: string;
   agentPrompt: string;
@@ -178,7 +177,7 @@ export function personaExcerpt({ agentPrompt }: Pick<AnchorSubject, 'agentPrompt
   return agentPrompt.slice(0, maxPromptCharacters).toWellFormed();
 }
 
-/** @param nonce random per request, so that a persona cannot close its block */
+/** `nonce`: random per request, so that a persona cannot close its block. */
 export function anchorMessages(subject: AnchorSubject, nonce: string): { role: 'system' | 'user'; content: string }[] {
   const { agentName, tags, words, excludeWords } = subject;
   const known = [...words, ...excludeWords].join(', ').slice(0, maxListedCharacters);
@@ -208,7 +207,7 @@ export function anchorMessages(subject: AnchorSubject, nonce: string): { role: '
 
 export const anchorRepair = 'That is not the JSON that was asked for. Answer with {"words": ["…", …]} alone.';
 
-/** Extracts the words from an answer, which may be cut off or have text around the list. @returns null without a list */
+/** Extracts the words from an answer, which may be cut off or have text around the list. Returns null without a list. */
 export function readAnchorAnswer(answer: string): string[] | null {
   const [, list, end] = /\[([^\]{]*)(\]?)/.exec(answer) ?? [];
   if (list === undefined) return null;

@@ -2,7 +2,7 @@ import { type AnalyzeText, sentences } from '../text/words.ts';
 import type { TopicLabel } from './fold.ts';
 import head from './refusal-weights.json' with { type: 'json' };
 
-/** Number of phrases at the beginning of a reply that refuse on principle ("should not") or for lack of ability ("cannot"). */
+/** Numbers of phrases of a reply that refuse on principle ("should not") or for lack of ability ("cannot"). */
 export type RefusalWording = { policy: number; capability: number };
 
 const adverbs = String.raw`(?:\s+(?:really|simply|also|just|personally|currently|therefore|actually))*`;
@@ -124,10 +124,9 @@ const refusalFrom = 0.5;
 export const refusalVersion = head.version;
 
 /**
- * Detects refusals. A phrase that refuses on principle in the first three sentences decides with score 1. Phrases of a lack of
- * ability ("as a language model …") also begin answers, so they are only evidence: all other replies are classified by a
- * logistic regression over first words, phrases and embedding, or, without an embedding, by one that was fitted to words
- * alone. scripts/fit-alignment.ts computes the weights.
+ * Detects refusals. A phrase that refuses on principle in the first three sentences decides with score 1. Phrases of a
+ * lack of ability ("as a language model …") also begin answers, so other replies are classified by a logistic regression
+ * over first words, phrases and embedding, whose weights scripts/fit-alignment.ts computes.
  * @param embeddingModel model of the reply vectors; they are ignored unless the weights were fitted to this model
  */
 export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string): ReadRefusal {
@@ -143,7 +142,7 @@ export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string):
   };
 }
 
-/** @returns the refusal, or null if the reading is below the threshold */
+/** Returns the refusal, or null if the reading is below the threshold. */
 export function refusalOf({ kind, score }: Refusal): Refusal | null {
   return score >= refusalFrom ? { kind, score } : null;
 }

@@ -2,10 +2,7 @@ import { type AnalyzeText, contentStems, sentences, type Term } from '../text/wo
 import { type ReadRefusal, type RefusalReading, refusalOf } from './refusal.ts';
 import { type AlignmentCalibration, type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
 
-/**
- * The texts of a round, and those of the previous round that it may continue; null if there are none. A reply that declined
- * counts as none.
- */
+/** Texts of a round, and of the previous round that it may continue. A previous reply that declined is null. */
 export type RoundTexts = { user: string; agent: string; previousUser: string | null; previousReply: string | null };
 
 /** Scores of one round. `isDegraded`: computed without embeddings. */
@@ -18,7 +15,7 @@ export type ScoredRound = {
 };
 
 export type RoundScoring = {
-  /** @returns the embedding of a text of `textsToEmbed`; null while the embedder is unavailable */
+  /** Returns the embedding of a text of `textsToEmbed`; null while the embedder is unavailable. */
   vectorOf: (text: string) => Float32Array | null;
   analyze: AnalyzeText;
   calibration: AlignmentCalibration;
@@ -96,10 +93,7 @@ function isShortMessage(terms: readonly Term[]): boolean {
   return terms.length < shortMessage || contentStems(terms).length < fewContentWords;
 }
 
-/**
- * Whether the reply answers the question. "Two years." does not mention loans, but answers how long one runs; "Can I take a
- * power bank?" does not mention flights, but its reply does.
- */
+/** Whether a reply answers a question. "Two years." does not mention loans, but answers how long a loan runs. */
 function isNear(question: Float32Array | null, reply: Float32Array | null): boolean {
   return question !== null && reply !== null && cosine(question, reply) >= answersFrom;
 }
@@ -149,7 +143,7 @@ const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we shou
 const announcement = String.raw`\b(?:changing|to change|switching|on) (?:the |another |a different |an unrelated |a totally different )?(?:subjects?|topics?|note)\b[\s,:.—–-]{0,9}(?:to\s+)?`;
 const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');
 
-/** @returns the new topic of a message that changes topic ("Forget the loan, let's talk about football" → "football"), or null */
+/** Returns the new topic of "Forget the loan, let's talk about football": "football". Null if none is announced. */
 export function clauseAfterSwitch(text: string): string | null {
   const cue = [...text.matchAll(switchCues)].at(-1);
   if (!cue) return null;

@@ -9,7 +9,7 @@ export type Steering = { level: SteeringLevel | null; note: string | null; after
 
 const scopeAnchors = 8;
 
-/** @param agent the persona is the agent's system prompt; anchors are its topic words with their weights */
+/** `agent`: the persona is the agent's system prompt; anchors are its topic words with their weights. */
 export function steeringFor(
   state: FoldState,
   agent: { persona: string; anchors: Readonly<Record<string, number>> },

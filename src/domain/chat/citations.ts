@@ -92,12 +92,12 @@ export function createMarkerRewriter<Passage>(
   }
 
   return {
-    /** Yields each part of the rewritten reply as soon as it is final. The result does not depend on how the reply is split into pieces. */
+    /** Yields rewritten text as soon as it is final; the result does not depend on how the reply is split. */
     async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
       for await (const text of rewriteAll(pieces)) if (text !== '') yield text;
     },
 
-    /** @returns the cited passages, and the removed numbers (each once) */
+    /** Returns the cited passages, and the removed numbers (each once). */
     found: (): { cited: readonly Passage[]; dropped: DroppedCitation[] } => ({
       cited,
       dropped: [...dropped].map(([n, reason]) => ({ n, reason })),
@@ -112,7 +112,7 @@ export function withoutMarkers(reply: string, citationCount: number): string {
   );
 }
 
-/** @returns the sentence that a marker at the end of the text belongs to: the current one, or the one that just ended */
+/** Returns the sentence that a marker at the end of the text belongs to: the current one, or the one that just ended. */
 export function statementBefore(text: string): string {
   const plain = text.replace(marker, '').trimEnd();
   const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
@@ -168,7 +168,7 @@ export function attribute<Passage>(
   return [...new Set(sources)];
 }
 
-/** @returns the share of a statement's content words that the passage contains */
+/** Returns the share of a statement's content words that the passage contains. */
 export function sharedWords(statement: readonly string[], passage: ReadonlySet<string>): number {
   const distinct = new Set(statement);
   if (distinct.size === 0) return 0;

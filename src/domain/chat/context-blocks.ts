@@ -1,7 +1,4 @@
-/**
- * Role and turn markers of chat templates: `<|im_start|>`, `[INST]`, `<<SYS>>`, `</s>`, `<start_of_turn>`, `<｜User｜>` and
- * similar.
- */
+/** Role markers of chat templates: `<|im_start|>`, `[INST]`, `<<SYS>>`, `</s>`, `<start_of_turn>`, `<｜User｜>`, … */
 const roleToken = new RegExp(
   [
     '<(?=[|｜])',
@@ -27,7 +24,7 @@ export type Passage = {
   addressesModel?: boolean;
 };
 
-/** Replaces each space of untrusted text, so that a model can tell data from instructions (spotlighting, Hines et al. 2024). */
+/** Replaces spaces of untrusted text, which marks it as data for a model (spotlighting, Hines et al. 2024). */
 const datamark = '\u02c6';
 
 /**

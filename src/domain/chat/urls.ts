@@ -1,7 +1,7 @@
 /** The beginning of a URL that clients turn into a link. */
 export const addressStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
 const addressBegin = new RegExp(String.raw`${addressStart}|:\\?\/\\?\/`, 'iy');
-/** The rest of a URL. It ends at a space, at a character that URLs cannot contain, and before `](`, the end of a link text. */
+/** The rest of a URL, up to a space, an invalid character, or `](`, which ends a link text. */
 const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
 /** Characters after a URL that close a sentence, a bracket or an emphasis. */
 const closing = new Set('.,;:!?)]}\'"’”»…*_~`|\\');
@@ -10,7 +10,7 @@ export const longestAddress = 2_048;
 /** Texts may join URLs by a comma or bracket without a space; longer runs are not lists of URLs. */
 const maxJoinedAddresses = 16;
 
-/** @returns the URLs in a text, except too long ones and those after the 16th of a joined run */
+/** Returns the URLs in a text, except too long ones and those after the 16th of a joined run. */
 export function addressesIn(text: string): string[] {
   const addresses: string[] = [];
   let runEnd = 0;
@@ -28,12 +28,12 @@ export function addressesIn(text: string): string[] {
   return addresses;
 }
 
-/** @returns the end of the URL that begins at `index`, including closing characters */
+/** Returns the end of the URL that begins at `index`, including closing characters. */
 export function addressEnd(text: string, index: number): number {
   return addressRestEnd(text, index + lengthAt(addressBegin, text, index));
 }
 
-/** @returns the end of the URL around an index within it */
+/** Returns the end of the URL around an index within it. */
 export function addressRestEnd(text: string, index: number): number {
   return index + lengthAt(addressRest, text, index);
 }
@@ -50,9 +50,7 @@ function lengthAt(pattern: RegExp, text: string, index: number): number {
   return pattern.exec(text)?.[0].length ?? 0;
 }
 
-/**
- * Whether one of the texts contains exactly this URL. Only the scheme `http(s)://` and a trailing slash may be missing or added.
- */
+/** Whether a text contains exactly this URL; the scheme `http(s)://` and a trailing slash may differ. */
 export function standsIn(address: string, texts: readonly string[]): boolean {
   const asked = bare(address);
   return asked !== '' && texts.some((text) => text.includes(asked) && namesIn(text).has(asked));

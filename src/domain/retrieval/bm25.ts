@@ -40,7 +40,7 @@ export type ChunkWords = { index: number; terms: ReadonlyMap<string, number>; te
 /** Postings of a term in one block of chunks: one per chunk that contains the term, in order. */
 export type PostingBlock = { term: string; block: number; postings: number[] };
 
-/** @param chunks all chunks of a document, in order */
+/** `chunks`: all chunks of a document, in order. */
 export function toPostingBlocks(chunks: readonly ChunkWords[]): PostingBlock[] {
   const blocks = new Map<string, PostingBlock>();
   for (const { index, terms, termCount } of chunks) {

@@ -139,7 +139,7 @@ export function byScoreAndRank<Item>(items: readonly Item[], scores: readonly nu
   return byScore(items, fused);
 }
 
-/** Applies a ranking of numbers from 1. @returns null unless it names each item exactly once */
+/** Applies a ranking of numbers from 1. Returns null unless it names each item exactly once. */
 export function byRanking<Item>(items: readonly Item[], ranking: readonly number[]): Item[] | null {
   const ranked = ranking.flatMap((number) => items[number - 1] ?? []);
   const isPermutation = ranking.length === items.length && new Set(ranking).size === items.length;

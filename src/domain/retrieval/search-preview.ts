@@ -45,7 +45,7 @@ export function beginningOf(text: string): string {
   return withEllipses(flat, passage, escapeHtml(flat.slice(passage.start, passage.end)));
 }
 
-/** @returns the first match of the passage with the most different stems in the shortest space */
+/** Returns the first match of the passage with the most different stems in the shortest space. */
 function densest(words: readonly Match[]): Match | undefined {
   let best: { first: Match; different: number; length: number } | undefined;
   for (const [index, first] of words.entries()) {

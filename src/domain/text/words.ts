@@ -7,12 +7,12 @@ export type Term = { stem: string; isStopWord: boolean };
 /** Splits a text into its words, in order. */
 export type AnalyzeText = (text: string) => Term[];
 
-/** @returns the stems without stop words, in order and with repetitions */
+/** Returns the stems without stop words, in order and with repetitions. */
 export function contentStems(terms: readonly Term[]): string[] {
   return terms.filter((term) => !term.isStopWord).map((term) => term.stem);
 }
 
-/** @returns the phrases in straight or curly quotes; an unclosed quote is ignored */
+/** Returns the phrases in straight or curly quotes; an unclosed quote is ignored. */
 export function quotedPhrases(query: string): string[] {
   return Array.from(query.matchAll(/["“”„]([^"“”„]+)["“”„]/gu), ([, phrase = '']) => phrase.trim()).filter(
     (phrase) => phrase !== '',

@@ -61,7 +61,6 @@ export type AgentView = Row<typeof agentView>;
 
 export const agentView = shape({ ...AgentModel.columns, createdByName: text(), hasChats: boolean() });
 
-/** Fields of an agent that may change after publishing. */
 export type AgentChange = {
   [Field in 'agentName' | 'tags' | 'color' | 'iconName' | 'enabledTools']?: Agent[Field] | undefined;
 };

@@ -19,7 +19,6 @@ const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThre
 
 export type PublishInput = {
   versionId: string;
-  /** Scope of the agent; by default that of its draft. */
   visibility?: Visibility | undefined;
   teamIds?: string[] | undefined;
 };
@@ -102,7 +101,6 @@ export function createAgentsService(deps: {
   }
 
   return {
-    /** Lists readable agents that the caller has not hidden. */
     async list(actor: Actor): Promise<AgentView[]> {
       return agents.listReadable(actor);
     },
@@ -138,7 +136,6 @@ export function createAgentsService(deps: {
       return agents.listHidden(actor);
     },
 
-    /** Hides a readable agent from the caller's own list, or shows it again. */
     async setHidden(actor: Actor, agentId: string, isHidden: boolean): Promise<void> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
@@ -146,7 +143,7 @@ export function createAgentsService(deps: {
       });
     },
 
-    /** @returns a function that tells whether the model and all tools of an agent are available now */
+    /** Returns a function that tells whether the model and all tools of an agent are available now. */
     async readiness({ orgId }: Actor): Promise<(agent: Agent) => boolean> {
       const [offered, usable] = await Promise.all([deps.models.chatModels(), deps.tools.usableToolIds(orgId)]);
       return ({ chatModel, enabledTools }) =>

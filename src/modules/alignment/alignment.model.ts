@@ -17,7 +17,6 @@ export const scoredChat = shape({
   /** The last round that the requested rescoring has reached. */
   rescoredTo: ChatModel.columns.rescoredTo,
 });
-/** A chat with what its scoring needs of its agent. */
 export type ScoredChat = Row<typeof scoredChat>;
 
 export const alignmentSubject = pick(ChatModel, 'id', 'orgId', 'agentId', 'createdBy', 'acl');
@@ -34,13 +33,12 @@ export const previousRound = shape({ ...roundTexts.columns, isRefusal: boolean()
 export type PreviousRound = Row<typeof previousRound>;
 
 export const roundBefore = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
-/** A scored round before the one that is folded. */
 export type RoundBefore = Row<typeof roundBefore>;
 
 /** Source of scores: embeddings and words, words alone, or a chat model that adjudicated doubtful scores. */
 export type ScoreSource = 'embedding' | 'words' | 'llm';
 
-/** Measurement of a round, independent of other rounds' scores. `refusalReading` is null if the reply declines nothing. */
+/** Measurement of a round, independent of other scores. `refusalReading` is null if the reply declines nothing. */
 export type MeasuredRound = {
   scorerVersion: string;
   scoreSource: ScoreSource;
@@ -50,7 +48,6 @@ export type MeasuredRound = {
   refusalReading: Refusal | null;
 };
 
-/** Scores that follow from a measured round and the state before it. */
 export type FoldedScore = {
   refusalKind: RefusalKind | null;
   alignmentScore: number;
@@ -62,7 +59,6 @@ export type FoldedScore = {
 
 export type RoundScore = MeasuredRound & FoldedScore;
 
-/** Scores of a round, and the rounds that they remove from the model's context. */
 export type ScoringResult = { score: RoundScore; prunedRounds: number[] };
 
 export const storedScore = shape({

@@ -57,7 +57,6 @@ export function createAlignmentRepository(db: Knex) {
       return firstRow(db, previousRound, query);
     },
 
-    /** Lists the last `limit` scored rounds before a round, in order. */
     async listFolded({ orgId, chatId }: ChatKey, before: number, limit: number) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
@@ -95,7 +94,7 @@ export function createAlignmentRepository(db: Knex) {
       await ChatModel.table(db).where({ orgId, id: chatId }).forUpdate().first('id');
     },
 
-    /** @returns false if the round has scores already, or an older round has none, so that the score has a wrong base */
+    /** Returns false if the round has scores already, or an older round, on which they depend, has none. */
     async storeScore({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<boolean> {
       const updated = await RoundModel.query(db)
         .where({ orgId, chatId, round, status: 'complete', scoredAt: null })
@@ -129,7 +128,7 @@ export function createAlignmentRepository(db: Knex) {
       return rows(db, roundTexts, query);
     },
 
-    /** Lists all scored rounds in order, without texts. For old scorers, which stored only the kind of a refusal, its score is 1. */
+    /** Lists all scored rounds in order. Refusals of old scorers, which stored only the kind, get score 1. */
     listScores({ orgId, chatId }: ChatKey) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
@@ -165,11 +164,7 @@ export function createAlignmentRepository(db: Knex) {
       });
     },
 
-    /**
-     * Marks chats with scores of another version for rescoring, among the next 1,000 after the chat `after`.
-     * @param orgId null for all organizations
-     * @returns the last chat that was examined; undefined at the end
-     */
+    /** Marks outdated chats among the next 1,000 after the chat `after`. Returns the last one, undefined at the end. */
     async markForRescoring(orgId: string | null, version: string, after: string): Promise<string | undefined> {
       const last = await firstRow(
         db,

@@ -20,8 +20,7 @@ import type { RoundMeasurer } from './round-measurer.ts';
 export const foldedRoundsRead = 50;
 
 /**
- * Computes the stored scores and events of a measured round from those before it.
- * @param before the last `foldedRoundsRead` scored rounds before it, in order
+ * Computes the scores and events of a measured round from the `foldedRoundsRead` scored rounds before it, in order.
  * @param kept events of the round that the fold does not produce; they are preserved
  * @param at when the round was scored for the first time
  */
@@ -66,11 +65,7 @@ function messageIds(round: number): string[] {
   return [`${round}:user`, `${round}:assistant`];
 }
 
-/**
- * Recomputes the scores of all rounds of a chat.
- * @param stored all scored rounds of the chat in order
- * @param measuredAnew measurements that replace stored ones, by round
- */
+/** Recomputes the scores of all rounds of a chat. `measuredAnew`: measurements that replace stored ones, by round. */
 export function refoldScores(
   stored: readonly StoredScore[],
   measuredAnew: ReadonlyMap<number, MeasuredRound>,
@@ -166,7 +161,7 @@ async function measureOutdated(
 /** Scorer version of rounds that have to be measured again, because the round before them was misread. */
 const misreadVersion = 'misread';
 
-/** @returns the rounds whose previous round became a refusal, or is no refusal any more */
+/** Returns the rounds whose previous round became a refusal, or is no refusal any more. */
 function misreadRounds(
   scores: readonly StoredScore[],
   refolded: readonly StoredScore[],

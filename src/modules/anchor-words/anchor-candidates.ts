@@ -24,9 +24,8 @@ import type { ChatModel, Embedder, ModelMessage, TopicWords } from '#src/ports/m
 const maxRepairedCharacters = 4_000;
 
 /**
- * Asks a chat model for anchor words, and a second time if the first answer contains no list. At the timeout the words
- * received so far are returned. The words are unchecked. Throws errors of `ChatModel`, and `model_response_invalid` if
- * the second answer contains no list either.
+ * Asks a chat model for anchor words, and again if the first answer contains no list. Returns unchecked words; at the
+ * timeout those received so far.
  */
 export async function proposeAnchorWords(
   chatModel: Pick<ChatModel, 'stream'>,
@@ -85,11 +84,7 @@ export type CandidateFinder = (
   signal: AbortSignal,
 ) => Promise<string[]>;
 
-/**
- * Chooses candidates for anchor words, best first, by their similarity to the agent's topics in the embedding space of
- * alignment. Sources: proposals of a chat model, phrases of the persona, phrases of passages, a list of English words.
- * Throws errors of `Embedder`.
- */
+/** Chooses candidates for anchor words, best first, by the similarity of their embeddings to the agent's topics. */
 export function createCandidateFinder(deps: {
   embedder: Embedder;
   topicWords: TopicWords;
@@ -165,7 +160,6 @@ function isAnchorWord(word: string): boolean {
   return isPlain && /\p{L}/u.test(word) && anchorWordProblems({ [word]: 1 }).length === 0;
 }
 
-/** Splits the vectors of texts that were embedded in one call by their groups. */
 function split(vectors: readonly Float32Array[], groups: readonly (readonly string[])[]): Float32Array[][] {
   let start = 0;
   return groups.map(({ length }) => {

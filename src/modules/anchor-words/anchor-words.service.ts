@@ -17,7 +17,6 @@ const queryCharacters = 1_000;
 
 export type AgentAnchors = { agentId: string; anchorWords: AnchorWords; createdAt: Date };
 
-/** Persona of an agent that is not published yet. */
 type DraftPersona = { agentName: string; agentPrompt: string; tags: string[]; chatModel: string | null };
 
 export type ExpandAnchorWordsInput = {

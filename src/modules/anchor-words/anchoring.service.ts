@@ -49,7 +49,7 @@ export function createAnchoringService(deps: {
   }
 
   return {
-    /** Writes the job for an agent that `trx` publishes. @returns the id of the job, to dispatch after the commit */
+    /** Writes the job for an agent that `trx` publishes. Returns the id of the job, to dispatch after the commit. */
     async enqueue(
       trx: Knex,
       agent: ProposeAnchorWordsInput & { acl: readonly string[]; createdBy: string },

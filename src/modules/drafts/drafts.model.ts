@@ -51,7 +51,6 @@ export class VersionModel extends model('draft_versions', {
   evalStatus: text<EvalStatus>().nullable(),
   createdBy: uuid(),
   createdAt: timestamp(),
-  /** Job id of the last evaluation. */
   evalRunId: text().nullable(),
 }) {}
 
@@ -65,7 +64,7 @@ export class HiddenDraftModel extends model(
   ['userId', 'draftId'],
 ) {}
 
-/** A draft holds only its scope; its content is in its versions. The head is null only in the transaction that inserts it. */
+/** A draft holds its scope; versions hold its content. The head is null only in the transaction that inserts the draft. */
 export const draft = shape({ ...DraftModel.columns, headVersionId: uuid() });
 
 export type Draft = Row<typeof draft>;

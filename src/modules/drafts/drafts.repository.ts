@@ -15,7 +15,6 @@ import {
   VersionModel,
 } from './drafts.model.ts';
 
-/** Columns that a fork copies from an agent. Agents have no golden cases. */
 const forkable = pick(
   AgentModel,
   'agentName',
@@ -44,7 +43,6 @@ export function createDraftsRepository(db: Knex) {
   const hiddenBy = ({ userId }: Actor) => HiddenDraftModel.query(db).where('hiddenDrafts.userId', userId);
 
   return {
-    /** Lists the caller's own drafts that they have not hidden, newest change first. */
     async listOwn(actor: Actor): Promise<DraftView[]> {
       const own = views()
         .where({ 'drafts.orgId': actor.orgId, 'drafts.createdBy': actor.userId })

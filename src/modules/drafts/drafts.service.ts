@@ -21,7 +21,6 @@ import { createDraftsRepository } from './drafts.repository.ts';
 
 export type DraftScope = { visibility: Visibility; teamIds: string[] };
 
-/** Where the fields of a new draft come from. */
 type DraftSource =
   | { kind: 'fields'; sent: SentDraftFields }
   | { kind: 'agent'; agentId: string }
@@ -163,7 +162,6 @@ export function createDraftsService(deps: {
   }
 
   return {
-    /** Lists the caller's own drafts without those that they have hidden. */
     async list(actor: Actor): Promise<DraftView[]> {
       return drafts.listOwn(actor);
     },
@@ -203,7 +201,6 @@ export function createDraftsService(deps: {
       return drafts.listHidden(actor);
     },
 
-    /** Hides a readable draft from the caller's own list, or shows it again. */
     async setHidden(actor: Actor, draftId: string, isHidden: boolean): Promise<void> {
       await db.transaction(async (trx) => {
         const draft = await lockReadable(trx, actor, draftId);
@@ -219,7 +216,7 @@ export function createDraftsService(deps: {
       );
     },
 
-    /** @param expected versions of the draft, not of the draft version */
+    /** `expected`: versions of the draft, not of the draft version. */
     async renameVersion(
       actor: Actor,
       draftId: string,
@@ -238,7 +235,6 @@ export function createDraftsService(deps: {
       });
     },
 
-    /** Deletes a version; its child moves to its parent. */
     async removeVersion(actor: Actor, draftId: string, versionId: string): Promise<void> {
       await db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);

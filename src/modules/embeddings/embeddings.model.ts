@@ -41,19 +41,17 @@ export function createEmbeddingsRepository(db: Knex) {
       .whereRaw('text_sha256 = any (?::bytea[])', [[...hashes]]);
 
   return {
-    /** @returns the cached vectors by the hash of their text in hex */
+    /** Returns the cached vectors by the hash of their text in hex. */
     async find(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Map<string, Float32Array>> {
       const rows = await cached(orgId, model, hashes).select('textSha256', 'vector');
       return new Map(rows.map(({ textSha256, vector }) => [textSha256.toString('hex'), toFloats(vector)]));
     },
 
-    /** @returns those of the hashes that have a cached vector */
     async listCached(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Buffer[]> {
       const rows = await cached(orgId, model, hashes).select('textSha256');
       return rows.map(({ textSha256 }) => textSha256);
     },
 
-    /** Inserts vectors; existing ones stay. */
     async insert(orgId: string, model: string, embeddings: readonly CachedEmbedding[]): Promise<void> {
       // Sorted, so that concurrent inserts of the same texts do not deadlock.
       const inOrder = [...embeddings].sort((a, b) => a.textSha256.compare(b.textSha256));
@@ -109,7 +107,7 @@ export function createEmbeddingsRepository(db: Knex) {
       return last ?? null;
     },
 
-    /** Stores the dimensions of a model unless known. @returns the stored dimensions */
+    /** Stores the dimensions of a model unless known. Returns the stored dimensions. */
     async fixDimensions(model: string, dimensions: number): Promise<number> {
       const models = () => EmbeddingDimensionsModel.table(db);
       await models().insert({ model, dimensions }).onConflict('model').ignore();

@@ -27,13 +27,11 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
   }
 
   return {
-    /** Hash of a text, its key in the cache. */
     hash,
 
     /**
      * Embeds texts that are not cached, and returns all vectors in order. Each batch is cached at once, so that a killed
-     * run repeats only its running calls. Throws errors of `Embedder`.
-     * @param options.onProgress receives the number of embedded texts after each call of the model
+     * run repeats only its running calls. `onProgress` receives the number of embedded texts after each call.
      */
     async embed(
       { orgId, model }: { orgId: string; model: string },
@@ -80,11 +78,10 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
       });
     },
 
-    /** @returns the cached vectors by the hash of their text in hex */
+    /** Returns the cached vectors by the hash of their text in hex. */
     findCached: ({ orgId, model }: { orgId: string; model: string }, hashes: readonly Buffer[]) =>
       repository.find(orgId, model, hashes),
 
-    /** @returns the texts without a cached vector, each once, in order */
     async listMissing({ orgId, model }: { orgId: string; model: string }, texts: readonly string[]): Promise<string[]> {
       const byHash = new Map(texts.map((text) => [hash(text).toString('hex'), text]));
       const hashes = Array.from(byHash.keys(), (hex) => Buffer.from(hex, 'hex'));
@@ -100,11 +97,7 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
       await createEmbeddingsRepository(trx).deleteUnusedOf(orgId, hashes);
     },
 
-    /**
-     * Deletes unused vectors older than a day, one page of the table per call.
-     * @param after result of the previous call; null for the first page
-     * @returns the position of the next page; null at the end
-     */
+    /** Deletes unused vectors of one page of the table. Returns `after` of the next page; null at the end. */
     async sweepUnused(after: EmbeddingKey | null): Promise<EmbeddingKey | null> {
       return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
     },

@@ -26,7 +26,6 @@ const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 /** Longer than for chats, because reasoning models are slow and no user waits for background work. */
 const backgroundTimeoutMs = 120_000;
 
-/** Settings of the deployment about models. */
 type ModelSettings = {
   chatModel: string;
   /** Judges evaluations unless a request names another model. */
@@ -39,7 +38,6 @@ type ModelSettings = {
   prices: Readonly<Record<string, VersionedPrice>>;
 };
 
-/** Chat models that drafts and agents may name. */
 type OfferedChatModels = {
   default: string;
   all: readonly string[];
@@ -158,7 +156,6 @@ export function createModelsService(deps: {
   }
 
   return {
-    /** Lists models by kind, the default of each kind first. */
     list,
 
     chatModels,
@@ -172,10 +169,7 @@ export function createModelsService(deps: {
       if (refusal !== null) throw refusal;
     },
 
-    /**
-     * Selects the model that judges evaluations: the one of the request, else that of the settings, else the first that
-     * writes JSON. Throws for an unusable name, and `evaluator_unavailable` if no model can judge.
-     */
+    /** Selects the judge of evaluations: the model of the request or the settings, or the first that writes JSON. */
     async evaluator(named?: { id: string; path: string }): Promise<string> {
       const chatModels = (await listed()).filter(({ kind }) => kind === 'chat');
       const canJudge = (id: string) => chatModels.find((model) => model.id === id)?.writesJson ?? true;
@@ -193,14 +187,10 @@ export function createModelsService(deps: {
       });
     },
 
-    /**
-     * @param path the field that names the model
-     * @returns null for an offered model; else the error `unknown_model`, or `model_unavailable` while the list is not
-     * loaded
-     */
+    /** Returns null for an offered model; else `unknown_model`, or `model_unavailable` while the list is not loaded. */
     refusalOf,
 
-    /** @returns the reranker of a type, whose `model` is null if it needs no name; null if there is none */
+    /** Returns the reranker of a type, whose `model` is null if it needs no name; null if there is none. */
     async reranker(type: RerankerType): Promise<{ model: string | null; isLocal: boolean } | null> {
       if (type === 'cross_encoder' && settings.reranker.isConfigured) {
         return { model: settings.reranker.model, isLocal: false };
@@ -209,12 +199,12 @@ export function createModelsService(deps: {
       return found === undefined ? null : { model: found.id, isLocal: found.isLocal };
     },
 
-    /** @returns how many tokens of passages a chat model should receive; null if its provider does not say */
+    /** Returns how many tokens of passages a chat model should receive; null if its provider does not say. */
     async contextBudget(id: string): Promise<number | null> {
       return (await listed()).find((model) => model.id === id)?.contextBudget ?? null;
     },
 
-    /** @returns the tokens of one call including the answer; null if the provider does not say */
+    /** Returns the tokens of one call including the answer; null if the provider does not say. */
     async contextWindow(id: string): Promise<number | null> {
       return (await listed()).find((model) => model.id === id)?.contextWindow ?? null;
     },
@@ -228,13 +218,13 @@ export function createModelsService(deps: {
       return isLocal ? null : backgroundTimeoutMs;
     },
 
-    /** @returns the prefix that an embedding model expects before a search query; empty if none */
+    /** Returns the prefix that an embedding model expects before a search query; empty if none. */
     async queryPrefix(embeddingModel: string): Promise<string> {
       const { model } = readEmbeddingSpace(embeddingModel);
       return (await listed()).find(({ id }) => id === model)?.queryPrefix ?? '';
     },
 
-    /** @returns null for a model without a known price, whose usage costs nothing */
+    /** Returns null for a model without a known price, whose usage costs nothing. */
     async priceOf(id: string): Promise<VersionedPrice | null> {
       return settings.prices[id] ?? (await list()).find((model) => model.id === id)?.price ?? null;
     },

@@ -30,12 +30,11 @@ export function createOriginalsRepository(db: Knex) {
       );
     },
 
-    /** @returns false if the claim has expired and was swept */
+    /** Returns false if the claim has expired and was swept. */
     async deleteClaim(id: string): Promise<boolean> {
       return (await BlobClaimModel.query(db).deleteById(id)) > 0;
     },
 
-    /** @returns undefined if the claim was settled */
     async expireClaim(id: string): Promise<OriginalKey | undefined> {
       const [claimed] = await BlobClaimModel.table(db)
         .where({ id })
@@ -48,7 +47,6 @@ export function createOriginalsRepository(db: Knex) {
       await BlobClaimModel.query(db).where({ orgId, blobKey }).whereRaw('expires_at <= clock_timestamp()').delete();
     },
 
-    /** Lists originals with expired claims, longest expired first. */
     async listExpired(limit: number): Promise<OriginalKey[]> {
       return BlobClaimModel.table(db)
         .whereRaw('expires_at <= clock_timestamp()')
@@ -58,7 +56,6 @@ export function createOriginalsRepository(db: Knex) {
         .select('orgId', 'blobKey');
     },
 
-    /** Deletes the previews of an original. @returns the keys of their PDFs */
     async deletePreviews({ orgId, blobKey }: OriginalKey): Promise<string[]> {
       const deleted = await PreviewModel.table(db).where({ orgId, originalKey: blobKey }).delete().returning('blobKey');
       return deleted.map((preview) => preview.blobKey);

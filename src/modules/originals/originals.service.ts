@@ -120,7 +120,7 @@ export function createOriginalsService(deps: {
      */
     scheduleRelease,
 
-    /** Locks an original until the end of the transaction. @returns false if no row needs it any more */
+    /** Locks an original until the end of the transaction. Returns false if no row needs it any more. */
     async hold(trx: Knex, { orgId, blobKey }: OriginalKey): Promise<boolean> {
       const claims = createOriginalsRepository(trx);
       await claims.lock(blobKey);
@@ -140,7 +140,6 @@ export function createOriginalsService(deps: {
       });
     },
 
-    /** Releases originals with expired claims. Tries all of them, and then throws the first error. */
     async sweepExpired(): Promise<void> {
       const failures: unknown[] = [];
       for (const expired of await originals.listExpired(KEYS_AT_ONCE)) {

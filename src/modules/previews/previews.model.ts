@@ -37,7 +37,6 @@ type OriginalKey = Pick<Preview, 'orgId' | 'originalKey'>;
 
 export function createPreviewsRepository(db: Knex) {
   return {
-    /** @returns undefined if the document is deleted or has another original */
     findTarget({ orgId, documentId, generation }: PreviewDocumentInput) {
       const query = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId', 'd.blobKey': 'g.blobKey' })
@@ -47,7 +46,7 @@ export function createPreviewsRepository(db: Knex) {
       return firstRow(db, previewTarget, query);
     },
 
-    /** @returns user, readers and request of the ingestion, for the preview job; undefined if the document is deleted */
+    /** Returns user, readers and request id for the preview job; undefined if the document is deleted. */
     findRequest({ orgId, documentId, generation }: PreviewDocumentInput) {
       const query = db('documents as d')
         .join('documentGenerations as g', { 'g.orgId': 'd.orgId', 'g.documentId': 'd.id' })
@@ -62,14 +61,12 @@ export function createPreviewsRepository(db: Knex) {
       return PreviewModel.query(db).findOne({ orgId, originalKey });
     },
 
-    /** @returns the bytes of all previews of the organization except that of this original */
     async bytesOfOthers({ orgId, originalKey }: OriginalKey): Promise<number> {
       const others = PreviewModel.table(db).where({ orgId }).whereNot({ originalKey });
       return (await oneRow(db, previewBytes, others.select(db.raw('coalesce(sum(size_bytes), 0)::bigint as bytes'))))
         .bytes;
     },
 
-    /** Inserts or replaces a preview. @returns the replaced one, if any */
     async upsert(preview: Preview): Promise<Preview | undefined> {
       const { orgId, originalKey } = preview;
       const before = await PreviewModel.query(db).findOne({ orgId, originalKey }).forUpdate();
@@ -90,7 +87,7 @@ export function createPreviewsRepository(db: Knex) {
       await numberPages(db, { orgId, conversionId });
     },
 
-    /** @returns why the newest ingestion of an original failed; undefined if it did not fail */
+    /** Returns why the newest ingestion of an original failed; undefined if it did not fail. */
     async findIngestionFailure({
       orgId,
       documentId,
@@ -105,7 +102,6 @@ export function createPreviewsRepository(db: Knex) {
       return newest?.status === 'failed' ? (newest.errorMessage ?? '') : undefined;
     },
 
-    /** @returns the newest preview job of an original */
     async findJob({ orgId, documentId, originalKey }: OriginalKey & { documentId: string }) {
       const newest = await GenerationModel.table(db)
         .where({ orgId, documentId, blobKey: originalKey })

@@ -37,7 +37,6 @@ export function createPreviewsService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'withLocalFile' | 'exists'>;
   originals: Pick<OriginalsService, 'store' | 'settle' | 'discard' | 'hold' | 'scheduleRelease' | 'releaseNow'>;
-  /** Null if the deployment has no renderer; then there are no previews. */
   renderer: PdfRenderer | null;
   converter: Pick<Converter, 'readPages'>;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
@@ -76,7 +75,7 @@ export function createPreviewsService(deps: {
     throw appError('storage_quota_exceeded', { detail });
   }
 
-  /** @returns false if the original was released meanwhile */
+  /** Returns false if the original was released meanwhile. */
   async function store(orgId: string, originalKey: string, rendererVersion: string, pdfPath: string): Promise<boolean> {
     const file = await originals.store({ orgId, content: createReadStream(pdfPath), limitBytes: LIMIT_BYTES });
     const { blobKey, sha256, sizeBytes } = file;
@@ -100,10 +99,7 @@ export function createPreviewsService(deps: {
   }
 
   return {
-    /**
-     * Writes the preview job of a generation that `trx` converts, if it has an office format and there is a renderer.
-     * @returns the id of the job to dispatch after the commit, or null
-     */
+    /** Writes the preview job of an office file. Returns its id, to dispatch after the commit, or null. */
     async enqueue(trx: Knex, of: PreviewDocumentInput, sourceFormat: string): Promise<string | null> {
       if (renderer === null || !isOfficeFormat(sourceFormat)) return null;
       const request = await createPreviewsRepository(trx).findRequest(of);
@@ -116,10 +112,7 @@ export function createPreviewsService(deps: {
       return jobIdOf(of);
     },
 
-    /**
-     * Renders the PDF unless the organization has one of the same content. Throws `storage_quota_exceeded`, and errors of
-     * `PdfRenderer` and `Converter.readPages`.
-     */
+    /** Renders the PDF, unless the organization has one of the same original already. */
     async render(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<RenderResult> {
       await startStage(of, 'render');
       const target = await repository.findTarget(of);
@@ -172,7 +165,7 @@ export function createPreviewsService(deps: {
       if (!isOfficeFormat(sourceFormat)) throw missing('Only office files have previews.');
       const original = { orgId, documentId: document.id, originalKey };
       const job = await repository.findJob(original);
-      // The workers made it or did not: what this process has says something only where they have not begun.
+      // Only workers need a renderer, so a missing one in this process matters only if there is no job.
       if (job === undefined && renderer === null) {
         throw missing('This deployment has no office program to make previews with.');
       }

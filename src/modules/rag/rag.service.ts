@@ -24,7 +24,6 @@ const maxPreviewWindows = 1_000;
 const maxPreviewChunks = 20_000;
 const charactersPerToken = 4;
 
-/** A previewed chunk; `contextualText` is null if no context was generated yet. */
 export type ChunkPreview = Pick<Chunk, 'index' | 'content' | 'tokenCount' | 'chunkKind'> & {
   contextualText: string | null;
 };
@@ -32,7 +31,6 @@ export type ChunkPreview = Pick<Chunk, 'index' | 'content' | 'tokenCount' | 'chu
 /** A text that is not a document. `embeddingModel` is used by semantic chunking; the deployment's if undefined. */
 export type TextToPreview = { content: string; chunking: ChunkingOptions; embeddingModel: string | undefined };
 
-/** The ingestion that the document's ids name, and its progress. */
 export type IngestAnswer = {
   documentId: string;
   jobId: string;
@@ -57,7 +55,6 @@ export function createRagService(deps: {
   /** Embeds previewed texts without the organization's cache, which is only for stored texts. */
   embedders: Embedders;
   defaultConfig: () => Promise<RagConfig>;
-  /** Limits concurrent previews; a long text takes a second of a core. */
   previewQueue: FairQueue;
 }) {
   const { db, documents, generations, models, documentChunker, chunkContexts, embedders, defaultConfig, previewQueue } =
@@ -89,7 +86,7 @@ export function createRagService(deps: {
   }
 
   return {
-    /** @returns the configuration, and the version of the document for `ETag` */
+    /** Returns the configuration, and the version of the document for `ETag`. */
     async getConfig(actor: Actor, documentId: string): Promise<{ config: RagConfig; version: number }> {
       const { ragConfig: config, version } = await documents.getView(actor, documentId);
       return { config, version };

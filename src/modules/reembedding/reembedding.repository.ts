@@ -24,13 +24,11 @@ export function createReembeddingRepository(db: Knex) {
       return (await OrganizationModel.table(db).where({ id }).whereNull('deletedAt').first('id')) !== undefined;
     },
 
-    /** Lists org admins, longest-serving first. */
     async listOrgAdminIds(orgId: string): Promise<string[]> {
       const admins = MembershipModel.table(db).where({ orgId, isOrgAdmin: true }).orderBy(['addedAt', 'userId']);
       return (await admins.select('userId')).map(({ userId }) => userId);
     },
 
-    /** Counts documents that are configured for another model. */
     async countOfAnotherModel({ orgId, model }: { orgId: string; model: string }): Promise<number> {
       const ofAnotherModel = DocumentModel.table(db)
         .where({ orgId })
@@ -52,7 +50,7 @@ export function createReembeddingRepository(db: Knex) {
       return query.pluck('id');
     },
 
-    /** Locks a document until the end of the transaction. @returns undefined if it is not outdated any more */
+    /** Locks a document until the end of the transaction. Returns undefined if it is not outdated any more. */
     async lockOutdated(of: { orgId: string; model: string }, id: string) {
       return outdated(of).where({ id }).forNoKeyUpdate().first();
     },

@@ -31,7 +31,7 @@ type Target = { orgId: string; model: string };
 
 export type ReembeddingService = ReturnType<typeof createReembeddingService>;
 
-/** Changes the embedding model of all documents of an organization: operators' commands, and activities of the workflow. */
+/** Changes the embedding model of all documents of an organization, as operators request. */
 export function createReembeddingService(deps: {
   db: Knex;
   documents: Pick<DocumentsService, 'setEmbeddingModel'>;
@@ -52,7 +52,6 @@ export function createReembeddingService(deps: {
     if (refusal !== null) throw refusal;
   }
 
-  /** @returns null if the document needs no ingestion */
   async function openIngestion(target: Target, documentId: string): Promise<IngestionPlan | null> {
     return db.transaction(async (trx) => {
       const document = await createReembeddingRepository(trx).lockOutdated(target, documentId);
@@ -86,11 +85,7 @@ export function createReembeddingService(deps: {
   }
 
   return {
-    /**
-     * Starts the job that embeds all documents of an organization with a model. Throws `unknown_model`, `not_found` and
-     * `job_open`.
-     * @returns the id of the job
-     */
+    /** Starts the job that embeds all documents of an organization with a model. Returns the id of the job. */
     async start({ orgId, model }: Target): Promise<string> {
       await requireOffered(model);
       if (!(await repository.organizationExists(orgId))) {
@@ -121,7 +116,6 @@ export function createReembeddingService(deps: {
       return id;
     },
 
-    /** @returns the newest job; undefined if there was none */
     findJob(of: { orgId: string }): Promise<Job | undefined> {
       return jobs.find(jobIdOf(of));
     },
@@ -131,7 +125,6 @@ export function createReembeddingService(deps: {
       return orchestrator.setPaused(jobIdOf(of), isPaused);
     },
 
-    /** Counts the documents to embed. Throws `unknown_model`. */
     async count(target: Target): Promise<{ total: number }> {
       await requireOffered(target.model);
       await jobs.advance(jobIdOf(target), { status: 'running', stage: 'reembed' });
@@ -157,7 +150,6 @@ export function createReembeddingService(deps: {
       return { jobIds, settled: ids.length - jobIds.length, after: ids.length < limit ? null : (ids.at(-1) ?? null) };
     },
 
-    /** Waits for some of the ingestions to end, at most `MAX_WAIT_MS`. */
     async awaitSome(
       { jobIds, counts, ...of }: AwaitReembeddingsInput,
       signal: AbortSignal,

@@ -11,23 +11,19 @@ type ProviderAccess =
   /** `settings` are null if the deployment has no OAuth client for the provider. */
   | { kind: 'oauth'; settings: OAuthProvider | null };
 
-/** Access to the providers of tools, by provider id. */
 export type ProviderAccesses = Readonly<Record<string, ProviderAccess>>;
 
 type GrantedAction = ToolAction & { isGranted: boolean };
 
-/** A tool, and whether an organization can use it. */
 export type ToolView = {
   tool: Tool;
   provider: ToolProvider | null;
   /** Whether the deployment can run the tool at all. */
   isAvailable: boolean;
-  /** Whether the tool needs no connection or has an active one. */
   isConnected: boolean;
   actions: GrantedAction[];
 };
 
-/** A provider of tools with the connection of an organization. */
 export type ProviderView = {
   provider: ToolProvider;
   isConfigured: boolean;
@@ -93,7 +89,7 @@ export function createToolCatalogService(deps: {
       return providerView(requireProvider(providerId), (await connections.find(orgId, providerId)) ?? null);
     },
 
-    /** @returns ids of the tools that an agent of the organization can call now */
+    /** Returns ids of the tools that an agent of the organization can call now. */
     async usableToolIds(orgId: string): Promise<Set<string>> {
       const usable = (await list(orgId)).filter(
         (view) => view.isAvailable && view.isConnected && view.actions.every(({ isGranted }) => isGranted),
@@ -103,7 +99,6 @@ export function createToolCatalogService(deps: {
   };
 }
 
-/** Throws `provider_not_found` for an unknown provider of tools. */
 export function requireProvider(id: string): ToolProvider {
   const provider = toolProviders.find((known) => known.id === id);
   if (provider === undefined) throw appError('provider_not_found');

@@ -40,7 +40,6 @@ export function createToolConnectionsRepository(db: Knex) {
       await ToolConnectionModel.query(db).insert({ ...connection, status: 'active' });
     },
 
-    /** Stores new credentials and makes the connection active again. */
     async replace({ orgId, id }: ToolConnection, fresh: NewCredentials): Promise<void> {
       await ToolConnectionModel.query(db)
         .where({ orgId, id })

@@ -60,7 +60,6 @@ export function createToolConnectionsService(deps: {
     return { provider, settings: how.settings };
   }
 
-  /** Inserts the connection, or replaces its credentials. */
   async function store(actor: RequestActor, provider: string, granted: Granted): Promise<void> {
     const { orgId, userId, requestId } = actor;
     await accessChanges.administer(actor, async (trx) => {
@@ -116,7 +115,6 @@ export function createToolConnectionsService(deps: {
   }
 
   return {
-    /** Tries an API key at the provider and stores it. */
     async connectByKey(actor: RequestActor, providerId: string, apiKey: string): Promise<void> {
       const provider = requireProvider(providerId);
       const how = access[providerId];
@@ -127,7 +125,7 @@ export function createToolConnectionsService(deps: {
       await store(actor, providerId, { credentials: { kind: 'api_key', apiKey }, scopes: [], expiresAt: null });
     },
 
-    /** @returns the URL at which an administrator consents */
+    /** Returns the URL at which an administrator consents. */
     async beginConsent(actor: RequestActor, input: ToolConsentInput): Promise<string> {
       const { provider, settings } = requireOAuth(input.provider);
       const offered = provider.auth.kind === 'oauth' ? provider.auth.scopes.map(({ id }) => id) : [];
@@ -142,7 +140,6 @@ export function createToolConnectionsService(deps: {
     /** Handles the provider's redirect, see {@link ConsentsService.comeBack}. */
     comeBack: (callback: ConsentCallback): Promise<ConsentReturn> => consents.comeBack(callback, purpose),
 
-    /** Connects the organization with the consent that the caller began. */
     async finishConsent(actor: RequestActor, answer: { provider: string; consentCode: string }): Promise<void> {
       const { provider, settings } = requireOAuth(answer.provider);
       const { consent, tokens } = await consents.finish(actor, answer, { purpose, settings });
@@ -165,7 +162,6 @@ export function createToolConnectionsService(deps: {
   };
 }
 
-/** Calls providers of tools with the credentials of an organization's connection. */
 export function createToolCredentials(deps: {
   db: Knex;
   credentials: CredentialsService<ToolConnection, ApiKey>;
@@ -188,7 +184,6 @@ export function createToolCredentials(deps: {
   };
 }
 
-/** Settings and callbacks of the credentials service for connections of tools. */
 export function toolGrants(deps: {
   db: Knex;
   oauth: Pick<OAuthClient, 'revoke'>;
