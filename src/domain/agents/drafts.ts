@@ -120,7 +120,6 @@ type RemovalPlan =
   | { outcome: 'version_missing' }
   | { outcome: 'last_version' };
 
-/** Returns the ids of the versions after `id`, nearest first. */
 export function descendantsOf(chain: readonly ChainLink[], id: string): string[] {
   const childOf = new Map(chain.map((link) => [link.parentVersionId, link.id]));
   const found: string[] = [];
@@ -139,7 +138,6 @@ export function planCommit(chain: readonly ChainLink[], parentId: string, force:
   return { outcome: 'commit', deletedIds };
 }
 
-/** Plans the deletion of one version: its child moves to its parent, or becomes the root. */
 export function planRemoval(chain: readonly ChainLink[], id: string): RemovalPlan {
   const removed = chain.find((link) => link.id === id);
   if (removed === undefined) return { outcome: 'version_missing' };

@@ -22,7 +22,6 @@ export const priceListVersion = '2025-06';
 /** Version of prices that the setting MODEL_PRICES adds or overrides. */
 export const settingsPriceVersion = `${priceListVersion}+settings`;
 
-/** Price of models that run on the deployment's own machine. */
 export const freeOfCharge: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
 /** OpenAI's list prices; the setting MODEL_PRICES adds to them and overrides them. */

@@ -14,10 +14,8 @@ export type Tool = {
   group: string;
   /** Shown to administrators and to the model. */
   description: string;
-  /** The provider whose connection it needs; null if none. */
   provider: string | null;
   actions: readonly ToolAction[];
-  /** JSON schema of the arguments; its type is `object`. */
   parameters: Readonly<Record<string, unknown>>;
 };
 
@@ -244,7 +242,6 @@ export const providerTools: readonly Tool[] = [
   },
 ];
 
-/** A field of the form in which an administrator connects a provider. */
 export type CredentialField = { id: string; label: string; description: string; secret: boolean };
 
 export type ScopeOption = { id: string; label: string; description: string };

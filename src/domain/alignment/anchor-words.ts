@@ -9,7 +9,6 @@ export type AnchorCandidate = { word: string; relevance: number; vector: Float32
 export const anchorCandidateCount = { min: 24, max: 40 } as const;
 
 const maxPhraseWords = 3;
-/** Weight of a candidate's relevance against its diversity. */
 const relevanceShare = 0.7;
 
 /**
@@ -39,7 +38,6 @@ export function selectAnchorCandidates(
   return selected;
 }
 
-/** Keeps the most relevant candidate of each stemmed form. */
 function distinctCandidates(
   candidates: readonly AnchorCandidate[],
   taken: readonly string[],
@@ -69,7 +67,6 @@ const beforeVerbs: ReadonlySet<string> = new Set(
   'you i we they he she it who to please always never not also then must should can will may do'.split(' '),
 );
 
-/** Content words that name no topic. */
 const vague: ReadonlySet<string> = new Set(
   `always never nothing something everything anything someone everyone anyone please politely briefly also then may must
   can will should would could friendly helpful cheerful polite brief warm short answer answers tone`.split(/\s+/),

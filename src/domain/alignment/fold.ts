@@ -3,7 +3,6 @@ export type TopicLabel = 'on' | 'off';
 export type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
 /** State shown for a round and its chat. `refusal` applies to its round only; the drift state continues underneath. */
 export type EchoState = DriftState | 'refusal';
-/** Class of a scored round in the logs. */
 export type StateClass = 'stable' | 'drift' | 'refusal';
 
 /**
@@ -17,7 +16,7 @@ export type StreakThresholds = { offTopic: number; onTopic: number };
 
 /** State of a chat after a round: all that the next round depends on. Stored with each round. */
 export type FoldState = {
-  /** 0 to 1. */
+  /** Score of the round, 0 to 1. */
   alignmentScore: number;
   /** Exponentially weighted moving average of the scores, 0 to 100. */
   ewma: number;
@@ -26,7 +25,6 @@ export type FoldState = {
   /** Consecutive off- and on-topic user messages; neutral ones do not count. */
   offStreak: number;
   onStreak: number;
-  /** Consecutive rounds in which the agent was off topic. */
   agentOffStreak: number;
   /** Consecutive on-topic user messages since the drift began. */
   recovery: number;
@@ -36,7 +34,6 @@ export type FoldState = {
   shown: EchoState;
   /** Rounds of the current drift, including this one; 0 outside a drift. */
   driftRounds: number;
-  /** Consecutive refusals of on-topic user messages. */
   refusals: number;
 };
 

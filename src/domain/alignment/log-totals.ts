@@ -7,7 +7,6 @@ export type Period = { from: Date | null; until: Date | null };
  */
 export type PeriodPart = { span: 'ever' | 'month' | 'day' | 'moment' } & Period;
 
-/** Splits a period into at most five parts without gaps or overlaps. */
 export function periodParts({ from, until }: Period): PeriodPart[] {
   if (from === null && until === null) return [{ span: 'ever', from, until }];
   const months = { from: from && nextMonth(from), until: until && startOfMonth(until) };

@@ -53,7 +53,6 @@ const embeddingScale = 2;
 /** N-grams (one to three stems) of the refusal model, and the inverse document frequency of each. */
 export type RefusalVocabulary = { grams: readonly string[]; rarity: readonly number[] };
 
-/** Sparse features of a reply: n-grams, the two counts of phrases, the embedding. */
 export type RefusalFeatures = { indexes: Uint32Array; values: Float64Array };
 
 export type ReadRefusalFeatures = (
@@ -107,7 +106,6 @@ export function refusalProbability({ indexes, values }: RefusalFeatures, weights
 
 /** Why an agent declined: the request was off its topic, it should not, or it cannot. */
 export type RefusalKind = 'scope' | 'policy' | 'capability';
-/** `score` is the probability that the reply declines, 0 to 1. */
 export type Refusal = { kind: Exclude<RefusalKind, 'scope'>; score: number };
 
 /**
@@ -142,7 +140,6 @@ export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string):
   };
 }
 
-/** Returns the refusal, or null if the reading is below the threshold. */
 export function refusalOf({ kind, score }: Refusal): Refusal | null {
   return score >= refusalFrom ? { kind, score } : null;
 }

@@ -28,7 +28,6 @@ const fewContentWords = 4;
 const shortReply = 20;
 /** Factor of scores that come from the previous round or the other message. */
 const contextShare = 0.8;
-/** Minimum cosine of a question and a reply that answers it. */
 const answersFrom = 0.3;
 const minContentWords = 2;
 /** Characters at the end of the previous reply that are searched for its last sentence. */
@@ -109,7 +108,6 @@ function stemsOf(text: string, analyze: AnalyzeText): string[] {
   return analyze(text).map((term) => term.stem);
 }
 
-/** Words without a topic: greetings, thanks, yes and no. */
 const neutralWords: ReadonlySet<string> = new Set(
   `hi hello hey hiya yo greetings good morning afternoon evening night day bye goodbye cheers welcome
   thanks thank thx ty you very much so a lot many appreciate it that's that is
@@ -127,7 +125,6 @@ export function isCourtesy(text: string): boolean {
 /** Characters of an embedded text: about 1,500 tokens, and at most 6,000 in any script. */
 const maxEmbeddedLength = 6_000;
 
-/** Shortens a long text to its beginning, middle and end for embedding. */
 export function embeddedPart(text: string): string {
   if (text.length <= maxEmbeddedLength) return text;
   const third = maxEmbeddedLength / 3;

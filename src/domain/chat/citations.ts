@@ -36,7 +36,6 @@ export function createMarkerRewriter<Passage>(
 ) {
   const cited: Passage[] = [];
   const dropped = new Map<number, DropReason>();
-  /** Last characters of the model's reply so far. */
   let recent = '';
 
   function remember(text: string): void {
@@ -97,7 +96,6 @@ export function createMarkerRewriter<Passage>(
       for await (const text of rewriteAll(pieces)) if (text !== '') yield text;
     },
 
-    /** Returns the cited passages, and the removed numbers (each once). */
     found: (): { cited: readonly Passage[]; dropped: DroppedCitation[] } => ({
       cited,
       dropped: [...dropped].map(([n, reason]) => ({ n, reason })),
@@ -124,7 +122,6 @@ function numbersOf(list: string): number[] {
   return list.split(',').map(Number);
 }
 
-/** Minimum support of a statement by a passage that it cites. */
 export const minSupport = 0.35;
 /** Minimum cosine at which a passage is attributed to a statement without a citation. */
 const minAttribution = 0.6;
@@ -168,7 +165,6 @@ export function attribute<Passage>(
   return [...new Set(sources)];
 }
 
-/** Returns the share of a statement's content words that the passage contains. */
 export function sharedWords(statement: readonly string[], passage: ReadonlySet<string>): number {
   const distinct = new Set(statement);
   if (distinct.size === 0) return 0;

@@ -132,7 +132,6 @@ const wordings = [
   /(?:忽略|无视|無視|忘记|忘れ).{0,20}(?:指令|指示|规则|規則|提示|ルール)|(?:指示|命令|ルール)を(?:すべて)?(?:無視|忘れ)/,
 ] as const;
 
-/** Letters of other alphabets that look like Latin ones. */
 const lookalikes: Readonly<Record<string, string>> = Object.fromEntries(
   [...'аеіорсухѕԁοаеνικτ'].map((letter, index) => [letter, [...'aeiopcyxsdoaevikt'][index] ?? letter]),
 );

@@ -28,11 +28,9 @@ const historyShare = 1 / 8;
 const passageShare = 2 / 3;
 /** Share of tool calls and their results in what the reply leaves free. */
 const toolShare = 1 / 2;
-/** Smallest useful token budget of tools. */
 const minToolTokens = 400;
 /** Usable share of a context window: the provider's tokenizer may count more tokens than ours. */
 const usableShare = 0.95;
-/** Smallest share of the window for the reply. */
 const minReplyShare = 1 / 8;
 
 /** Token budgets of one model call. `maxTokens` is that of the reply. */
@@ -71,7 +69,6 @@ export function planWindow(input: {
   };
 }
 
-/** Selects the items that fit into the budget, in order; skips those that do not. */
 export function itemsThatFit<Item>(items: readonly Item[], tokensOf: (item: Item) => number, budget: number): Item[] {
   let left = budget;
   return items.filter((item) => {

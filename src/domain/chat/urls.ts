@@ -1,4 +1,3 @@
-/** The beginning of a URL that clients turn into a link. */
 export const addressStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
 const addressBegin = new RegExp(String.raw`${addressStart}|:\\?\/\\?\/`, 'iy');
 /** The rest of a URL, up to a space, an invalid character, or `](`, which ends a link text. */

@@ -1,6 +1,4 @@
-/** Term frequency saturation. */
 export const BM25_K1 = 1.2;
-/** Length normalization, 0 (none) to 1 (full). */
 export const BM25_B = 0.75;
 
 /** Non-negative inverse document frequency: ln(1 + (N − df + 0.5) / (df + 0.5)). */

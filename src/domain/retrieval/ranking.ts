@@ -119,7 +119,6 @@ function groupOf({ signature, reranking }: RerankableHit): string {
   return JSON.stringify([signature, reranking]);
 }
 
-/** Sorts items stably, best first; items without a score come last. */
 export function byScore<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
   const scored = items.slice(0, scores.length).map((item, index) => ({ item, score: scores[index] ?? 0 }));
   const ranked = scored.sort((a, b) => b.score - a.score).map(({ item }) => item);

@@ -1,8 +1,6 @@
 import { escapeHtml } from '../text/plain-text.ts';
 
-/** Approximate length of a preview in characters. */
 const previewCharacters = 280;
-/** Characters of a preview before the first match. */
 const leadCharacters = 60;
 
 const wordPattern = /[\p{L}\p{M}\p{N}]+/gu;

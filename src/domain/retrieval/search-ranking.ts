@@ -18,7 +18,6 @@ const typoLength = { min: 4, max: 24 };
 /** Queries with more words are texts and not names. */
 const maxWordsWithTypos = 8;
 
-/** Ranges of letters; normalized names have no accents. */
 const alphabets = [
   ['a', 'z'],
   ['α', 'ω'],
@@ -81,7 +80,6 @@ function lettersBetween(first: string, last: string): string[] {
 /** Best passage of a found document. Scores are comparable within one search. */
 export type FoundText = {
   score: number;
-  /** Whether the passage contains the query as a phrase, all its words, or some of them. */
   coverage: 'phrase' | 'all' | 'some';
 };
 

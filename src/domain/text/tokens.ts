@@ -38,7 +38,6 @@ export function isCharacterBoundary(text: string, offset: number): boolean {
   return !splitsPair && !(before === 0x0d && after === 0x0a);
 }
 
-/** Truncates a text at a character boundary. */
 export function truncateToTokens(text: string, maxTokens: number, counter: TokenCounter): string {
   let end = furthestEnd(counter.measure(text), 0, text.length, maxTokens);
   while (end > 0 && !isCharacterBoundary(text, end)) end--;

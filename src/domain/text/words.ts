@@ -4,10 +4,8 @@
  */
 export type Term = { stem: string; isStopWord: boolean };
 
-/** Splits a text into its words, in order. */
 export type AnalyzeText = (text: string) => Term[];
 
-/** Returns the stems without stop words, in order and with repetitions. */
 export function contentStems(terms: readonly Term[]): string[] {
   return terms.filter((term) => !term.isStopWord).map((term) => term.stem);
 }
