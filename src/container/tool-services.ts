@@ -8,7 +8,7 @@ import type { ApiKey, Credentials, ToolConnection } from '../modules/tools/tool-
 import {
   createToolConnectionsService,
   createToolCredentials,
-  toolGrants,
+  toolCredentialCallbacks,
 } from '../modules/tools/tool-connections.service.ts';
 import type { ToolExecutor } from '../ports/tools.ts';
 import type { AccountServices } from './account-services.ts';
@@ -35,7 +35,7 @@ export function createToolServices(services: SharedServices & AccountServices & 
     table: 'tool_connections',
     stored: storedToolConnections,
     oauth,
-    ...toolGrants({ db, oauth, access, audit, logger }),
+    ...toolCredentialCallbacks({ db, oauth, access, audit, logger }),
   });
   const credentials = createToolCredentials({ db, credentials: credentialsService });
   const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };

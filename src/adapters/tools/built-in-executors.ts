@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { standsIn } from '#src/domain/chat/urls.ts';
+import { containsAddress } from '#src/domain/chat/urls.ts';
 import { bareMediaType, charsetOf } from '#src/domain/documents/formats.ts';
 import { webDocumentNames } from '#src/domain/documents/web-document.ts';
 import { appError } from '#src/errors.ts';
@@ -84,7 +84,7 @@ function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempD
 
   return async (args, { actor, trustedTexts, signal }) => {
     const { url } = urlArguments.parse(args);
-    if (!standsIn(url, trustedTexts)) {
+    if (!containsAddress(url, trustedTexts)) {
       throw appError('untrusted_argument', {
         detail: 'Only URLs that the user wrote, or that a web search found for this answer, can be fetched.',
       });

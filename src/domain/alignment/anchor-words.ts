@@ -202,7 +202,7 @@ export function anchorMessages(subject: AnchorSubject, nonce: string): { role: '
   ];
 }
 
-export const anchorRepair = 'That is not the JSON that was asked for. Answer with {"words": ["…", …]} alone.';
+export const anchorRepairPrompt = 'That is not the JSON that was asked for. Answer with {"words": ["…", …]} alone.';
 
 /** Extracts the words from an answer, which may be cut off or have text around the list. Returns null without a list. */
 export function readAnchorAnswer(answer: string): string[] | null {

@@ -50,7 +50,7 @@ function lengthAt(pattern: RegExp, text: string, index: number): number {
 }
 
 /** Whether a text contains exactly this URL; the scheme `http(s)://` and a trailing slash may differ. */
-export function standsIn(address: string, texts: readonly string[]): boolean {
+export function containsAddress(address: string, texts: readonly string[]): boolean {
   const asked = bare(address);
   return asked !== '' && texts.some((text) => text.includes(asked) && namesIn(text).has(asked));
 }

@@ -6,7 +6,7 @@ import {
   anchorAnswerSchema,
   anchorCandidateCount,
   anchorMessages,
-  anchorRepair,
+  anchorRepairPrompt,
   maxAnchorAnswerTokens,
   personaExcerpt,
   phrasesOf,
@@ -56,7 +56,7 @@ export async function proposeAnchorWords(
   if (words !== null) return words;
   const repaired = await ask([
     { role: 'assistant', content: text.slice(0, maxRepairedCharacters).toWellFormed() },
-    { role: 'user', content: anchorRepair },
+    { role: 'user', content: anchorRepairPrompt },
   ]);
   if (repaired.words !== null) return repaired.words;
   throw appError('model_response_invalid', { detail: 'The answer of the chat model contains no list of words.' });

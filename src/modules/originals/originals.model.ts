@@ -11,7 +11,7 @@ export class BlobClaimModel extends model('blob_claims', {
   expiresAt: timestamp(),
 }) {}
 
-const neededBlob = shape({ isNeeded: boolean() });
+const blobNeed = shape({ isNeeded: boolean() });
 
 export type OriginalKey = Pick<Row<typeof BlobClaimModel>, 'orgId' | 'blobKey'>;
 
@@ -68,7 +68,7 @@ export function createOriginalsRepository(db: Knex) {
     async isNeeded({ orgId, blobKey }: OriginalKey): Promise<boolean> {
       const { isNeeded } = await oneRow(
         db,
-        neededBlob,
+        blobNeed,
         `select exists (select from blob_claims where org_id = :orgId and blob_key = :blobKey)
              or exists (
                select from documents where org_id = :orgId and blob_key = :blobKey and deleted_at is null

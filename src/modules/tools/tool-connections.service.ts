@@ -184,7 +184,7 @@ export function createToolCredentials(deps: {
   };
 }
 
-export function toolGrants(deps: {
+export function toolCredentialCallbacks(deps: {
   db: Knex;
   oauth: Pick<OAuthClient, 'revoke'>;
   access: ProviderAccesses;
