@@ -28,9 +28,7 @@ import {
   documentsRoutes,
   webImportRoutes,
 } from './modules/documents/documents.routes.ts';
-import { draftVersionsRoutes } from './modules/drafts/draft-versions.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
-import { versionEvaluationsRoutes } from './modules/drafts/version-evaluations.routes.ts';
 import { evaluationsRoutes } from './modules/evaluations/evaluations.routes.ts';
 import { exportsRoutes } from './modules/exports/exports.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
@@ -88,10 +86,8 @@ export function createApp(container: Container): App {
     ...searchRoutes(container.search),
     ...documentFilesRoutes(container.documentFiles),
     ...chunksRoutes(container.documents),
-    ...ragRoutes(container.rag, container.chunkPreviews),
-    ...draftsRoutes(container.drafts),
-    ...draftVersionsRoutes(container.draftVersions),
-    ...versionEvaluationsRoutes(container.versionEvaluations),
+    ...ragRoutes(container.rag),
+    ...draftsRoutes(container.drafts, container.versionEvaluations),
     ...evaluationsRoutes(container.evaluations, config),
     ...agentsRoutes(container.agents),
     ...toolsRoutes(container.toolCatalog, container.toolConnections),

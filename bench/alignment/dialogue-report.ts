@@ -1,4 +1,4 @@
-import type { AlignmentCalibration } from '#src/domain/alignment/calibration.ts';
+import type { AlignmentCalibration } from '#src/domain/alignment/score.ts';
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { type Agreement, dialogueQuality, type JudgedRound, judgeDialogues } from './dialogue-quality.ts';
 import { readDialogues } from './dialogues.ts';

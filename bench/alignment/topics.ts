@@ -1,4 +1,4 @@
-import type { AlignmentCalibration } from '#src/domain/alignment/calibration.ts';
+import type { AlignmentCalibration } from '#src/domain/alignment/score.ts';
 import { type ClincAgent, readClinc, type Utterance } from '../../scripts/alignment/clinc.ts';
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { fitTopic, qualityOf, type TopicQuality } from '../../scripts/alignment/fitted-topic.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { calibratedModels } from '../domain/alignment/calibration.ts';
+import { calibratedModels } from '../domain/alignment/score.ts';
 import {
   apiKey,
   concurrencyLimit,

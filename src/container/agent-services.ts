@@ -2,11 +2,9 @@ import { createPgCallLimiter } from '../adapters/postgres/limits.ts';
 import { createTopicWords } from '../adapters/text/topic-words.ts';
 import { derivedKey } from '../derived-key.ts';
 import { createAgentsService } from '../modules/agents/agents.service.ts';
+import { createCandidateFinder } from '../modules/anchor-words/anchor-candidates.ts';
 import { createAnchorWordsService } from '../modules/anchor-words/anchor-words.service.ts';
 import { createAnchoringService } from '../modules/anchor-words/anchoring.service.ts';
-import { createCandidateFinder } from '../modules/anchor-words/candidate-finder.ts';
-import { createWordProposer } from '../modules/anchor-words/word-proposer.ts';
-import { createDraftVersionsService } from '../modules/drafts/draft-versions.service.ts';
 import { createDraftsService } from '../modules/drafts/drafts.service.ts';
 import { createEvaluationStepsService } from '../modules/evaluations/evaluation-steps.service.ts';
 import { createEvaluationsService } from '../modules/evaluations/evaluations.service.ts';
@@ -23,35 +21,24 @@ export function createAgentServices(services: SharedServices & AccountServices &
   const { models, limits, jobs, teams, retrieval } = services;
 
   const drafts = createDraftsService({ db, limits, teams, models });
-  const versions = createDraftVersionsService({ db, drafts, limits, models });
-  const anchorCandidates = {
-    propose: createWordProposer({ chatModel }),
-    find: createCandidateFinder({
+  const anchorWordSources = {
+    chatModel,
+    findCandidates: createCandidateFinder({
       embedder: alignmentEmbedder,
       topicWords: createTopicWords(config.models.alignment),
       analyze,
     }),
   };
-  const anchoring = createAnchoringService({ db, jobs, ...anchorCandidates, logger });
+  const anchoring = createAnchoringService({ db, jobs, ...anchorWordSources, logger });
   const tools = services.toolCatalog;
-  const agents = createAgentsService({ db, versions, limits, teams, models, tools, anchoring, jobs });
-  const evaluating = {
-    db,
-    drafts,
-    versions,
-    limits,
-    models,
-    jobs,
-    logger,
-    jobWatch: services.jobWatch,
-  };
+  const agents = createAgentsService({ db, drafts, limits, teams, models, tools, anchoring, jobs });
+  const evaluating = { db, drafts, limits, models, jobs, logger, jobWatch: services.jobWatch };
   const nonceKey = derivedKey(config.urlSigningKey, 'judged-texts');
 
   return {
     drafts,
-    draftVersions: versions,
     anchoring,
-    anchorWords: createAnchorWordsService({ agents, models, retrieval, ...anchorCandidates, logger }),
+    anchorWords: createAnchorWordsService({ agents, models, retrieval, ...anchorWordSources, logger }),
     agents,
     evaluations: createEvaluationsService(evaluating),
     versionEvaluations: createVersionEvaluationsService(evaluating),

@@ -1,7 +1,6 @@
 import { isOutage } from '../adapters/postgres/errors.ts';
-import { createAdjudicator } from '../modules/alignment/adjudicator.ts';
 import { createAlignmentService } from '../modules/alignment/alignment.service.ts';
-import { createRoundMeasurer } from '../modules/alignment/round-measurer.ts';
+import { createAdjudicator, createRoundMeasurer } from '../modules/alignment/round-measurer.ts';
 import { createAnswerWriter } from '../modules/chat/answer.ts';
 import { createChatService } from '../modules/chat/chat.service.ts';
 import { createCitationTracker } from '../modules/chat/citations.ts';

@@ -21,7 +21,6 @@ import { createGenerationsService } from '../modules/ingestion/generations.servi
 import { createIngestionService } from '../modules/ingestion/ingestion.service.ts';
 import { createOriginalsService } from '../modules/originals/originals.service.ts';
 import { createPreviewsService } from '../modules/previews/previews.service.ts';
-import { createChunkPreviewsService } from '../modules/rag/chunk-previews.service.ts';
 import { createRagService } from '../modules/rag/rag.service.ts';
 import { createReembeddingService } from '../modules/reembedding/reembedding.service.ts';
 import { createStoreAuditService } from '../modules/store-audit/store-audit.service.ts';
@@ -105,10 +104,11 @@ export function createDocumentServices(shared: SharedServices) {
       orchestrator,
     }),
     reembedding: createReembeddingService({ db, documents, generations, jobs, models, orchestrator }),
-    rag: createRagService({ db, documents, generations, models }),
-    chunkPreviews: createChunkPreviewsService({
-      ...{ documents, documentChunker, chunkContexts, embedders, models, defaultConfig },
-      inTurn: createFairQueue(2, { bound: { maxWaitingPerOwner: MAX_WAITING_PREVIEWS, refusal: tooManyPreviews } }),
+    rag: createRagService({
+      ...{ db, documents, generations, models, documentChunker, chunkContexts, embedders, defaultConfig },
+      previewQueue: createFairQueue(2, {
+        bound: { maxWaitingPerOwner: MAX_WAITING_PREVIEWS, refusal: tooManyPreviews },
+      }),
     }),
     storeAudit: createStoreAuditService({ db, vectors, blobs, originals, deletion, jobs, generations, logger }),
   };

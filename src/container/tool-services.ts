@@ -5,8 +5,11 @@ import { createCreateEvent, createListEvents } from '../adapters/tools/google-ca
 import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createToolCatalogService } from '../modules/tools/tool-catalog.service.ts';
 import type { ApiKey, Credentials, ToolConnection } from '../modules/tools/tool-connections.model.ts';
-import { createToolConnectionsService } from '../modules/tools/tool-connections.service.ts';
-import { createToolCredentials, toolGrants } from '../modules/tools/tool-credentials.service.ts';
+import {
+  createToolConnectionsService,
+  createToolCredentials,
+  toolCredentialCallbacks,
+} from '../modules/tools/tool-connections.service.ts';
 import type { ToolExecutor } from '../ports/tools.ts';
 import type { AccountServices } from './account-services.ts';
 import type { ConnectorServices } from './connector-services.ts';
@@ -32,7 +35,7 @@ export function createToolServices(services: SharedServices & AccountServices & 
     table: 'tool_connections',
     stored: storedToolConnections,
     oauth,
-    ...toolGrants({ db, oauth, access, audit, logger }),
+    ...toolCredentialCallbacks({ db, oauth, access, audit, logger }),
   });
   const credentials = createToolCredentials({ db, credentials: credentialsService });
   const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };

@@ -1,4 +1,4 @@
-import type { ModelKind } from '#src/domain/agents/models.ts';
+import type { ModelKind } from '#src/domain/agents/prices.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 
 export type ModelTool = { name: string; description: string; parameters: Readonly<Record<string, unknown>> };

@@ -58,7 +58,7 @@ const rules: Record<string, string> = {
   '§3.3 descendants are reparented': '204: puts what comes after it under its parent',
   '§3.3 a rename leaves the counter': '200: changes the title, and neither counter nor order',
   '§3.4 the scope of a draft, and that of its agents': '200: leaves agents that were published before as they are',
-  '§3.5 hiding is per user': '204: takes it out of the list of the caller alone, as often as he says so',
+  '§3.5 hiding is per user': '204: hides the agent from the list of the caller only, and is idempotent',
   '§4.3 a rubric by the place of the version':
     '200: judges a version with a parent by the anchored rubric, three times an axis',
   '§4.3 a reference enables accuracy':

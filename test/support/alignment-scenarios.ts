@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { alignmentWorkflowId, anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { calibrationFor } from '#src/domain/alignment/calibration.ts';
+import { calibrationFor } from '#src/domain/alignment/score.ts';
 import { judgeDialogues } from '../../bench/alignment/dialogue-quality.ts';
 import { readDialogues } from '../../bench/alignment/dialogues.ts';
 import { createEmbedTexts } from '../../scripts/alignment/embed-texts.ts';

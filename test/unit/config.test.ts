@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ConfigError, loadConfig, settingNames } from '#src/config.ts';
-import { priceListVersion, settingsPriceVersion } from '#src/domain/agents/models.ts';
+import { priceListVersion, settingsPriceVersion } from '#src/domain/agents/prices.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
 
 const rsaKey = (modulusLength: number) =>

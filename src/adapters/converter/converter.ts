@@ -14,12 +14,12 @@ import { drawPdfPages, layOutPdf, type PdfSource, readPdf } from './formats/pdf.
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
 import {
   createPageRecognizer,
-  type DrawPages,
-  type RecognitionProgress,
+  type DrawPdfPages,
+  type OcrProgress,
   readImage,
   readPicturePages,
 } from './ocr/read-pictures.ts';
-import { type CleanDocument, cleanDocument, type DocumentParser, tooMuchText } from './parsed-document.ts';
+import { type CleanDocument, cleanDocument, type DocumentParser, textTooLong } from './parsed-document.ts';
 import { parserCommand, runParserProcess } from './parser-process.ts';
 
 /** Part of the cache key of stored conversions: raise it with every change that can give a file another body. */
@@ -136,23 +136,17 @@ export function createConverter(deps: {
     }
   }
 
-  async function parsePdf(
-    source: Source,
-    onProgress: PdfSource['onProgress'],
-  ): Promise<RecognitionProgress<CleanDocument>> {
+  async function parsePdf(source: Source, onProgress: PdfSource['onProgress']): Promise<OcrProgress<CleanDocument>> {
     const { signal, recognition } = source;
     const pdf = await pdfAt(source.path, signal, onProgress);
     const { pages, title } = await limitParsers(source.orgId, () => readPdf(pdf));
     const reader = { recognize, recognition, signal, limits };
-    const draw: DrawPages = (wanted, output, stop) => drawPdfPages({ ...pdf, signal: stop }, wanted, output);
+    const draw: DrawPdfPages = (wanted, output, stop) => drawPdfPages({ ...pdf, signal: stop }, wanted, output);
     const { document, pagesLeft } = await readPicturePages(pages, draw, reader);
     return document === null ? { document, pagesLeft } : completed(await layOutPdf({ pages: document, title }));
   }
 
-  async function parse(
-    source: Source,
-    onProgress: (note: string) => void,
-  ): Promise<RecognitionProgress<CleanDocument>> {
+  async function parse(source: Source, onProgress: (note: string) => void): Promise<OcrProgress<CleanDocument>> {
     if (source.format === 'pdf') return parsePdf(source, onProgress);
     const { signal, recognition } = source;
     if (source.format === 'image') return readImage(await realpath(source.path), { recognize, recognition, signal });
@@ -184,7 +178,7 @@ export function createConverter(deps: {
         }
         const { body, title, pageMap } = document;
         if (body.trim() === '') throw appError('empty_document', { detail: 'The file holds no text.' });
-        if (body.length > limits.bodyLength) throw tooMuchText(limits);
+        if (body.length > limits.bodyLength) throw textTooLong(limits);
         return {
           body,
           pageMap,
@@ -204,7 +198,7 @@ export function createConverter(deps: {
   };
 }
 
-function completed(document: CleanDocument): RecognitionProgress<CleanDocument> {
+function completed(document: CleanDocument): OcrProgress<CleanDocument> {
   return { document, pagesLeft: 0 };
 }
 

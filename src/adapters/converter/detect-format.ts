@@ -226,6 +226,6 @@ async function readAt(file: FileHandle, position: number, length: number): Promi
 
 function damagedDirectory(): AppError {
   return appError('corrupt_document', {
-    detail: 'The file is damagedDirectory or cut off: its directory cannot be read.',
+    detail: 'The file is damaged or cut off: its directory cannot be read.',
   });
 }

@@ -2,9 +2,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
-import { sendFailure, sendMessage } from './child-messages.ts';
+import { sendFailureToParent, sendToParent } from './child-messages.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
-import { cleanDocument, type DocumentParser, tooMuchText } from './parsed-document.ts';
+import { cleanDocument, type DocumentParser, textTooLong } from './parsed-document.ts';
 
 /** Parsers are loaded on demand, so that a process starts fast. PDFs, images and .ppt files are read elsewhere. */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
@@ -32,7 +32,7 @@ const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = pro
 const limits: ConversionLimits = JSON.parse(limitsText);
 const parse = await parsers[format]?.();
 if (!parse) throw new Error(`The format ${format} has no parser in this process.`);
-sendMessage({ ready: true });
+sendToParent({ ready: true });
 try {
   const { size } = await stat(path);
   if (size > limits.sourceBytes)
@@ -46,8 +46,8 @@ try {
   }
   const document = cleanDocument(await parse({ bytes, fileName, encoding }));
   // The size is checked here, because the parent would have to hold an oversized body several times.
-  if (document.body.length > limits.bodyLength) throw tooMuchText(limits);
-  sendMessage(document);
+  if (document.body.length > limits.bodyLength) throw textTooLong(limits);
+  sendToParent(document);
 } catch (error) {
-  sendFailure(error, 'The file is damaged: reading it failed.');
+  sendFailureToParent(error, 'The file is damaged: reading it failed.');
 }

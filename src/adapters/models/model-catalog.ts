@@ -1,6 +1,6 @@
 import { NotFoundError } from 'openai';
 import { isRecord } from '#src/adapters/providers.ts';
-import { kindByName, type ModelKind } from '#src/domain/agents/models.ts';
+import { kindByName, type ModelKind } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
 import { createModelErrors, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';

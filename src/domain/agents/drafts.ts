@@ -3,7 +3,7 @@ export type GoldenCase = { id: string; prompt: string; referenceAnswer: string }
 /** Weight (1 to 10) by word or phrase. */
 export type AnchorWords = Record<string, number>;
 
-/** Content of a draft version. Null means that nothing was chosen. */
+/** Content of a draft version; null for a field without a choice. */
 export type DraftFields = {
   agentName: string;
   agentPrompt: string;
@@ -51,14 +51,13 @@ export function overlayFields(parent: DraftFields, sent: SentDraftFields): Draft
   };
 }
 
-/** Name of a draft in lists, from its head version. */
 export function draftName(headAgentName: string): string {
   return headAgentName.trim() || 'Untitled Draft';
 }
 
-export type MissingForPublish = { path: 'agent_prompt' | 'anchor_words' | 'chat_model'; message: string };
+type MissingForPublish = { path: 'agent_prompt' | 'anchor_words' | 'chat_model'; message: string };
 
-/** @returns what prevents publishing a version; empty if it is ready. Without a model the deployment's default is used. */
+/** Returns what prevents publishing a version; a version without a model uses the deployment's default. */
 export function missingForPublish(
   fields: Pick<DraftFields, 'agentPrompt' | 'anchorWords' | 'chatModel'>,
   offeredModels: readonly string[],
@@ -83,7 +82,6 @@ export function anchorSpelling(word: string): string {
   return word.normalize('NFC').trim().replace(/\s+/gu, ' ');
 }
 
-/** Validates anchor words. @returns the problems by word */
 export function anchorWordProblems(words: AnchorWords): { word: string; message: string }[] {
   const problems: { word: string; message: string }[] = [];
   const seen = new Set<string>();
@@ -106,4 +104,51 @@ export function anchorWordProblems(words: AnchorWords): { word: string; message:
 
 export function spellAnchorWords(words: AnchorWords): AnchorWords {
   return Object.fromEntries(Object.entries(words).map(([word, weight]) => [anchorSpelling(word), weight]));
+}
+
+/** A version in its draft's chain: it has one parent (the root has none) and at most one child. */
+export type ChainLink = { id: string; parentVersionId: string | null };
+
+type CommitPlan =
+  | { outcome: 'commit'; deletedIds: string[] }
+  | { outcome: 'parent_missing' }
+  | { outcome: 'parent_has_descendants' };
+
+type RemovalPlan =
+  /** `childId` becomes the child of `parentId`; `headId` is the new head. */
+  | { outcome: 'remove'; childId: string | null; parentId: string | null; headId: string }
+  | { outcome: 'version_missing' }
+  | { outcome: 'last_version' };
+
+export function descendantsOf(chain: readonly ChainLink[], id: string): string[] {
+  const childOf = new Map(chain.map((link) => [link.parentVersionId, link.id]));
+  const found: string[] = [];
+  for (let next = childOf.get(id); next !== undefined; next = childOf.get(next)) found.push(next);
+  return found;
+}
+
+/**
+ * Plans a commit under `parentId`. The chain stays linear: if the parent has descendants, the commit is rejected, or
+ * deletes them when `force` is set.
+ */
+export function planCommit(chain: readonly ChainLink[], parentId: string, force: boolean): CommitPlan {
+  if (!chain.some((link) => link.id === parentId)) return { outcome: 'parent_missing' };
+  const deletedIds = descendantsOf(chain, parentId);
+  if (deletedIds.length > 0 && !force) return { outcome: 'parent_has_descendants' };
+  return { outcome: 'commit', deletedIds };
+}
+
+export function planRemoval(chain: readonly ChainLink[], id: string): RemovalPlan {
+  const removed = chain.find((link) => link.id === id);
+  if (removed === undefined) return { outcome: 'version_missing' };
+  const { parentVersionId: parentId } = removed;
+  const descendants = descendantsOf(chain, id);
+  const headId = descendants.at(-1) ?? parentId;
+  if (headId === null) return { outcome: 'last_version' };
+  return { outcome: 'remove', childId: descendants[0] ?? null, parentId, headId };
+}
+
+/** A missing or blank version title becomes `v` and the version's number. */
+export function versionTitle(title: string | undefined, versionNumber: number): string {
+  return title?.trim() || `v${versionNumber}`;
 }

@@ -4,11 +4,9 @@ export type ToolAction = {
   label: string;
   description: string;
   crudl: 'create' | 'read' | 'update' | 'delete' | 'list';
-  /** OAuth scopes that the organization's connection needs. */
   scopes: readonly string[];
 };
 
-/** A function that a model may call. */
 export type Tool = {
   /** `group.verb`; the model calls it by `functionNameOf(id)`. */
   id: string;
@@ -16,14 +14,12 @@ export type Tool = {
   group: string;
   /** Shown to administrators and to the model. */
   description: string;
-  /** The provider whose connection it needs; null if none. */
   provider: string | null;
   actions: readonly ToolAction[];
-  /** JSON schema of the arguments; its type is `object`. */
   parameters: Readonly<Record<string, unknown>>;
 };
 
-/** A tool without a connection has one action, which needs no grant. */
+/** Creates a tool without a connection; its single action needs no grant. */
 function withoutProvider(tool: Omit<Tool, 'provider' | 'actions'>, action: Pick<ToolAction, 'label' | 'crudl'>): Tool {
   const { id, description } = tool;
   return { ...tool, provider: null, actions: [{ id, description, ...action, scopes: [] }] };
@@ -31,7 +27,6 @@ function withoutProvider(tool: Omit<Tool, 'provider' | 'actions'>, action: Pick<
 
 const address = (description: string) => ({ type: 'string', minLength: 1, maxLength: 2_048, description });
 
-/** Tools that the service implements itself. */
 export const builtInTools: readonly Tool[] = [
   withoutProvider(
     {
@@ -161,7 +156,6 @@ const calendarId = {
 };
 const moment = (description: string) => ({ type: 'string', minLength: 10, maxLength: 40, description });
 
-/** Tools that use an organization's connection to a provider. */
 export const providerTools: readonly Tool[] = [
   {
     id: 'web.search',
@@ -220,7 +214,7 @@ export const providerTools: readonly Tool[] = [
     id: 'calendar.create_event',
     name: 'Create a calendar event',
     group: 'calendar',
-    description: "Put an event into the organization's Google Calendar. Nobody is invited to it.",
+    description: "Put an event into the organization's Google Calendar. It invites no guests.",
     provider: 'google_calendar',
     actions: [
       {
@@ -248,13 +242,10 @@ export const providerTools: readonly Tool[] = [
   },
 ];
 
-/** A field of the form in which an administrator connects a provider. */
 export type CredentialField = { id: string; label: string; description: string; secret: boolean };
 
-/** A scope that an administrator may request. */
 export type ScopeOption = { id: string; label: string; description: string };
 
-/** An external service that tools use through a connection of the organization. */
 export type ToolProvider = {
   id: string;
   name: string;
@@ -293,14 +284,13 @@ export const toolProviders: readonly ToolProvider[] = [
   },
 ];
 
-/** All tools of this deployment. */
 export const tools: readonly Tool[] = [...builtInTools, ...providerTools];
 
 export function unknownTools(ids: readonly string[]): string[] {
   return ids.filter((id) => !tools.some((tool) => tool.id === id));
 }
 
-/** Function names must not contain dots. */
+/** Converts a tool id into a function name for models, which must not contain dots. */
 export function functionNameOf(toolId: string): string {
   return toolId.replaceAll('.', '_');
 }

@@ -5,7 +5,7 @@ import type { RefusalKind } from './refusal.ts';
 export type DriftCause = 'user_streak' | 'agent_streak' | 'ewma';
 export type SteeringLevel = 'soft' | 'strong' | 'persona';
 
-/** An event of a round. Field names are those of the API. */
+/** An event of a round, with the field names of the API. */
 export type AlignmentEventBody =
   | { type: 'topic_off'; data: { streak: number } }
   | { type: 'topic_on'; data: { streak: number } }
@@ -60,7 +60,6 @@ function transition(previous: FoldState, next: FoldState, thresholds: StreakThre
   return [{ type: next.state === 'watch' ? 'watch_entered' : 'watch_cleared', data: {} }];
 }
 
-/** True when user and agent are back on topic. */
 function isRecovering({ state, agentLabel }: FoldState): boolean {
   return state === 'drift_recovering' && agentLabel === 'on';
 }

@@ -1,10 +1,8 @@
-/** On or off the agent's topic. */
 export type TopicLabel = 'on' | 'off';
-/** State of a chat, ignoring refusals. */
+/** Drift state of a chat, ignoring refusals. */
 export type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
 /** State shown for a round and its chat. `refusal` applies to its round only; the drift state continues underneath. */
 export type EchoState = DriftState | 'refusal';
-/** Class of a scored round in the logs; each round is in exactly one. */
 export type StateClass = 'stable' | 'drift' | 'refusal';
 
 /**
@@ -16,18 +14,17 @@ export type RoundScores = { user: number; agent: number; neutral: boolean; refus
 /** Consecutive off-topic user messages that start a drift, and on-topic ones that end it. */
 export type StreakThresholds = { offTopic: number; onTopic: number };
 
-/** State after a round: all that the next round depends on. Stored with each round. */
+/** State of a chat after a round: all that the next round depends on. Stored with each round. */
 export type FoldState = {
-  /** Score of this round, 0 to 1. */
+  /** Score of the round, 0 to 1. */
   alignmentScore: number;
-  /** Trend, 0 to 100. */
+  /** Exponentially weighted moving average of the scores, 0 to 100. */
   ewma: number;
   userLabel: TopicLabel;
   agentLabel: TopicLabel;
   /** Consecutive off- and on-topic user messages; neutral ones do not count. */
   offStreak: number;
   onStreak: number;
-  /** Consecutive rounds in which the agent was off topic. */
   agentOffStreak: number;
   /** Consecutive on-topic user messages since the drift began. */
   recovery: number;
@@ -37,7 +34,6 @@ export type FoldState = {
   shown: EchoState;
   /** Rounds of the current drift, including this one; 0 outside a drift. */
   driftRounds: number;
-  /** Consecutive refusals of on-topic messages. */
   refusals: number;
 };
 
@@ -116,9 +112,9 @@ function labelOf(score: number, previous: TopicLabel): TopicLabel {
 
 type UserStreaks = Pick<FoldState, 'offStreak' | 'onStreak' | 'recovery'>;
 
-function userStreaks({ offStreak, onStreak, recovery }: FoldState, turn: TopicLabel | 'neutral'): UserStreaks {
-  if (turn === 'neutral') return { offStreak, onStreak, recovery };
-  if (turn === 'off') return { offStreak: offStreak + 1, onStreak: 0, recovery: 0 };
+function userStreaks({ offStreak, onStreak, recovery }: FoldState, message: TopicLabel | 'neutral'): UserStreaks {
+  if (message === 'neutral') return { offStreak, onStreak, recovery };
+  if (message === 'off') return { offStreak: offStreak + 1, onStreak: 0, recovery: 0 };
   return { offStreak: 0, onStreak: onStreak + 1, recovery: recovery + 1 };
 }
 

@@ -1,16 +1,15 @@
-import { sentences } from '../text/sentences.ts';
-import type { AnalyzeText } from '../text/words.ts';
+import { type AnalyzeText, sentences } from '../text/words.ts';
 import type { TopicLabel } from './fold.ts';
 import head from './refusal-weights.json' with { type: 'json' };
 
-/** Number of phrases at the beginning of a reply that refuse on principle ("should not") or for lack of ability ("cannot"). */
+/** Numbers of phrases of a reply that refuse on principle ("should not") or for lack of ability ("cannot"). */
 export type RefusalWording = { policy: number; capability: number };
 
 const adverbs = String.raw`(?:\s+(?:really|simply|also|just|personally|currently|therefore|actually))*`;
 const unwilling = '(?:not (?:able|allowed|permitted|willing|comfortable|going)|unable)';
 const improper = '(?:appropriate|ethical|respectful|acceptable|okay|healthy|justified)';
 
-/** Refusals on principle. "I can't find …" is an answer and no refusal. */
+/** Phrases that refuse on principle. "I can't find …" is an answer and no refusal. */
 const policy = anyOf(
   String.raw`\b(?:i|we)${adverbs}\s+(?:can(?:no|['’])?t|can not)\b(?! (?:find|locate|see)\b)`,
   String.raw`\b(?:i|we)${adverbs}\s+(?:won['’]?t|will not|must not|should not|shouldn['’]?t|(?:(?:must|have to) )?(?:refuse|decline))\b`,
@@ -25,7 +24,6 @@ const policy = anyOf(
   String.raw`\b(?:outside|beyond) (?:of )?(?:my|the) (?:scope|area|expertise|role)\b`,
 );
 
-/** Refusals for lack of ability. */
 const capability = anyOf(
   String.raw`\bi do(?: not|n['’]t) (?:have|possess|hold) (?:any )?(?:access|the ability|real-time|personal|opinions|beliefs|feelings|emotions|preferences|experiences)\b`,
   String.raw`\b(?:i['’]m|i am) (?:just |only |merely )?an? (?:ai|artificial intelligence|(?:large )?language model|virtual assistant)\b`,
@@ -36,11 +34,11 @@ function anyOf(...patterns: string[]): RegExp {
   return new RegExp(patterns.join('|'), 'gi');
 }
 
-/** Replies refuse at their beginning; later sentences only repeat, soften or explain. */
+/** Sentences in which refusals are detected: later ones only repeat, soften or explain. */
 const sentencesRead = 3;
 const charactersOfWording = 600;
 
-/** The phrases were chosen on XSTest v2 (2,250 replies of five models labelled by people, CC BY 4.0). */
+/** The refusal phrases were chosen on XSTest v2 (2,250 replies of five models labelled by people, CC BY 4.0). */
 export function refusalWording(reply: string): RefusalWording {
   const text = reply.trimStart().slice(0, charactersOfWording);
   const opening = text.slice(0, sentences(text).at(sentencesRead - 1)?.end);
@@ -49,13 +47,12 @@ export function refusalWording(reply: string): RefusalWording {
 
 const charactersOfGrams = 400;
 const longestGram = 3;
-/** Raises the weight of an embedding's many small numbers beside a handful of words. */
+/** Raises the weight of an embedding's many small numbers against the few word features. */
 const embeddingScale = 2;
 
 /** N-grams (one to three stems) of the refusal model, and the inverse document frequency of each. */
 export type RefusalVocabulary = { grams: readonly string[]; rarity: readonly number[] };
 
-/** Sparse features of a reply: n-grams, the two counts of phrases, the embedding. */
 export type RefusalFeatures = { indexes: Uint32Array; values: Float64Array };
 
 export type ReadRefusalFeatures = (
@@ -64,7 +61,6 @@ export type ReadRefusalFeatures = (
   vector: Float32Array | null,
 ) => RefusalFeatures;
 
-/** Counts the n-grams (one to three stems) at the beginning of a reply. */
 export function openingGrams(reply: string, analyze: AnalyzeText): Map<string, number> {
   const stems = analyze(reply.trimStart().slice(0, charactersOfGrams)).map((term) => term.stem);
   const counts = new Map<string, number>();
@@ -77,7 +73,7 @@ export function openingGrams(reply: string, analyze: AnalyzeText): Map<string, n
   return counts;
 }
 
-/** Features: TF-IDF of the known n-grams as a unit vector, the counts of phrases, and the embedding times 2. */
+/** Refusal features: TF-IDF of known n-grams as a unit vector, counts of phrases, and the embedding times 2. */
 export function createRefusalFeatures({ grams, rarity }: RefusalVocabulary, analyze: AnalyzeText): ReadRefusalFeatures {
   const indexOf = new Map(grams.map((gram, index) => [gram, index]));
   return (reply, wording, vector) => {
@@ -101,7 +97,7 @@ export function createRefusalFeatures({ grams, rarity }: RefusalVocabulary, anal
   };
 }
 
-/** σ(w · x + intercept); the intercept is the last weight. */
+/** Refusal probability σ(w · x + intercept); the intercept is the last weight. */
 export function refusalProbability({ indexes, values }: RefusalFeatures, weights: ArrayLike<number>): number {
   let margin = weights[weights.length - 1] ?? 0;
   for (let i = 0; i < indexes.length; i++) margin += (weights[indexes[i] ?? -1] ?? 0) * (values[i] ?? 0);
@@ -110,7 +106,6 @@ export function refusalProbability({ indexes, values }: RefusalFeatures, weights
 
 /** Why an agent declined: the request was off its topic, it should not, or it cannot. */
 export type RefusalKind = 'scope' | 'policy' | 'capability';
-/** `score` is the probability that the reply declines, 0 to 1. */
 export type Refusal = { kind: Exclude<RefusalKind, 'scope'>; score: number };
 
 /**
@@ -123,14 +118,13 @@ export type ReadRefusal = (reply: string, vector: Float32Array | null) => Refusa
 
 const refusalFrom = 0.5;
 
-/** Changes whenever the same reply could get another reading. */
+/** Version of the refusal model; changes whenever the same reply could get another reading. */
 export const refusalVersion = head.version;
 
 /**
- * Detects refusals. A phrase that refuses on principle in the first three sentences decides with score 1. Phrases of a lack of
- * ability ("as a language model …") also begin answers, so they are only evidence: all other replies are classified by a
- * logistic regression over first words, phrases and embedding, or, without an embedding, by one that was fitted to words
- * alone. scripts/fit-alignment.ts computes the weights.
+ * Detects refusals. A phrase that refuses on principle in the first three sentences decides with score 1. Phrases of a
+ * lack of ability ("as a language model …") also begin answers, so other replies are classified by a logistic regression
+ * over first words, phrases and embedding, whose weights scripts/fit-alignment.ts computes.
  * @param embeddingModel model of the reply vectors; they are ignored unless the weights were fitted to this model
  */
 export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string): ReadRefusal {
@@ -146,12 +140,11 @@ export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string):
   };
 }
 
-/** @returns the refusal, or null if the reading is below the threshold */
 export function refusalOf({ kind, score }: Refusal): Refusal | null {
   return score >= refusalFrom ? { kind, score } : null;
 }
 
-/** Declining an off-topic request is correct behaviour, so it has its own kind. */
+/** A refusal of an off-topic request is correct behaviour, so it has its own kind. */
 export function refusalKind(refusal: Refusal, userLabel: TopicLabel): RefusalKind {
   return userLabel === 'off' ? 'scope' : refusal.kind;
 }

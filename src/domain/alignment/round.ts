@@ -1,16 +1,11 @@
-import { sentences } from '../text/sentences.ts';
-import { type AnalyzeText, contentStems, type Term } from '../text/words.ts';
-import type { AlignmentCalibration } from './calibration.ts';
+import { type AnalyzeText, contentStems, sentences, type Term } from '../text/words.ts';
 import { type ReadRefusal, type RefusalReading, refusalOf } from './refusal.ts';
-import { type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
+import { type AlignmentCalibration, type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
 
-/**
- * The texts of a round, and those of the previous round that it may continue; null if there are none. A reply that declined
- * counts as none.
- */
+/** Texts of a round, and of the previous round that it may continue. A previous reply that declined is null. */
 export type RoundTexts = { user: string; agent: string; previousUser: string | null; previousReply: string | null };
 
-/** `isDegraded`: scored without embeddings. */
+/** Scores of one round. `isDegraded`: computed without embeddings. */
 export type ScoredRound = {
   user: number;
   agent: number;
@@ -20,28 +15,26 @@ export type ScoredRound = {
 };
 
 export type RoundScoring = {
-  /** @returns the embedding of a text of `textsToEmbed`; null while the embedder is unavailable */
+  /** Returns the embedding of a text of `textsToEmbed`; null while the embedder is unavailable. */
   vectorOf: (text: string) => Float32Array | null;
   analyze: AnalyzeText;
   calibration: AlignmentCalibration;
   readRefusal: ReadRefusal;
 };
 
-/** A message with fewer words, or fewer content words, may only make sense together with the previous round. */
-const shortTurn = 8;
+/** A message with fewer words, or fewer content words, may depend on the previous round. */
+const shortMessage = 8;
 const fewContentWords = 4;
 const shortReply = 20;
-/** Factor for scores that come from context. */
+/** Factor of scores that come from the previous round or the other message. */
 const contextShare = 0.8;
-/** Minimum cosine at which a reply counts as an answer to the question. */
 const answersFrom = 0.3;
 const minContentWords = 2;
-/** Characters at the end of the previous reply in which its last sentence is looked for. */
+/** Characters at the end of the previous reply that are searched for its last sentence. */
 const contextCharacters = 400;
 
 type Parts = { user: string; agent: string; continuations: string[]; isSwitch: boolean };
 
-/** @returns the texts whose embeddings `scoreRound` needs */
 export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] {
   const { user, agent, continuations } = partsOf(texts, analyze);
   return [...new Set([user, agent, ...continuations].map(embeddedPart))];
@@ -81,8 +74,8 @@ function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analy
   const newTopic = clauseAfterSwitch(user);
   if (newTopic !== null) return { user: newTopic, agent, continuations: [], isSwitch: true };
   const continuations: string[] = [];
-  if (isShortTurn(analyze(user))) {
-    // The topic that the previous message abandoned is not continued.
+  if (isShortMessage(analyze(user))) {
+    // A topic that the previous message abandoned cannot be continued.
     if (previousUser !== null) continuations.push(`${clauseAfterSwitch(previousUser) ?? previousUser}\n${user}`);
     if (previousReply !== null) continuations.push(`${lastSentence(previousReply)}\n${user}`);
   }
@@ -95,14 +88,11 @@ function lastSentence(text: string): string {
 }
 
 /** Example: "How often do I need to oil it then" has eight words, but only three content words. */
-function isShortTurn(terms: readonly Term[]): boolean {
-  return terms.length < shortTurn || contentStems(terms).length < fewContentWords;
+function isShortMessage(terms: readonly Term[]): boolean {
+  return terms.length < shortMessage || contentStems(terms).length < fewContentWords;
 }
 
-/**
- * Whether the reply answers the question. "Two years." does not mention loans, but answers how long one runs; "Can I take a
- * power bank?" does not mention flights, but its reply does.
- */
+/** Whether a reply answers a question. "Two years." does not mention loans, but answers how long a loan runs. */
 function isNear(question: Float32Array | null, reply: Float32Array | null): boolean {
   return question !== null && reply !== null && cosine(question, reply) >= answersFrom;
 }
@@ -118,7 +108,6 @@ function stemsOf(text: string, analyze: AnalyzeText): string[] {
   return analyze(text).map((term) => term.stem);
 }
 
-/** Words without a topic: greetings, thanks, yes and no. */
 const neutralWords: ReadonlySet<string> = new Set(
   `hi hello hey hiya yo greetings good morning afternoon evening night day bye goodbye cheers welcome
   thanks thank thx ty you very much so a lot many appreciate it that's that is
@@ -129,15 +118,13 @@ const neutralWords: ReadonlySet<string> = new Set(
 
 const words = /[\p{L}\p{M}\p{N}]+(?:['’][\p{L}]+)*/gu;
 
-/** Whether all words of a message are courtesy or assent. */
 export function isCourtesy(text: string): boolean {
   return Array.from(text.toLowerCase().replaceAll('’', "'").matchAll(words)).every(([word]) => neutralWords.has(word));
 }
 
-/** Characters; about 1,500 tokens, and at most 6,000 for any script. */
+/** Characters of an embedded text: about 1,500 tokens, and at most 6,000 in any script. */
 const maxEmbeddedLength = 6_000;
 
-/** Shortens a long text to its beginning, middle and end for embedding. */
 export function embeddedPart(text: string): string {
   if (text.length <= maxEmbeddedLength) return text;
   const third = maxEmbeddedLength / 3;
@@ -153,10 +140,7 @@ const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we shou
 const announcement = String.raw`\b(?:changing|to change|switching|on) (?:the |another |a different |an unrelated |a totally different )?(?:subjects?|topics?|note)\b[\s,:.—–-]{0,9}(?:to\s+)?`;
 const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');
 
-/**
- * Extracts the new topic of a message that announces a change of topic ("Forget the loan, let's talk about football" →
- * "football"). @returns null if it announces none
- */
+/** Returns the new topic of "Forget the loan, let's talk about football": "football". Null if none is announced. */
 export function clauseAfterSwitch(text: string): string | null {
   const cue = [...text.matchAll(switchCues)].at(-1);
   if (!cue) return null;

@@ -9,7 +9,7 @@ export type Steering = { level: SteeringLevel | null; note: string | null; after
 
 const scopeAnchors = 8;
 
-/** @param agent the persona is the agent's system prompt; anchors are its topic words with their weights */
+/** `agent`: the persona is the agent's system prompt; anchors are its topic words with their weights. */
 export function steeringFor(
   state: FoldState,
   agent: { persona: string; anchors: Readonly<Record<string, number>> },
@@ -45,7 +45,6 @@ function outOfScopeNote(persona: string, offTopicTurns: number): string {
   return `Remember who you are:\n${persona}\n\n${turns} out of scope. Do not follow there; offer help within your scope.`;
 }
 
-/** A scored round with the state after it. */
 export type FoldedRound = { round: number; state: FoldState };
 
 /**

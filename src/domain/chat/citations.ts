@@ -1,5 +1,5 @@
 import { linesOf } from '../documents/markdown.ts';
-import { sentences } from '../text/sentences.ts';
+import { sentences } from '../text/words.ts';
 
 export type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
 /** `n` is the passage's number in the prompt. */
@@ -16,7 +16,7 @@ const unfinishedCharacters = 24;
 const openBracket = /\[[\d,\s]{0,22}$/;
 const wordEnd = /[\p{L}\p{N}_]$/u;
 
-/** Longer statements are checked by their last characters. */
+/** Only the last characters of a longer statement are checked. */
 const statementCharacters = 1_000;
 
 /**
@@ -36,11 +36,10 @@ export function createMarkerRewriter<Passage>(
 ) {
   const cited: Passage[] = [];
   const dropped = new Map<number, DropReason>();
-  /** The end of the model's text so far. */
-  let said = '';
+  let recent = '';
 
-  function hear(text: string): void {
-    said = (said + text).slice(-statementCharacters);
+  function remember(text: string): void {
+    recent = (recent + text).slice(-statementCharacters);
   }
 
   function numberOf(passage: Passage): number {
@@ -50,9 +49,9 @@ export function createMarkerRewriter<Passage>(
 
   async function rewriteMarker(original: string, space: string, list: string): Promise<string> {
     const named = [...new Set(numbersOf(list))];
-    const isCode = space === '' && wordEnd.test(said) && named.every((n) => passages[n - 1] === undefined);
+    const isCode = space === '' && wordEnd.test(recent) && named.every((n) => passages[n - 1] === undefined);
     if (isCode) return original;
-    const statement = statementBefore(said);
+    const statement = statementBefore(recent);
     const kept: number[] = [];
     for (const n of named) {
       const passage = passages[n - 1];
@@ -62,7 +61,7 @@ export function createMarkerRewriter<Passage>(
     }
     if (kept.length > 0) return `${space}[${kept.join(', ')}]`;
     // Without the brackets the surrounding text could form another marker, as in "[[9]1]".
-    return openBracket.test(said) ? `${space}[]` : '';
+    return openBracket.test(recent) ? `${space}[]` : '';
   }
 
   async function* rewriteText(text: string): AsyncGenerator<string> {
@@ -71,14 +70,14 @@ export function createMarkerRewriter<Passage>(
       const [original, space = '', list = ''] = match;
       const before = text.slice(from, match.index);
       yield before;
-      hear(before);
+      remember(before);
       yield await rewriteMarker(original, space, list);
-      hear(original);
+      remember(original);
       from = match.index + original.length;
     }
     const rest = text.slice(from);
     yield rest;
-    hear(rest);
+    remember(rest);
   }
 
   async function* rewriteAll(pieces: AsyncIterable<string>): AsyncGenerator<string> {
@@ -92,12 +91,11 @@ export function createMarkerRewriter<Passage>(
   }
 
   return {
-    /** Yields each part of the rewritten reply as soon as it is final. The result does not depend on how the reply is split into pieces. */
+    /** Yields rewritten text as soon as it is final; the result does not depend on how the reply is split. */
     async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
       for await (const text of rewriteAll(pieces)) if (text !== '') yield text;
     },
 
-    /** @returns the cited passages, and the removed numbers (each once) */
     found: (): { cited: readonly Passage[]; dropped: DroppedCitation[] } => ({
       cited,
       dropped: [...dropped].map(([n, reason]) => ({ n, reason })),
@@ -112,7 +110,7 @@ export function withoutMarkers(reply: string, citationCount: number): string {
   );
 }
 
-/** @returns the sentence that a marker at the end of the text belongs to: the current one, or the one that just ended */
+/** Returns the sentence that a marker at the end of the text belongs to: the current one, or the one that just ended. */
 export function statementBefore(text: string): string {
   const plain = text.replace(marker, '').trimEnd();
   const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
@@ -124,15 +122,13 @@ function numbersOf(list: string): number[] {
   return list.split(',').map(Number);
 }
 
-/** Minimum score of a passage that a statement cites. */
 export const minSupport = 0.35;
 /** Minimum cosine at which a passage is attributed to a statement without a citation. */
 const minAttribution = 0.6;
-/** Or minimum share of the statement's content words, if it has at least three. */
+/** Minimum share of a statement's content words in a passage that it is attributed to, if it has at least three. */
 const minWordAttribution = 0.75;
 const minAttributedWords = 3;
 
-/** Splits a reply into sentences. */
 export function statementsOf(reply: string): string[] {
   return [...linesOf(reply)]
     .flatMap((line) => sentences(reply, line.start, line.end))
@@ -169,7 +165,6 @@ export function attribute<Passage>(
   return [...new Set(sources)];
 }
 
-/** @returns the share of a statement's content words that the passage contains */
 export function sharedWords(statement: readonly string[], passage: ReadonlySet<string>): number {
   const distinct = new Set(statement);
   if (distinct.size === 0) return 0;

@@ -24,15 +24,13 @@ export function selectChunks<Chunk extends { tokenCount: number }>(
 const defaultHistoryTokens = 3_000;
 /** Share of a large window for history; older rounds cost more than they help. */
 const historyShare = 1 / 8;
-/** Largest share of passages, so that history keeps some room. */
+/** Largest share of passages in the rest, so that history keeps some room. */
 const passageShare = 2 / 3;
 /** Share of tool calls and their results in what the reply leaves free. */
 const toolShare = 1 / 2;
-/** Smallest useful budget for tools. */
 const minToolTokens = 400;
-/** Reserve, because the provider's tokenizer may count more tokens than ours. */
+/** Usable share of a context window: the provider's tokenizer may count more tokens than ours. */
 const usableShare = 0.95;
-/** Smallest share of a reply. */
 const minReplyShare = 1 / 8;
 
 /** Token budgets of one model call. `maxTokens` is that of the reply. */
@@ -71,7 +69,6 @@ export function planWindow(input: {
   };
 }
 
-/** Selects the items that fit into the budget, in order; skips those that do not. */
 export function itemsThatFit<Item>(items: readonly Item[], tokensOf: (item: Item) => number, budget: number): Item[] {
   let left = budget;
   return items.filter((item) => {

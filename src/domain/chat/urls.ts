@@ -1,16 +1,15 @@
-/** The beginning of a URL that clients turn into a link. */
 export const addressStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
 const addressBegin = new RegExp(String.raw`${addressStart}|:\\?\/\\?\/`, 'iy');
-/** The rest of a URL. It ends at a space, at a character that URLs cannot contain, and before `](`, the end of a link text. */
+/** The rest of a URL, up to a space, an invalid character, or `](`, which ends a link text. */
 const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
 /** Characters after a URL that close a sentence, a bracket or an emphasis. */
 const closing = new Set('.,;:!?)]}\'"’”»…*_~`|\\');
-/** Includes closing characters. Longer URLs are removed. */
+/** Maximum length of a URL including closing characters. Longer URLs are removed. */
 export const longestAddress = 2_048;
 /** Texts may join URLs by a comma or bracket without a space; longer runs are not lists of URLs. */
 const maxJoinedAddresses = 16;
 
-/** @returns the URLs in a text, except too long ones and those after the 16th of a joined run */
+/** Returns the URLs in a text, except too long ones and those after the 16th of a joined run. */
 export function addressesIn(text: string): string[] {
   const addresses: string[] = [];
   let runEnd = 0;
@@ -28,12 +27,12 @@ export function addressesIn(text: string): string[] {
   return addresses;
 }
 
-/** @returns the end of the URL that begins at `index`, including closing characters */
+/** Returns the end of the URL that begins at `index`, including closing characters. */
 export function addressEnd(text: string, index: number): number {
   return addressRestEnd(text, index + lengthAt(addressBegin, text, index));
 }
 
-/** The same for an index within a URL. */
+/** Returns the end of the URL around an index within it. */
 export function addressRestEnd(text: string, index: number): number {
   return index + lengthAt(addressRest, text, index);
 }
@@ -63,7 +62,7 @@ function namesIn(text: string): Set<string> {
   return new Set([...words, ...addressesIn(text).flatMap(balanced)].map(bare));
 }
 
-/** A closing bracket may belong to the URL: returns it with and without. */
+/** Returns a URL with and without a closing bracket, which may belong to it. */
 function balanced(address: string): string[] {
   return address.split('(').length > address.split(')').length ? [address, `${address})`] : [address];
 }

@@ -1,6 +1,4 @@
-/** Term frequency saturation. */
 export const BM25_K1 = 1.2;
-/** Length normalization, 0 (none) to 1 (full). */
 export const BM25_B = 0.75;
 
 /** Non-negative inverse document frequency: ln(1 + (N − df + 0.5) / (df + 0.5)). */
@@ -30,7 +28,7 @@ export function bm25TermScore(
  */
 export const CHUNKS_PER_BLOCK = 128;
 
-/** Larger values are clamped; BM25 is almost constant there. */
+/** Larger frequencies and lengths are clamped; BM25 is almost constant there. */
 const maxFrequency = 1_023;
 const maxLength = 16_383;
 
@@ -40,7 +38,7 @@ export type ChunkWords = { index: number; terms: ReadonlyMap<string, number>; te
 /** Postings of a term in one block of chunks: one per chunk that contains the term, in order. */
 export type PostingBlock = { term: string; block: number; postings: number[] };
 
-/** @param chunks all chunks of a document, in order */
+/** `chunks`: all chunks of a document, in order. */
 export function toPostingBlocks(chunks: readonly ChunkWords[]): PostingBlock[] {
   const blocks = new Map<string, PostingBlock>();
   for (const { index, terms, termCount } of chunks) {

@@ -1,8 +1,6 @@
 import { escapeHtml } from '../text/plain-text.ts';
 
-/** Approximate length of a preview in characters. */
 const previewCharacters = 280;
-/** Characters before the first match. */
 const leadCharacters = 60;
 
 const wordPattern = /[\p{L}\p{M}\p{N}]+/gu;
@@ -38,14 +36,14 @@ export function markedPassage(text: string, matchedStem: (word: string) => strin
   return withEllipses(flat, passage, html + escapeHtml(flat.slice(at, passage.end)));
 }
 
-/** The beginning of a text, escaped for HTML and truncated at a word boundary. */
+/** Returns the beginning of a text, escaped for HTML and truncated at a word boundary. */
 export function beginningOf(text: string): string {
   const flat = flatten(text);
   const passage = passageFrom(flat, 0);
   return withEllipses(flat, passage, escapeHtml(flat.slice(passage.start, passage.end)));
 }
 
-/** @returns the first match of the passage with the most different stems in the shortest space */
+/** Returns the first match of the passage with the most different stems in the shortest space. */
 function densest(words: readonly Match[]): Match | undefined {
   let best: { first: Match; different: number; length: number } | undefined;
   for (const [index, first] of words.entries()) {
@@ -91,7 +89,7 @@ function flatten(text: string): string {
   return text.replaceAll(/\s+/gu, ' ').trim();
 }
 
-/** False inside a surrogate pair. */
+/** False for an offset inside a surrogate pair. */
 function isBetweenCharacters(text: string, at: number): boolean {
   return (text.codePointAt(at - 1) ?? 0) <= 0xffff;
 }

@@ -4,7 +4,7 @@
  */
 export type NameMatch = 'exact' | 'beginning' | 'words' | 'typo';
 
-/** A normalized query: words with single spaces between them. */
+/** A normalized query for names: `key` has single spaces between its words. */
 export type WantedName = {
   key: string;
   words: readonly WantedWord[];
@@ -15,10 +15,9 @@ type WantedWord = { word: string; typos: ReadonlySet<string> };
 
 /** Word lengths for which typos are considered. Shorter words are too similar to each other. */
 const typoLength = { min: 4, max: 24 };
-/** Longer queries are texts and not names. */
+/** Queries with more words are texts and not names. */
 const maxWordsWithTypos = 8;
 
-/** Ranges of letters; normalized names have no accents. */
 const alphabets = [
   ['a', 'z'],
   ['α', 'ω'],
@@ -78,10 +77,9 @@ function lettersBetween(first: string, last: string): string[] {
   return Array.from({ length: to - from + 1 }, (_, index) => String.fromCodePoint(from + index));
 }
 
-/** The best passage of a document. Scores are comparable within one search. */
+/** Best passage of a found document. Scores are comparable within one search. */
 export type FoundText = {
   score: number;
-  /** Whether the passage contains the query as a phrase, all its words, or some of them. */
   coverage: 'phrase' | 'all' | 'some';
 };
 

@@ -3,7 +3,6 @@ export function isOneLine(text: string): boolean {
   return !/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u.test(text);
 }
 
-/** True if the text consists of white space and invisible characters. */
 export function isBlank(text: string): boolean {
   return /^[\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]*$/u.test(text);
 }
@@ -13,7 +12,7 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Removes what Postgres cannot store. */
+/** Removes NUL and unpaired surrogates, which Postgres cannot store. */
 export function toStorable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '');
 }
@@ -26,7 +25,6 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Escapes text for HTML, SVG and XML, including quoted attribute values. */
 export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (sign) => entities[sign] ?? '');
 }

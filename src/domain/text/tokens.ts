@@ -30,7 +30,7 @@ export function furthestEnd(ruler: TokenRuler, start: number, limit: number, max
   return fits;
 }
 
-/** False inside a surrogate pair or a CRLF. */
+/** False for an offset inside a surrogate pair or a CRLF. */
 export function isCharacterBoundary(text: string, offset: number): boolean {
   const before = text.charCodeAt(offset - 1);
   const after = text.charCodeAt(offset);
@@ -38,7 +38,6 @@ export function isCharacterBoundary(text: string, offset: number): boolean {
   return !splitsPair && !(before === 0x0d && after === 0x0a);
 }
 
-/** Truncates at a character boundary. */
 export function truncateToTokens(text: string, maxTokens: number, counter: TokenCounter): string {
   let end = furthestEnd(counter.measure(text), 0, text.length, maxTokens);
   while (end > 0 && !isCharacterBoundary(text, end)) end--;

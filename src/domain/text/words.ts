@@ -4,23 +4,51 @@
  */
 export type Term = { stem: string; isStopWord: boolean };
 
-/** Splits a text into its words, in order. */
 export type AnalyzeText = (text: string) => Term[];
 
-/** @returns the stems without stop words, in order and with repetitions */
 export function contentStems(terms: readonly Term[]): string[] {
   return terms.filter((term) => !term.isStopWord).map((term) => term.stem);
 }
 
-/** @returns the phrases in straight or curly quotes; an unclosed quote is ignored */
+/** Returns the phrases in straight or curly quotes; an unclosed quote is ignored. */
 export function quotedPhrases(query: string): string[] {
   return Array.from(query.matchAll(/["“”„]([^"“”„]+)["“”„]/gu), ([, phrase = '']) => phrase.trim()).filter(
     (phrase) => phrase !== '',
   );
 }
 
-/** Whether the text contains the phrase, comparing stems. */
 export function hasPhrase(text: readonly Term[], phrase: readonly Term[]): boolean {
   if (phrase.length === 0) return false;
   return text.some((_, start) => phrase.every(({ stem }, offset) => text[start + offset]?.stem === stem));
+}
+
+export type Span = { start: number; end: number };
+
+// Only the beginning of a run of stops is tried, so that "....." does not take quadratic time.
+const sentenceEnd = /(?<![.!?…])[.!?…]+["'”’»)\]*_]*\s+|[。！？｡]+["”’」』）]*\s*/g;
+const abbreviation =
+  /(?:^|[\s(["'“‘])(?:\p{Lu}|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|e\.g|i\.e|cf|al|no|nos|vol|fig|figs|eq|sec|ch|pp?|inc|ltd|corp|co|dept|est|approx|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|u\.s|u\.k|a\.m|p\.m)\.$/iu;
+
+/**
+ * Splits `text.slice(start, end)` into sentences without gaps, each with its trailing white space. A full stop ends a
+ * sentence unless it belongs to a known abbreviation or an initial, or a lower-case letter follows.
+ */
+export function sentences(text: string, start = 0, end = text.length): Span[] {
+  const found: Span[] = [];
+  const slice = start === 0 && end === text.length ? text : text.slice(start, end);
+  let from = 0;
+  for (const match of slice.matchAll(sentenceEnd)) {
+    const to = match.index + match[0].length;
+    if (to < slice.length && !endsSentence(slice, from, match.index, to)) continue;
+    found.push({ start: start + from, end: start + to });
+    from = to;
+  }
+  if (from < slice.length) found.push({ start: start + from, end });
+  return found;
+}
+
+function endsSentence(text: string, from: number, stop: number, next: number): boolean {
+  if (text.charAt(stop) !== '.') return true;
+  if (/\p{Ll}/u.test(text.charAt(next))) return false;
+  return !abbreviation.test(text.slice(Math.max(from, stop - 12), stop + 1));
 }

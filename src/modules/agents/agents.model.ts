@@ -53,15 +53,14 @@ export class HiddenAgentModel extends model(
   ['userId', 'agentId'],
 ) {}
 
-/** A published version. Its prompt, model, anchors and scope never change. */
+/** A published agent. Prompt, model, anchor words and scope never change. */
 export type Agent = Row<typeof AgentModel>;
 
-/** `hasChats` counts the chats that the caller may read. */
+/** An agent in API responses. `hasChats` is true if there are chats that the caller may read. */
 export type AgentView = Row<typeof agentView>;
 
 export const agentView = shape({ ...AgentModel.columns, createdByName: text(), hasChats: boolean() });
 
-/** What may change after publishing. */
 export type AgentChange = {
   [Field in 'agentName' | 'tags' | 'color' | 'iconName' | 'enabledTools']?: Agent[Field] | undefined;
 };

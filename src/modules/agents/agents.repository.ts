@@ -30,7 +30,6 @@ export function createAgentsRepository(db: Knex) {
   const hiddenBy = ({ userId }: Actor) => HiddenAgentModel.query(db).where('hiddenAgents.userId', userId);
 
   return {
-    /** Without those that the caller has hidden. */
     async listReadable(actor: Actor): Promise<AgentView[]> {
       const shown = readable(actor)
         .whereNotExists(hiddenBy(actor).whereRaw('hidden_agents.agent_id = agents.id'))
@@ -45,24 +44,24 @@ export function createAgentsRepository(db: Knex) {
       return firstRow(db, agentView, readable(actor).where('agents.id', id));
     },
 
-    /** Also of one that was deleted since. */
-    async isMade(orgId: string, id: string): Promise<boolean> {
+    /** True also for a deleted agent. */
+    async exists(orgId: string, id: string): Promise<boolean> {
       return (await AgentModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },
 
-    /** Changes of one agent wait for each other. */
+    /** Locks an agent until the end of the transaction, so that changes of it are serialized. */
     async lockReadable(actor: Actor, id: string): Promise<Agent | undefined> {
       return readableBy(AgentModel.query(db), actor, 'agents').whereNull('deletedAt').findById(id).forNoKeyUpdate();
     },
 
-    /** What is undefined stays as it is. */
+    /** Undefined fields stay unchanged. */
     async update({ orgId, id }: AgentKey, change: AgentChange): Promise<void> {
       await AgentModel.query(db)
         .where({ orgId, id })
         .patch({ ...withoutUndefined(change), updatedAt: db.fn.now() });
     },
 
-    /** Its row stays for its chats. */
+    /** Keeps the row of a deleted agent, because its chats refer to it. */
     async markDeleted({ orgId, id }: AgentKey): Promise<void> {
       await AgentModel.query(db).where({ orgId, id }).patch({ deletedAt: db.fn.now(), updatedAt: db.fn.now() });
     },

@@ -95,7 +95,7 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       path: '/agents/:agent_id/hide',
       operationId: 'hideAgent',
       tag: 'agents',
-      summary: 'Take an agent out of your list; nobody else sees a change',
+      summary: 'Hide an agent from your own list',
       access: 'agent:read',
       params,
       responses: { 204: { description: 'It is hidden' } },

@@ -10,7 +10,6 @@ export const publishBody = z.strictObject({
   team_ids: z.array(idField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
 });
 
-/** A client that sends one of these should learn why it is not taken, and what to do instead. */
 const immutable = z
   .unknown()
   .refine((value) => value === undefined, {

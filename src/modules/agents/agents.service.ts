@@ -5,7 +5,7 @@ import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibil
 import { missingForPublish } from '#src/domain/agents/drafts.ts';
 import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
-import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
+import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
@@ -14,23 +14,22 @@ import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service
 import type { Agent, AgentChange, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
-/** Rounds in a row after which an agent reacts to drift, and takes a return to its topic for real. */
+/** Consecutive off-topic messages that start a drift of a chat, and on-topic ones that end it. */
 const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
 
 export type PublishInput = {
   versionId: string;
-  /** The draft's own where they are not sent. */
   visibility?: Visibility | undefined;
   teamIds?: string[] | undefined;
 };
 
 export function createAgentsService(deps: {
   db: Knex;
-  versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
+  drafts: Pick<DraftsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'chatModels'>;
-  tools: Pick<ToolCatalogService, 'usable'>;
+  tools: Pick<ToolCatalogService, 'usableToolIds'>;
   anchoring: Pick<AnchoringService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
 }) {
@@ -48,25 +47,30 @@ export function createAgentsService(deps: {
     return agent;
   }
 
-  async function make(actor: RequestActor, draftId: string, agentId: string, input: PublishInput): Promise<AgentView> {
+  async function insertAgent(
+    actor: RequestActor,
+    draftId: string,
+    agentId: string,
+    input: PublishInput,
+  ): Promise<AgentView> {
     const offered = await deps.models.chatModels();
     const jobId = await deps.limits.transaction(actor.orgId, async (trx) => {
-      const places = await deps.limits.lock(trx, actor.orgId);
-      const { draft, version } = await deps.versions.lockOwnVersion(trx, actor, draftId, input.versionId);
+      const quota = await deps.limits.lock(trx, actor.orgId);
+      const { draft, version } = await deps.drafts.lockOwnVersion(trx, actor, draftId, input.versionId);
       const missing = missingForPublish(version, offered.all);
       if (missing.length > 0) {
         throw appError('not_ready', {
           detail: missing.map(({ path, message }) => `${path} ${message}`).join('; '),
-          errors: missing.map((lack) => ({ ...lack, code: 'not_ready' })),
+          errors: missing.map((field) => ({ ...field, code: 'not_ready' })),
         });
       }
       const visibility = input.visibility ?? draft.visibility;
-      // Teams of the draft go with its own scope; another scope does not inherit them.
+      // A scope other than the draft's does not inherit the draft's teams.
       const inherited = visibility === draft.visibility ? draft.teamIds : [];
       const scope = await deps.teams.grantScope(trx, actor, { visibility, teamIds: input.teamIds ?? inherited });
 
       const repository = createAgentsRepository(trx);
-      places.take('agents', await repository.countLive(actor.orgId));
+      quota.take('agents', await repository.countLive(actor.orgId));
       await repository.insert({
         ...scope,
         ...streakThresholds,
@@ -90,26 +94,26 @@ export function createAgentsService(deps: {
       const { orgId, userId: createdBy, requestId } = actor;
       return deps.anchoring.enqueue(trx, { orgId, agentId, acl, createdBy }, requestId);
     });
-    // Read before its job starts: the answer is always the agent without candidates.
+    // Read before the job starts, so that the response never contains candidates.
     const agent = await get(actor, agentId);
     await deps.jobs.dispatch(jobId);
     return agent;
   }
 
   return {
-    /** Without those that the caller has hidden. */
     async list(actor: Actor): Promise<AgentView[]> {
       return agents.listReadable(actor);
     },
 
     get,
 
-    /** Throws `agent_not_found`, `forbidden`, `precondition_failed`. */
     async change(actor: Actor, agentId: string, change: AgentChange, expected: ExpectedVersions): Promise<AgentView> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
         if (!can(actor, 'agent:write', agent)) {
-          throw appError('forbidden', { detail: 'Its creator, or an admin where it is shared, may change an agent.' });
+          throw appError('forbidden', {
+            detail: 'Only the creator of an agent, or an org admin if it is shared, may change it.',
+          });
         }
         requireVersion(expected, agent);
         await createAgentsRepository(trx).update(agent, change);
@@ -117,23 +121,21 @@ export function createAgentsService(deps: {
       return get(actor, agentId);
     },
 
-    /** Its chats stay and take no more messages. Throws `agent_not_found`, `forbidden`. */
+    /** Deletes an agent; its chats stay readable but accept no more messages. */
     async remove(actor: Actor, agentId: string): Promise<void> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
         if (!can(actor, 'agent:delete', agent)) {
-          throw appError('forbidden', { detail: 'Only its creator or an org admin may delete an agent.' });
+          throw appError('forbidden', { detail: 'Only the creator of an agent or an org admin may delete it.' });
         }
         await createAgentsRepository(trx).markDeleted(agent);
       });
     },
 
-    /** Of those that he may use. */
     async listHidden(actor: Actor): Promise<string[]> {
       return agents.listHidden(actor);
     },
 
-    /** For the caller alone, who may only read it. Throws `agent_not_found`. */
     async setHidden(actor: Actor, agentId: string, isHidden: boolean): Promise<void> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
@@ -141,21 +143,21 @@ export function createAgentsService(deps: {
       });
     },
 
-    /** Tells of an agent of the caller's organization whether its model and its tools are available now. */
+    /** Returns a function that tells whether the model and all tools of an agent are available now. */
     async readiness({ orgId }: Actor): Promise<(agent: Agent) => boolean> {
-      const [offered, usable] = await Promise.all([deps.models.chatModels(), deps.tools.usable(orgId)]);
+      const [offered, usable] = await Promise.all([deps.models.chatModels(), deps.tools.usableToolIds(orgId)]);
       return ({ chatModel, enabledTools }) =>
         offered.all.includes(chatModel) && enabledTools.every((id) => usable.has(id));
     },
 
     /**
-     * Makes a live agent of a version; publishing again makes another one. Words for its anchors come later. Throws
-     * `agent_not_found` for one that this request has made before, and that was deleted since.
+     * Creates an agent from a draft version; publishing again creates another one. Candidates for anchor words follow
+     * asynchronously. Throws `agent_not_found` if a repetition of this request finds its agent deleted.
      */
     async publish(actor: RequestActor, draftId: string, agentId: string, input: PublishInput): Promise<AgentView> {
       return makeOnce(
-        () => make(actor, draftId, agentId, input),
-        async () => ((await agents.isMade(actor.orgId, agentId)) ? get(actor, agentId) : undefined),
+        () => insertAgent(actor, draftId, agentId, input),
+        async () => ((await agents.exists(actor.orgId, agentId)) ? get(actor, agentId) : undefined),
       );
     },
   };

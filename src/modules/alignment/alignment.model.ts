@@ -11,37 +11,33 @@ export const scoredChat = shape({
   ...pick(AgentModel, 'userOffTopicStreakThreshold', 'userOnTopicStreakThreshold').columns,
   chatId: uuid(),
   agentId: uuid(),
-  /** An operator wants what other scorers have scored to be scored again. */
+  /** When an operator requested that rounds with scores of other scorer versions are scored again. */
   rescoringWantedAt: ChatModel.columns.rescoringWantedAt,
-  /** The last round up to which that is done. */
+  /** The last round that the requested rescoring has reached. */
   rescoredTo: ChatModel.columns.rescoredTo,
 });
-/** A chat as its scorer sees it: what the agent is about, and when the agent's makers want to be told. */
 export type ScoredChat = Row<typeof scoredChat>;
 
 export const alignmentSubject = pick(ChatModel, 'id', 'orgId', 'agentId', 'createdBy', 'acl');
-/** What the job of a chat's alignment is made from. */
 export type AlignmentSubject = Row<typeof alignmentSubject>;
 
 export const roundTexts = shape({ ...pick(RoundModel, 'round', 'userContent').columns, assistantReply: text() });
-/** The texts of a complete round. */
 export type RoundTextsRow = Row<typeof roundTexts>;
 
-/** A complete round that waits for its scores; `events` say what went wrong meanwhile. */
+/** A complete round without scores. `events` are failed attempts to score it. */
 export const waitingRound = shape({ ...roundTexts.columns, events: RoundModel.columns.events });
 
-export const roundSaidBefore = shape({ ...roundTexts.columns, isRefusal: boolean() });
-/** The round before, as far as the next one may go on about it. */
-export type RoundSaidBefore = Row<typeof roundSaidBefore>;
+export const previousRound = shape({ ...roundTexts.columns, isRefusal: boolean() });
+/** Texts of the scored round before a round, which that round may continue. */
+export type PreviousRound = Row<typeof previousRound>;
 
 export const roundBefore = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
-/** A scored round before the one that is folded; `pruned` as far as earlier rounds have seen to it. */
 export type RoundBefore = Row<typeof roundBefore>;
 
-/** What the scores come from: embeddings and words, words alone, or a chat model where those were in doubt. */
+/** Source of scores: embeddings and words, words alone, or a chat model that adjudicated doubtful scores. */
 export type ScoreSource = 'embedding' | 'words' | 'llm';
 
-/** All that the fold of a round needs of it; `refusal` is null when the reply declines nothing. */
+/** Measurement of a round, independent of other scores. `refusalReading` is null if the reply declines nothing. */
 export type MeasuredRound = {
   scorerVersion: string;
   scoreSource: ScoreSource;
@@ -51,7 +47,6 @@ export type MeasuredRound = {
   refusalReading: Refusal | null;
 };
 
-/** What follows from a measured round and the state before it. */
 export type FoldedScore = {
   refusalKind: RefusalKind | null;
   alignmentScore: number;
@@ -61,10 +56,8 @@ export type FoldedScore = {
   events: AlignmentEvent[];
 };
 
-/** Everything that scoring writes into a round. */
 export type RoundScore = MeasuredRound & FoldedScore;
 
-/** A round's scores, and the rounds that leave the model's context because of them. */
 export type ScoringResult = { score: RoundScore; prunedRounds: number[] };
 
 export const storedScore = shape({
@@ -80,7 +73,6 @@ export const storedScore = shape({
   echoState: text<EchoState>(),
   foldState: json<FoldState>(),
 });
-/** A scored round without its texts, as it is stored. */
 export type StoredScore = Row<typeof storedScore>;
 
 export function thresholdsOf(chat: ScoredChat): StreakThresholds {

@@ -3,9 +3,9 @@ import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import {
   alignmentSubject,
+  previousRound,
   type RoundScore,
   roundBefore,
-  roundSaidBefore,
   roundTexts,
   type ScoredChat,
   type StoredScore,
@@ -47,18 +47,16 @@ export function createAlignmentRepository(db: Knex) {
       return firstRow(db, waitingRound, query);
     },
 
-    /** What was said in the scored round before `round`. */
-    findSaidBefore({ orgId, chatId }: ChatKey, round: number) {
+    findPreviousRound({ orgId, chatId }: ChatKey, round: number) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
         .where('round', '<', round)
         .whereNotNull('scoredAt')
         .orderBy('round', 'desc')
         .first('round', 'userContent', 'assistantReply', db.raw('refusal_kind is not null as is_refusal'));
-      return firstRow(db, roundSaidBefore, query);
+      return firstRow(db, previousRound, query);
     },
 
-    /** Scored rounds before `round`, the last `limit` of them, in order. */
     async listFolded({ orgId, chatId }: ChatKey, before: number, limit: number) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
@@ -96,10 +94,7 @@ export function createAlignmentRepository(db: Knex) {
       await ChatModel.table(db).where({ orgId, id: chatId }).forUpdate().first('id');
     },
 
-    /**
-     * False when the round has its scores already, or when an older one still waits for its own: then these were
-     * folded onto the wrong state.
-     */
+    /** Returns false if the round has scores already, or an older round, on which they depend, has none. */
     async storeScore({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<boolean> {
       const updated = await RoundModel.query(db)
         .where({ orgId, chatId, round, status: 'complete', scoredAt: null })
@@ -113,7 +108,6 @@ export function createAlignmentRepository(db: Knex) {
       return updated === 1;
     },
 
-    /** Takes rounds out of what the model sees. */
     async pruneRounds({ orgId, chatId }: ChatKey, rounds: readonly number[]): Promise<void> {
       await RoundModel.query(db)
         .where({ orgId, chatId })
@@ -121,10 +115,7 @@ export function createAlignmentRepository(db: Knex) {
         .patch({ pruned: true });
     },
 
-    /**
-     * Scored rounds that another scorer has scored, or this one without embeddings; the oldest `limit` of those that are
-     * not done yet.
-     */
+    /** Lists the oldest rounds with scores of another scorer version that this rescoring has not reached yet. */
     listOutdated({ orgId, chatId, rescoredTo }: ScoredChat, version: string, limit: number) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
@@ -137,7 +128,7 @@ export function createAlignmentRepository(db: Knex) {
       return rows(db, roundTexts, query);
     },
 
-    /** All scored rounds in order, without their texts. Those of old scorers tell of a refusal by its kind only. */
+    /** Lists all scored rounds in order. Refusals of old scorers, which stored only the kind, get score 1. */
     listScores({ orgId, chatId }: ChatKey) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
@@ -159,7 +150,12 @@ export function createAlignmentRepository(db: Knex) {
       await RoundModel.query(db).where({ orgId, chatId, round }).patch(score);
     },
 
-    async showRefolded({ orgId, chatId }: ChatKey, { round, ...score }: StoredScore): Promise<void> {
+    /** Copies the state after a round into its chat, which lists show. */
+    async setChatState(
+      { orgId, chatId }: ChatKey,
+      round: number,
+      score: Pick<RoundScore, 'echoState' | 'ewma' | 'alignmentScore'>,
+    ): Promise<void> {
       await ChatModel.query(db).where({ orgId, id: chatId }).patch({
         echoRound: round,
         echoState: score.echoState,
@@ -168,11 +164,8 @@ export function createAlignmentRepository(db: Knex) {
       });
     },
 
-    /**
-     * Marks those of the next chats after `after` that have a round of another version, of one organization or of all.
-     * @returns the last chat it has looked at, undefined when none was left
-     */
-    async wantRescoring(orgId: string | null, version: string, after: string): Promise<string | undefined> {
+    /** Marks outdated chats among the next 1,000 after the chat `after`. Returns the last one, undefined at the end. */
+    async markForRescoring(orgId: string | null, version: string, after: string): Promise<string | undefined> {
       const last = await firstRow(
         db,
         pick(ChatModel, 'id'),
@@ -190,11 +183,11 @@ export function createAlignmentRepository(db: Knex) {
       return last?.id;
     },
 
-    async rescoreTo({ orgId, chatId }: ChatKey, rescoredTo: number): Promise<void> {
+    async setRescoredTo({ orgId, chatId }: ChatKey, rescoredTo: number): Promise<void> {
       await ChatModel.query(db).where({ orgId, id: chatId }).patch({ rescoredTo });
     },
 
-    async forgetRescoring({ orgId, chatId }: ChatKey): Promise<void> {
+    async endRescoring({ orgId, chatId }: ChatKey): Promise<void> {
       await ChatModel.query(db).where({ orgId, id: chatId }).patch({ rescoringWantedAt: null, rescoredTo: 0 });
     },
 
@@ -205,7 +198,7 @@ export function createAlignmentRepository(db: Knex) {
         .resultSize();
     },
 
-    /** Says of the oldest round that waits why it was not scored, once for each reason. */
+    /** Adds a `scoring_failed` event to the oldest unscored round, once for each reason. */
     async noteFailure({ orgId, chatId }: ChatKey, reason: string): Promise<void> {
       await db.raw(
         `update rounds set events = events || jsonb_build_array(jsonb_build_object(
@@ -219,7 +212,8 @@ export function createAlignmentRepository(db: Knex) {
       );
     },
 
-    async showNewest({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<void> {
+    /** Like `setChatState`, unless the chat shows a newer round. */
+    async setChatStateIfNewer({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<void> {
       await ChatModel.query(db).where({ orgId, id: chatId }).where('echoRound', '<', round).patch({
         echoRound: round,
         echoState: score.echoState,
@@ -228,7 +222,7 @@ export function createAlignmentRepository(db: Knex) {
       });
     },
 
-    /** Only over the title that came from the first message. */
+    /** Sets a generated title, unless the user has chosen one. */
     async nameChat({ orgId, chatId }: ChatKey, title: string): Promise<void> {
       await ChatModel.query(db)
         .where({ orgId, id: chatId, titleSource: 'message' })
@@ -236,8 +230,8 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Chats to be scored again whose job is at rest, while fewer than `limit` are not. Those come first whose last run is
-     * longest ago: one that cannot be scored now holds up no other.
+     * Lists chats to rescore that have no open job, as long as fewer than `limit` have one. Chats whose last job ended
+     * longest ago come first, so that a chat whose scoring fails does not delay the others.
      */
     listRescoringDue(limit: number) {
       return rows(
@@ -257,8 +251,8 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Chats with a round that waits for its scores although the job that should have made them is over, those that
-     * wait longest first. One that an operator cancelled stays so until its next round.
+     * Lists chats with an unscored round whose scoring job has ended, longest waiting first. A cancelled job stays
+     * cancelled until the next round.
      */
     listOverdue(limit: number) {
       return rows(

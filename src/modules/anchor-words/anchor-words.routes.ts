@@ -1,15 +1,76 @@
 import { z } from 'zod';
+import { maxAnchorWords } from '#src/domain/agents/drafts.ts';
+import { agentFields, idField, oneLineField, unsettableField } from '#src/http/request/fields.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import {
-  anchorWordsSchema,
-  candidatesSchema,
-  expandBody,
-  toAnchorWordsDto,
-  toExpandInput,
-} from './anchor-words.schema.ts';
-import type { AnchorWordsService } from './anchor-words.service.ts';
+import type { AgentAnchors, AnchorWordsService, ExpandAnchorWordsInput } from './anchor-words.service.ts';
+
+const word = oneLineField(100);
+const chosen = z.array(word).max(maxAnchorWords).default([]);
+/** Enough for the words that a client has shown on several pages. */
+const maxExcludedWords = 1_000;
+
+const metadata = ['agent_name', 'agent_prompt', 'chat_model', 'tags'] as const;
+
+const expandBody = z
+  .strictObject({
+    agent_id: idField.optional().describe('A published agent; left out for a draft.'),
+    agent_name: agentFields.agent_name,
+    agent_prompt: z.string().max(100_000).optional(),
+    chat_model: unsettableField(oneLineField(200)).optional().describe("The deployment's default when left out."),
+    tags: agentFields.tags,
+    words: chosen.describe('Chosen already.'),
+    anchor_words: chosen.describe('Another name of `words`.'),
+    exclude_words: z.array(word).max(maxExcludedWords).default([]).describe('Not to be proposed again.'),
+  })
+  .superRefine((body, context) => {
+    const sent = metadata.filter((field) => body[field] != null && body[field].length > 0);
+    if (body.agent_id !== undefined) {
+      for (const field of sent) {
+        context.addIssue({ code: 'custom', path: [field], message: 'comes from the agent that agent_id names' });
+      }
+      return;
+    }
+    const says = [body.agent_name, body.agent_prompt, ...(body.tags ?? []), ...body.words, ...body.anchor_words];
+    if (says.every((text) => !/\p{L}/u.test(text ?? ''))) {
+      const message = 'say what the agent is about, or send agent_id';
+      context.addIssue({ code: 'custom', path: ['agent_prompt'], message });
+    }
+  });
+
+export const candidatesSchema = z.strictObject({ anchor_word_candidates: z.array(z.string()).describe('Best first.') });
+
+export const anchorWordsSchema = z
+  .strictObject({
+    agent_id: idField,
+    anchor_words: z.record(z.string(), z.int()).describe('Word or phrase → weight, 1 to 10.'),
+    anchor_word_count: z.int(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'AnchorWords' });
+
+function toExpandInput(body: z.output<typeof expandBody>): ExpandAnchorWordsInput {
+  const { agent_id, agent_name = '', agent_prompt = '', chat_model = null, tags = [] } = body;
+  const spelled = (words: readonly string[]) => words.filter((word) => word.trim() !== '');
+  return {
+    persona:
+      agent_id === undefined
+        ? { agentName: agent_name, agentPrompt: agent_prompt, chatModel: chat_model, tags }
+        : { agentId: agent_id },
+    words: spelled([...body.words, ...body.anchor_words]),
+    excludeWords: spelled(body.exclude_words),
+  };
+}
+
+function toAnchorWordsDto({ agentId, anchorWords, createdAt }: AgentAnchors): z.input<typeof anchorWordsSchema> {
+  return {
+    agent_id: agentId,
+    anchor_words: anchorWords,
+    anchor_word_count: Object.keys(anchorWords).length,
+    created_at: createdAt.toISOString(),
+  };
+}
 
 const params = z.strictObject({ agent_id: idParam('agent_not_found') });
 

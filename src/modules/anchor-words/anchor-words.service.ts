@@ -1,57 +1,69 @@
 import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/access/visibility.ts';
+import type { AnchorWords } from '#src/domain/agents/drafts.ts';
+import type { AnchorSubject } from '#src/domain/alignment/anchor-words.ts';
 import { appError } from '#src/errors.ts';
 import type { AgentsService } from '#src/modules/agents/agents.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
-import type { AgentAnchors, DraftPersona, ExpandInput } from './anchor-words.model.ts';
-import type { CandidateFinder } from './candidate-finder.ts';
-import type { WordProposer } from './word-proposer.ts';
+import type { ChatModel } from '#src/ports/models.ts';
+import { type CandidateFinder, proposeAnchorWords } from './anchor-candidates.ts';
 
-/** Somebody waits, and words come without the chat model, too. */
+/** Short, because the user waits and candidates also come from other sources. */
 const proposalTimeoutMs = 20_000;
-/** Their words are many, and those of others are further from the subject. */
+/** Passages whose phrases become candidates; lower ranked ones are too far from the topic. */
 const passageCount = 12;
 const queryCharacters = 1_000;
 
+export type AgentAnchors = { agentId: string; anchorWords: AnchorWords; createdAt: Date };
+
+type DraftPersona = { agentName: string; agentPrompt: string; tags: string[]; chatModel: string | null };
+
+export type ExpandAnchorWordsInput = {
+  persona: { agentId: string } | DraftPersona;
+  words: string[];
+  excludeWords: string[];
+};
+
 export type AnchorWordsService = ReturnType<typeof createAnchorWordsService>;
 
-/** The words that agents are anchored by, and those that they could be. */
+/** Reads the anchor words of agents, and proposes further ones to their authors. */
 export function createAnchorWordsService(deps: {
   agents: Pick<AgentsService, 'get'>;
   models: Pick<ModelsService, 'chatModels' | 'refusalOf'>;
   retrieval: Pick<RetrievalService, 'rankChunks'>;
-  propose: WordProposer;
-  find: CandidateFinder;
+  chatModel: Pick<ChatModel, 'stream'>;
+  findCandidates: CandidateFinder;
   logger: Pick<Logger, 'warn'>;
 }) {
-  const { agents, models, retrieval, propose, find, logger } = deps;
+  const { agents, models, retrieval, chatModel, findCandidates, logger } = deps;
 
-  async function personaOf(actor: Actor, of: ExpandInput['of']): Promise<DraftPersona & { words: string[] }> {
-    if (!('agentId' in of)) {
-      const refusal = of.chatModel === null ? null : await models.refusalOf('chat', of.chatModel, 'chat_model');
+  async function readPersona(
+    actor: Actor,
+    persona: ExpandAnchorWordsInput['persona'],
+  ): Promise<DraftPersona & { words: string[] }> {
+    if (!('agentId' in persona)) {
+      const { chatModel } = persona;
+      const refusal = chatModel === null ? null : await models.refusalOf('chat', chatModel, 'chat_model');
       if (refusal !== null) throw refusal;
-      return { ...of, words: [] };
+      return { ...persona, words: [] };
     }
-    const { agentName, agentPrompt, tags, chatModel, anchorWords } = await agents.get(actor, of.agentId);
+    const { agentName, agentPrompt, tags, chatModel, anchorWords } = await agents.get(actor, persona.agentId);
     return { agentName, agentPrompt, tags, chatModel, words: Object.keys(anchorWords) };
   }
 
-  /** For want of an answer there are other words. */
-  async function proposeInTime(
-    subject: Parameters<WordProposer>[0],
-    chatModel: string | null,
-    signal: AbortSignal,
-  ): Promise<string[]> {
-    const model = chatModel ?? (await models.chatModels()).default;
-    return propose(subject, { model, timeoutMs: proposalTimeoutMs, signal }).catch((error: unknown) => {
+  /** Returns no words if the chat model fails. */
+  async function proposals(subject: AnchorSubject, chosenModel: string | null, signal: AbortSignal): Promise<string[]> {
+    const model = chosenModel ?? (await models.chatModels()).default;
+    const options = { model, timeoutMs: proposalTimeoutMs, signal };
+    return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {
       signal.throwIfAborted();
       logger.warn({ err: error, model }, 'a chat model proposed no anchor words');
       return [];
     });
   }
 
-  /** What stands in the documents that the caller may read, and nobody else's, about the persona. */
+  /** Searches only documents that the caller may read. */
   async function passagesAbout(actor: Actor, persona: DraftPersona, signal: AbortSignal): Promise<string[]> {
     const query = [persona.agentName, persona.tags.join(', '), persona.agentPrompt]
       .join('. ')
@@ -63,28 +75,27 @@ export function createAnchorWordsService(deps: {
 
   return {
     /**
-     * Up to forty words that an agent could be anchored by, best first: none of its own, of `words` and of
-     * `excludeWords`. Throws `agent_not_found`, `unknown_model`, and `model_unavailable` and others of `Embedder` while
-     * nothing can be embedded.
+     * Proposes up to forty anchor words, best first; none that the agent has, and none of `words` and `excludeWords`.
+     * Throws `agent_not_found`, `unknown_model`, and errors of `Embedder`.
      */
-    async expand(actor: Actor, { of, words, excludeWords }: ExpandInput, signal: AbortSignal): Promise<string[]> {
-      const persona = await personaOf(actor, of);
+    async expand(actor: Actor, input: ExpandAnchorWordsInput, signal: AbortSignal): Promise<string[]> {
+      const { words, excludeWords } = input;
+      const persona = await readPersona(actor, input.persona);
       const subject = { ...persona, words: [...persona.words, ...words], excludeWords };
-      // When one of them throws, nobody waits for the other.
-      const unneeded = new AbortController();
-      const either = AbortSignal.any([signal, unneeded.signal]);
+      // When one of the two calls throws, the other is aborted.
+      const settled = new AbortController();
+      const either = AbortSignal.any([signal, settled.signal]);
       try {
-        const [proposals, passages] = await Promise.all([
-          proposeInTime(subject, persona.chatModel, either),
+        const [proposed, passages] = await Promise.all([
+          proposals(subject, persona.chatModel, either),
           passagesAbout(actor, persona, either),
         ]);
-        return await find(subject, { proposals, passages }, signal);
+        return await findCandidates(subject, { proposals: proposed, passages }, signal);
       } finally {
-        unneeded.abort();
+        settled.abort();
       }
     },
 
-    /** Throws `agent_not_found`, `anchor_words_not_initialized`. */
     async get(actor: Actor, agentId: string): Promise<AgentAnchors> {
       const { anchorWords, createdAt } = await agents.get(actor, agentId);
       if (Object.keys(anchorWords).length === 0) throw appError('anchor_words_not_initialized');

@@ -17,7 +17,6 @@ export function createAnchoringRepository(db: Knex) {
       return live(of).first('agentName', 'agentPrompt', 'tags', 'chatModel', 'anchorWords', 'anchorWordCandidates');
     },
 
-    /** The first ones stay. */
     async store(of: ProposeAnchorWordsInput, candidates: readonly string[]): Promise<void> {
       await live(of)
         .whereRaw("anchor_word_candidates = '{}'")

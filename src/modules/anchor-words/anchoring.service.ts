@@ -9,48 +9,47 @@ import type {
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { ChatModel } from '#src/ports/models.ts';
+import { type CandidateFinder, proposeAnchorWords } from './anchor-candidates.ts';
 import { type AnchoredAgent, createAnchoringRepository } from './anchoring.repository.ts';
-import type { CandidateFinder } from './candidate-finder.ts';
-import type { WordProposer } from './word-proposer.ts';
 
-/** Nobody waits; a model on our own machine may be busy with answers. */
+/** Long, because no user waits and a local model may be busy with chats. */
 const proposalTimeoutMs = 120_000;
 
-const idOf = ({ agentId }: Pick<ProposeAnchorWordsInput, 'agentId'>): string => anchoringWorkflowId(agentId);
+const jobIdOf = ({ agentId }: Pick<ProposeAnchorWordsInput, 'agentId'>): string => anchoringWorkflowId(agentId);
 
 export type AnchoringService = ReturnType<typeof createAnchoringService>;
 
 /**
- * The work of `proposeAnchorWords`. What it proposes is shown to everybody who may use the agent, so that it looks into
- * no documents.
+ * Activities of the workflow `proposeAnchorWords`, which gives a published agent its candidates for anchor words. They
+ * read no documents, because all users of the agent see the candidates.
  */
 export function createAnchoringService(deps: {
   db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
-  propose: WordProposer;
-  find: CandidateFinder;
+  chatModel: Pick<ChatModel, 'stream'>;
+  findCandidates: CandidateFinder;
   logger: Pick<Logger, 'warn'>;
 }) {
-  const { jobs, propose, find, logger } = deps;
+  const { jobs, chatModel, findCandidates, logger } = deps;
   const repository = createAnchoringRepository(deps.db);
 
   type Step = { mayDegrade: boolean; signal: AbortSignal };
 
-  /** A refusal is the same tomorrow, and there are other words. */
+  /** Returns no words if the chat model rejects the request, or is unavailable and the step `mayDegrade`. */
   async function proposalsFor(agent: AnchoredAgent, words: string[], { mayDegrade, signal }: Step): Promise<string[]> {
     const subject = { ...agent, words, excludeWords: [] };
-    return propose(subject, { model: agent.chatModel, timeoutMs: proposalTimeoutMs, signal }).catch(
-      (error: unknown) => {
-        signal.throwIfAborted();
-        if (!mayDegrade && error instanceof AppError && error.errorClass === 'transient') throw error;
-        logger.warn({ err: error, model: agent.chatModel }, 'a chat model proposed no anchor words');
-        return [];
-      },
-    );
+    const options = { model: agent.chatModel, timeoutMs: proposalTimeoutMs, signal };
+    return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {
+      signal.throwIfAborted();
+      if (!mayDegrade && error instanceof AppError && error.errorClass === 'transient') throw error;
+      logger.warn({ err: error, model: agent.chatModel }, 'a chat model proposed no anchor words');
+      return [];
+    });
   }
 
   return {
-    /** For an agent that is published in this transaction. @returns the job to dispatch after the commit */
+    /** Writes the job for an agent that `trx` publishes. Returns the id of the job, to dispatch after the commit. */
     async enqueue(
       trx: Knex,
       agent: ProposeAnchorWordsInput & { acl: readonly string[]; createdBy: string },
@@ -59,45 +58,49 @@ export function createAnchoringService(deps: {
       const { orgId, agentId, acl, createdBy } = agent;
       const summary = `Anchor words for agent ${agentId}`;
       const start = { workflow: 'proposeAnchorWords', input: { orgId, agentId }, summary } as const;
-      const id = idOf(agent);
+      const id = jobIdOf(agent);
       await jobs.enqueue(trx, { id, kind: 'anchors', orgId, agentId, acl, createdBy, start, requestId });
       return id;
     },
 
     /**
-     * Gives the agent its candidates, unless it has some or is deleted. Throws as `Embedder` does, and as `ChatModel`
-     * what may pass by itself, unless it `mayDegrade`.
+     * Gives the agent its candidates, unless it has some or is deleted. Throws errors of `Embedder`, and transient ones
+     * of `ChatModel` unless the step `mayDegrade`.
      */
     async propose(of: ProposeAnchorWordsInput, step: Step): Promise<ProposeAnchorWordsResult> {
-      await jobs.advance(idOf(of), { status: 'running', stage: 'propose' });
+      await jobs.advance(jobIdOf(of), { status: 'running', stage: 'propose' });
       const agent = await repository.find(of);
       if (agent === undefined) return { count: 0 };
       if (agent.anchorWordCandidates.length > 0) return { count: agent.anchorWordCandidates.length };
       const words = Object.keys(agent.anchorWords);
       const proposals = await proposalsFor(agent, words, step);
-      const candidates = await find({ ...agent, words, excludeWords: [] }, { proposals, passages: [] }, step.signal);
+      const candidates = await findCandidates(
+        { ...agent, words, excludeWords: [] },
+        { proposals, passages: [] },
+        step.signal,
+      );
       await repository.store(of, candidates);
       return { count: (await repository.find(of))?.anchorWordCandidates.length ?? 0 };
     },
 
     async recordSuccess({ attempt, startId, ...of }: RecordAnchoringEndInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'succeeded' }, { attempt, startId });
+      await jobs.advance(jobIdOf(of), { status: 'succeeded' }, { attempt, startId });
     },
 
     async recordParked({ error, ...of }: RecordAnchoringFailureInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'parked', error });
+      await jobs.advance(jobIdOf(of), { status: 'parked', error });
     },
 
     async recordResumed(of: ProposeAnchorWordsInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'running' });
+      await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
     async recordFailure({ error, attempt, startId, ...of }: RecordAnchoringFailureInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
+      await jobs.advance(jobIdOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
     async recordCancellation({ attempt, startId, ...of }: RecordAnchoringEndInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'cancelled' }, { attempt, startId });
+      await jobs.advance(jobIdOf(of), { status: 'cancelled' }, { attempt, startId });
     },
   };
 }

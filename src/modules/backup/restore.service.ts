@@ -33,7 +33,7 @@ export function createRestoreService(deps: {
   blobs: Pick<BlobStore, 'exists' | 'stage' | 'promote' | 'unstage'>;
   dumps: Pick<DatabaseDumps, 'restore'>;
   vectors: Pick<VectorStore, 'countGenerations' | 'upsert' | 'publish'>;
-  embeddings: Pick<EmbeddingsService, 'findKnown'>;
+  embeddings: Pick<EmbeddingsService, 'findCached'>;
   credentials: readonly Pick<CredentialStore<unknown>, 'countUnreadable'>[];
   withoutOthers: MaintenanceLock;
   migrate: () => Promise<void>;
@@ -153,7 +153,7 @@ async function rebuildVectors(
   deps: {
     db: Knex;
     vectors: Pick<VectorStore, 'countGenerations' | 'upsert' | 'publish'>;
-    embeddings: Pick<EmbeddingsService, 'findKnown'>;
+    embeddings: Pick<EmbeddingsService, 'findCached'>;
   },
   note: (line: string) => void,
 ): Promise<{ rebuilt: number; incomplete: number }> {
@@ -167,7 +167,7 @@ async function rebuildVectors(
     for (let after = -1; ; ) {
       const chunks = await repository.listChunks(of, after, CHUNKS_PER_PAGE);
       const hashes = chunks.flatMap(({ textSha256 }) => textSha256 ?? []);
-      const known = await embeddings.findKnown({ orgId, model }, hashes);
+      const known = await embeddings.findCached({ orgId, model }, hashes);
       const points = chunks.flatMap(({ id, textSha256 }) => {
         const vector = textSha256 === null ? undefined : known.get(textSha256.toString('hex'));
         return vector === undefined ? [] : [{ id, documentId, generation, vector }];

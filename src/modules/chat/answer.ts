@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { costUsd } from '#src/domain/agents/models.ts';
+import { costUsd } from '#src/domain/agents/prices.ts';
 import type { Tool } from '#src/domain/agents/tools.ts';
 import type { AlignmentEventBody } from '#src/domain/alignment/events.ts';
 import { initialFoldState } from '#src/domain/alignment/fold.ts';

@@ -1,9 +1,8 @@
 import { functionNameOf } from '#src/domain/agents/tools.ts';
 import type { Steering } from '#src/domain/alignment/steering.ts';
 import { withoutMarkers } from '#src/domain/chat/citations.ts';
-import { contextBlocks, contextRules, withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
+import { addressesModel, contextBlocks, contextRules, withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
 import { contextLimits, itemsThatFit, planWindow } from '#src/domain/chat/context-window.ts';
-import { addressesModel } from '#src/domain/chat/embedded-instructions.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelMessage, ModelTool } from '#src/ports/models.ts';

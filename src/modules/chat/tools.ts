@@ -3,12 +3,12 @@ import { z } from 'zod';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { type Tool, tools } from '#src/domain/agents/tools.ts';
 import {
+  addressesModel,
   foundPassagesMessage,
   resultPreview,
   toolResultMessage,
   visibleText,
 } from '#src/domain/chat/context-blocks.ts';
-import { addressesModel } from '#src/domain/chat/embedded-instructions.ts';
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
@@ -36,7 +36,7 @@ export type ToolChooser = ReturnType<typeof createToolChooser>;
  * available in a chat that uses documents.
  */
 export function createToolChooser(deps: {
-  toolCatalog: Pick<ToolCatalogService, 'usable'>;
+  toolCatalog: Pick<ToolCatalogService, 'usableToolIds'>;
   /** Executors by tool id, without the tools over documents, which are defined here. */
   executors: ReadonlyMap<string, ToolExecutor>;
   retrieval: Pick<RetrievalService, 'retrieve' | 'readPart'>;
@@ -75,7 +75,7 @@ export function createToolChooser(deps: {
 
   return async (actor: RequestActor, chat: Chat, agent: ChatAgent): Promise<RoundTool[]> => {
     if (agent.enabledTools.length === 0) return [];
-    const usable = await toolCatalog.usable(actor.orgId);
+    const usable = await toolCatalog.usableToolIds(actor.orgId);
     const known = new Map<string, RoundTool['run']>([
       ...executors,
       ...(chat.ragEnabled ? knowledgeTools(chat, agent) : []),

@@ -84,7 +84,7 @@ type DocumentList = { items: DocumentView[]; total: number };
 type DocumentsDeps = PublisherDeps & {
   db: Knex;
   uploads: Pick<UploadsService, 'store' | 'settle' | 'discard'>;
-  originals: Pick<OriginalsService, 'letGo' | 'releaseNow'>;
+  originals: Pick<OriginalsService, 'scheduleRelease' | 'releaseNow'>;
   folders: Pick<FoldersService, 'get' | 'requireTarget'>;
   limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
@@ -247,7 +247,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
     await repository.update(after);
     if (file !== undefined) {
       await uploads.settle(trx, file);
-      await originals.letGo(trx, before);
+      await originals.scheduleRelease(trx, before);
     }
     if (!ingest) return { before, plan: undefined };
     // A new file is always ingested: the same bytes under another name may be of another format.

@@ -51,7 +51,6 @@ export class VersionModel extends model('draft_versions', {
   evalStatus: text<EvalStatus>().nullable(),
   createdBy: uuid(),
   createdAt: timestamp(),
-  /** Of its last evaluation: the id of its job. */
   evalRunId: text().nullable(),
 }) {}
 
@@ -65,10 +64,7 @@ export class HiddenDraftModel extends model(
   ['userId', 'draftId'],
 ) {}
 
-/**
- * A draft has no fields of its own but who may see it: what it says stands in its versions. Only within the transaction
- * that makes it is there no head.
- */
+/** A draft holds its scope; versions hold its content. The head is null only in the transaction that inserts the draft. */
 export const draft = shape({ ...DraftModel.columns, headVersionId: uuid() });
 
 export type Draft = Row<typeof draft>;
@@ -77,7 +73,7 @@ export const draftView = shape({ ...draft.columns, createdByName: text(), headAg
 
 export type DraftView = Row<typeof draftView>;
 
-/** Immutable but for its title and its scores. */
+/** A version of a draft; immutable except for its title and scores. */
 export type Version = Row<typeof VersionModel>;
 
 export type DraftDetail = DraftView & { versions: Version[] };

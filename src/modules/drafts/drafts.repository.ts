@@ -2,8 +2,7 @@ import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import type { DraftFields } from '#src/domain/agents/drafts.ts';
-import type { ChainLink } from '#src/domain/agents/version-chain.ts';
+import type { ChainLink, DraftFields } from '#src/domain/agents/drafts.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import {
   type Draft,
@@ -16,7 +15,6 @@ import {
   VersionModel,
 } from './drafts.model.ts';
 
-/** What a fork copies from an agent, which has no golden cases. */
 const forkable = pick(
   AgentModel,
   'agentName',
@@ -45,7 +43,6 @@ export function createDraftsRepository(db: Knex) {
   const hiddenBy = ({ userId }: Actor) => HiddenDraftModel.query(db).where('hiddenDrafts.userId', userId);
 
   return {
-    /** Without those that he has hidden. */
     async listOwn(actor: Actor): Promise<DraftView[]> {
       const own = views()
         .where({ 'drafts.orgId': actor.orgId, 'drafts.createdBy': actor.userId })
@@ -61,7 +58,7 @@ export function createDraftsRepository(db: Knex) {
       return firstRow(db, draftView, readableBy(views(), actor, 'drafts').where('drafts.id', id));
     },
 
-    /** Changes and publishing of one draft wait for each other. */
+    /** Locks a draft until the end of the transaction, so that changes and publishing of it are serialized. */
     async lockReadable(actor: Actor, id: string): Promise<Draft | undefined> {
       const readable = readableBy(DraftModel.query(db), actor, 'drafts').where('drafts.id', id);
       return firstRow(db, draftShape, readable.forNoKeyUpdate());
@@ -71,7 +68,7 @@ export function createDraftsRepository(db: Knex) {
       return DraftModel.query(db).where({ orgId: actor.orgId, createdBy: actor.userId }).resultSize();
     },
 
-    /** The head may be inserted after it, in the same transaction. */
+    /** Insert its head version afterwards in the same transaction: the foreign key is deferred. */
     async insert(draft: Omit<Draft, 'createdAt' | 'updatedAt' | 'version'>): Promise<void> {
       await DraftModel.query(db).insert(draft);
     },
@@ -93,7 +90,6 @@ export function createDraftsRepository(db: Knex) {
         .patch({ ...scope, updatedAt: db.fn.now() });
     },
 
-    /** Its versions go with it. */
     async delete({ orgId, id }: DraftKey): Promise<void> {
       await DraftModel.query(db).where({ orgId, id }).delete();
     },
@@ -114,7 +110,7 @@ export function createDraftsRepository(db: Knex) {
       else await HiddenDraftModel.query(db).where(row).delete();
     },
 
-    /** From the root to the head: a child is always younger than its parent. */
+    /** Lists versions from the root to the head; children have higher numbers than their parents. */
     async listVersions(draft: DraftKey): Promise<Version[]> {
       return VersionModel.query(db).where({ orgId: draft.orgId, draftId: draft.id }).orderBy('versionNumber');
     },
@@ -152,7 +148,6 @@ export function createDraftsRepository(db: Knex) {
         .patch({ parentVersionId });
     },
 
-    /** What a fork copies from a version of a readable draft. */
     async findForkableVersion(actor: Actor, versionId: string): Promise<Version | undefined> {
       return readableBy(VersionModel.query(db), actor, 'drafts')
         .join('drafts', (on) => {
@@ -162,7 +157,6 @@ export function createDraftsRepository(db: Knex) {
         .select('draftVersions.*');
     },
 
-    /** What a fork copies from a readable live agent, which has no golden cases. */
     async findForkableAgent(actor: Actor, agentId: string): Promise<Omit<DraftFields, 'goldenCases'> | undefined> {
       const agent = readableBy(AgentModel.query(db), actor, 'agents')
         .whereNull('deletedAt')

@@ -1,23 +1,39 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { created, file, noContent, ok, versioned } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
+import type { VersionEvaluationsService } from '#src/modules/evaluations/version-evaluations.service.ts';
 import {
   changeScopeBody,
+  committedVersionSchema,
+  commitVersionBody,
   createDraftBody,
   draftDetailSchema,
   draftListSchema,
   hiddenDraftsSchema,
+  renameVersionBody,
+  startEvaluationBody,
+  toCommitVersionInput,
   toCreateDraftInput,
   toDraftDetailDto,
+  toDraftScope,
   toDraftSummaryDto,
-  toScopeInput,
+  toStartEvaluationFields,
+  toVersionDto,
+  versionSchema,
 } from './drafts.schema.ts';
 import type { DraftsService } from './drafts.service.ts';
 
-const params = z.strictObject({ draft_id: idParam('draft_not_found') });
+/** Seconds that a request waits for an evaluation unless its `Prefer: wait` says otherwise. */
+const defaultWaitSeconds = 15;
 
-export function draftsRoutes(drafts: DraftsService): Route[] {
+const params = z.strictObject({ draft_id: idParam('draft_not_found') });
+const versionParams = z.strictObject({ ...params.shape, version_id: idParam('version_not_found') });
+const reportTypes = ['text/markdown', 'application/json', 'text/html'] as const;
+
+export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluationsService): Route[] {
   return [
     route({
       method: 'get',
@@ -83,7 +99,7 @@ export function draftsRoutes(drafts: DraftsService): Route[] {
       responses: { 200: { description: 'The draft', schema: draftDetailSchema } },
       errors: ['forbidden', 'draft_not_found', 'team_not_found'],
       handle: async ({ actor, params: { draft_id }, body, expectedVersions }) =>
-        ok(toDraftDetailDto(await drafts.changeScope(actor, draft_id, toScopeInput(body), expectedVersions))),
+        ok(toDraftDetailDto(await drafts.changeScope(actor, draft_id, toDraftScope(body), expectedVersions))),
     }),
     route({
       method: 'delete',
@@ -105,7 +121,7 @@ export function draftsRoutes(drafts: DraftsService): Route[] {
       path: '/agent-drafts/:draft_id/hide',
       operationId: 'hideDraft',
       tag: 'agent-drafts',
-      summary: 'Take a draft out of your list; nobody else sees a change',
+      summary: 'Hide a draft from your own list',
       access: 'draft:read',
       params,
       responses: { 204: { description: 'It is hidden' } },
@@ -128,6 +144,125 @@ export function draftsRoutes(drafts: DraftsService): Route[] {
       handle: async ({ actor, params: { draft_id } }) => {
         await drafts.setHidden(actor, draft_id, false);
         return noContent();
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agent-drafts/:draft_id/versions',
+      operationId: 'commitVersion',
+      tag: 'agent-drafts',
+      summary: 'Commit a version: what is not sent is inherited from the parent',
+      access: 'draft:write',
+      params,
+      body: commitVersionBody,
+      idempotent: true,
+      responses: { 201: { description: 'The version', schema: committedVersionSchema } },
+      errors: [
+        'forbidden',
+        'draft_not_found',
+        'version_not_found',
+        'version_has_descendants',
+        'version_limit_reached',
+        'unknown_model',
+      ],
+      handle: async ({ actor, params: { draft_id }, body, newId }) => {
+        const version = await drafts.commitVersion(actor, draft_id, newId, toCommitVersionInput(body));
+        return created({ version: toVersionDto(version) });
+      },
+    }),
+    route({
+      method: 'patch',
+      path: '/agent-drafts/:draft_id/versions/:version_id',
+      operationId: 'renameVersion',
+      tag: 'agent-drafts',
+      summary: 'Give a version another title',
+      access: 'draft:write',
+      takesIfMatch: true,
+      params: versionParams,
+      body: renameVersionBody,
+      responses: { 200: { description: 'The version', schema: versionSchema } },
+      errors: ['forbidden', 'draft_not_found', 'version_not_found'],
+      handle: async ({ actor, params: { draft_id, version_id }, body: { title }, expectedVersions }) =>
+        ok(toVersionDto(await drafts.renameVersion(actor, draft_id, version_id, title, expectedVersions))),
+    }),
+    route({
+      method: 'delete',
+      path: '/agent-drafts/:draft_id/versions/:version_id',
+      operationId: 'deleteVersion',
+      tag: 'agent-drafts',
+      summary: 'Delete one version; its child moves to its parent',
+      access: 'draft:write',
+      params: versionParams,
+      responses: { 204: { description: 'It is gone' } },
+      errors: ['forbidden', 'draft_not_found', 'version_not_found', 'last_version'],
+      handle: async ({ actor, params: { draft_id, version_id } }) => {
+        await drafts.removeVersion(actor, draft_id, version_id);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agent-drafts/:draft_id/versions/:version_id/eval/start',
+      operationId: 'startEvaluation',
+      tag: 'agent-drafts',
+      summary: 'Evaluate a version and store its scores; a running evaluation of the version is joined',
+      access: 'draft:write',
+      params: versionParams,
+      body: startEvaluationBody,
+      bodyLimitBytes: 10_000_000,
+      idempotent: true,
+      responses: { 200: { description: 'The version with its scores, or as far as it is', schema: versionSchema } },
+      errors: [
+        'forbidden',
+        'draft_not_found',
+        'version_not_found',
+        'evaluation_case_limit_reached',
+        'unknown_golden_case',
+        'evaluator_unavailable',
+      ],
+      handle: async ({ actor, params: { draft_id, version_id }, body, waitSeconds, signal }) => {
+        const input = { draftId: draft_id, versionId: version_id, ...toStartEvaluationFields(body) };
+        const wait = { seconds: waitSeconds ?? defaultWaitSeconds, signal };
+        return ok(toVersionDto(await evaluations.start(actor, input, wait)));
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/agent-drafts/:draft_id/versions/:version_id/eval/report',
+      operationId: 'reportEvaluation',
+      tag: 'agent-drafts',
+      summary: 'The scores of a version beside those of its parent, as a file',
+      access: 'draft:read',
+      params: versionParams,
+      query: z.strictObject({
+        format: z
+          .string()
+          .default('markdown')
+          .meta({ enum: ['markdown', 'json', 'html'] })
+          .describe('`markdown`, `json` or `html`; anything else is 400.'),
+      }),
+      responses: {
+        200: { description: 'The report', contentType: reportTypes },
+        206: { description: 'The part that was asked for', contentType: reportTypes },
+      },
+      errors: [
+        'unsupported_report_format',
+        'draft_not_found',
+        'version_not_found',
+        'evaluation_not_found',
+        'range_not_satisfiable',
+      ],
+      handle: async ({ actor, params: { draft_id, version_id }, query: { format } }) => {
+        const of = { draftId: draft_id, versionId: version_id };
+        const { text, ...described } = await evaluations.report(actor, of, format);
+        const bytes = Buffer.from(text);
+        return file({
+          ...described,
+          sizeBytes: bytes.length,
+          etag: createHash('sha256').update(bytes).digest('hex'),
+          open: async (range) =>
+            Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)]),
+        });
       },
     }),
   ];

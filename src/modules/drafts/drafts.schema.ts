@@ -16,9 +16,8 @@ import {
   unsettableField,
   visibilityField,
 } from '#src/http/request/fields.ts';
-import type { CommitVersionInput } from './draft-versions.service.ts';
 import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
-import type { CreateDraftInput, ScopeInput } from './drafts.service.ts';
+import type { CommitVersionInput, CreateDraftInput, DraftScope } from './drafts.service.ts';
 
 const goldenCase = z.strictObject({
   id: oneLineField(100).min(1),
@@ -75,7 +74,7 @@ const createdDraft = z
 
 export const createDraftBody = z.preprocess(withoutIgnoredFields, createdDraft);
 
-/** Of a fork nothing is read but where it comes from and who may see it: what else is sent need not be right. */
+/** Removes content fields from the body of a fork, so that invalid ones are ignored too. */
 function withoutIgnoredFields(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
   const isFork = 'source_agent_id' in body || 'source_version_id' in body;
@@ -187,7 +186,7 @@ export function toStartEvaluationFields(body: z.output<typeof startEvaluationBod
 }
 
 export function toCreateDraftInput(body: z.infer<typeof createDraftBody>): CreateDraftInput {
-  const scope = toScopeInput(body);
+  const scope = toDraftScope(body);
   if (body.source_agent_id !== undefined) return { ...scope, source: { kind: 'agent', agentId: body.source_agent_id } };
   if (body.source_version_id !== undefined) {
     return { ...scope, source: { kind: 'version', versionId: body.source_version_id } };
@@ -195,7 +194,7 @@ export function toCreateDraftInput(body: z.infer<typeof createDraftBody>): Creat
   return { ...scope, source: { kind: 'fields', sent: toSentFields(body) } };
 }
 
-export function toScopeInput(body: z.infer<typeof changeScopeBody>): ScopeInput {
+export function toDraftScope(body: z.infer<typeof changeScopeBody>): DraftScope {
   return { visibility: body.visibility, teamIds: body.team_ids };
 }
 

@@ -1,30 +1,36 @@
 import type { Knex } from 'knex';
+import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields, versionTitle, planCommit, planRemoval } from '#src/domain/agents/drafts.ts';
 import { v7 as uuidv7 } from 'uuid';
 import { makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
-import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields } from '#src/domain/agents/drafts.ts';
-import { versionTitle } from '#src/domain/agents/version-chain.ts';
 import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
-import type { Draft, DraftDetail, DraftView } from './drafts.model.ts';
+import type { Draft, DraftDetail, DraftView, Version } from './drafts.model.ts';
 import { createDraftsRepository } from './drafts.repository.ts';
 
-/** Where the fields of a new draft come from. */
-export type DraftSource =
+export type DraftScope = { visibility: Visibility; teamIds: string[] };
+
+type DraftSource =
   | { kind: 'fields'; sent: SentDraftFields }
   | { kind: 'agent'; agentId: string }
   | { kind: 'version'; versionId: string };
 
-/** Who is to see a draft. */
-export type ScopeInput = { visibility: Visibility; teamIds: string[] };
+export type CreateDraftInput = DraftScope & { source: DraftSource };
 
-export type CreateDraftInput = ScopeInput & { source: DraftSource };
+export type CommitVersionInput = {
+  parentVersionId: string;
+  title?: string | undefined;
+  sent: SentDraftFields;
+  evalScores?: Record<string, unknown> | null | undefined;
+  force: boolean;
+};
 
 export type DraftsService = ReturnType<typeof createDraftsService>;
 
+/** Drafts and the chains of their versions. Every change locks the draft first. */
 export function createDraftsService(deps: {
   db: Knex;
   limits: TierLimitsService;
@@ -59,14 +65,16 @@ export function createDraftsService(deps: {
     return draft;
   }
 
-  /** A fork takes the fields of its source as they are: also a model that is no longer offered. */
+  async function requireOffered({ chatModel }: SentDraftFields): Promise<void> {
+    if (chatModel !== null && chatModel !== undefined) await models.requireChatModel(chatModel);
+  }
+
+  /** A fork copies the chat model of its source even if that model is no longer offered. */
   async function fieldsFrom(actor: Actor, source: DraftSource): Promise<DraftFields> {
     switch (source.kind) {
-      case 'fields': {
-        const { chatModel } = source.sent;
-        if (chatModel !== null && chatModel !== undefined) await models.requireChatModel(chatModel);
+      case 'fields':
+        await requireOffered(source.sent);
         return overlayFields(blankDraftFields, source.sent);
-      }
       case 'agent': {
         const agent = await drafts.findForkableAgent(actor, source.agentId);
         if (agent === undefined) throw appError('agent_not_found');
@@ -80,22 +88,16 @@ export function createDraftsService(deps: {
     }
   }
 
-  async function make(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
+  async function insertDraft(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
     const fields = await fieldsFrom(actor, input.source);
     const versionId = uuidv7();
     await limits.transaction(actor.orgId, async (trx) => {
       const repository = createDraftsRepository(trx);
-      const places = await limits.lock(trx, actor.orgId);
-      places.take('draftsPerUser', await repository.countOwn(actor));
+      const quota = await limits.lock(trx, actor.orgId);
+      quota.take('draftsPerUser', await repository.countOwn(actor));
       const scope = await teams.grantScope(trx, actor, input);
       const owner = { orgId: actor.orgId, createdBy: actor.userId };
-      await repository.insert({
-        ...owner,
-        ...scope,
-        id: draftId,
-        headVersionId: versionId,
-        nextVersionNumber: 2,
-      });
+      await repository.insert({ ...owner, ...scope, id: draftId, headVersionId: versionId, nextVersionNumber: 2 });
       await repository.insertVersion({
         ...owner,
         ...fields,
@@ -110,61 +112,150 @@ export function createDraftsService(deps: {
     return get(actor, draftId);
   }
 
+  async function insertVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
+    await requireOffered(input.sent);
+    return limits.transaction(actor.orgId, async (trx) => {
+      const repository = createDraftsRepository(trx);
+      const quota = await limits.lock(trx, actor.orgId);
+      const draft = await lockOwn(trx, actor, draftId);
+      // A repeated request with `force` would otherwise delete the version that the first one committed.
+      const made = await repository.findVersion(draft, id);
+      if (made !== undefined) return made;
+      const chain = await repository.listLinks(draft);
+      const plan = planCommit(chain, input.parentVersionId, input.force);
+      if (plan.outcome === 'parent_has_descendants') {
+        throw appError('version_has_descendants', {
+          detail: 'The parent has descendants. Commit under the head, or send force to delete them.',
+        });
+      }
+      const parent = await repository.findVersion(draft, input.parentVersionId);
+      if (plan.outcome === 'parent_missing' || parent === undefined) throw appError('version_not_found');
+      quota.take('versionsPerDraft', chain.length - plan.deletedIds.length);
+
+      await repository.deleteVersions(draft, plan.deletedIds);
+      const version = await repository.insertVersion({
+        ...overlayFields(parent, input.sent),
+        id,
+        orgId: draft.orgId,
+        draftId: draft.id,
+        parentVersionId: parent.id,
+        versionNumber: draft.nextVersionNumber,
+        title: versionTitle(input.title, draft.nextVersionNumber),
+        evalScores: input.evalScores ?? null,
+        createdBy: actor.userId,
+      });
+      await repository.moveHead({
+        ...draft,
+        headVersionId: version.id,
+        nextVersionNumber: draft.nextVersionNumber + 1,
+      });
+      return version;
+    });
+  }
+
   return {
-    /** The caller's own, without those that he has hidden. */
     async list(actor: Actor): Promise<DraftView[]> {
       return drafts.listOwn(actor);
     },
 
     get,
 
-    /** Locks a draft that the caller owns. What he may only read is `forbidden`. */
-    lockOwn,
-
-    /** A new draft of the caller's, with its root version. */
     async create(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
       return makeOnce(
-        () => make(actor, draftId, input),
+        () => insertDraft(actor, draftId, input),
         () => find(actor, draftId),
       );
     },
 
-    /**
-     * Agents that were published before keep theirs. Throws `draft_not_found`, `forbidden`, `team_not_found`,
-     * `precondition_failed`.
-     */
+    /** Changes who sees a draft; agents that were published from it keep their own scope. */
     async changeScope(
       actor: Actor,
       draftId: string,
-      input: ScopeInput,
+      scope: DraftScope,
       expected: ExpectedVersions,
     ): Promise<DraftDetail> {
       await db.transaction(async (trx) => {
         const draft = await lockOwn(trx, actor, draftId);
         requireVersion(expected, draft);
-        await createDraftsRepository(trx).setScope(draft, await teams.grantScope(trx, actor, input));
+        await createDraftsRepository(trx).setScope(draft, await teams.grantScope(trx, actor, scope));
       });
       return get(actor, draftId);
     },
 
-    /** With all its versions; agents that were published from it stay. Throws `draft_not_found`, `forbidden`. */
+    /** Deletes a draft with its versions; agents that were published from it stay. */
     async remove(actor: Actor, draftId: string): Promise<void> {
       await db.transaction(async (trx) => {
         await createDraftsRepository(trx).delete(await lockOwn(trx, actor, draftId));
       });
     },
 
-    /** Of those that he may read. */
     async listHidden(actor: Actor): Promise<string[]> {
       return drafts.listHidden(actor);
     },
 
-    /** For the caller alone, who may only read it. Throws `draft_not_found`. */
     async setHidden(actor: Actor, draftId: string, isHidden: boolean): Promise<void> {
       await db.transaction(async (trx) => {
         const draft = await lockReadable(trx, actor, draftId);
         await createDraftsRepository(trx).setHidden(actor, draft.id, isHidden);
       });
+    },
+
+    /** Commits a version under its parent and makes it the head. {@link planCommit} defines what `force` deletes. */
+    async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
+      return makeOnce(
+        () => insertVersion(actor, draftId, id, input),
+        () => drafts.findVersion({ orgId: actor.orgId, id: draftId }, id),
+      );
+    },
+
+    /** `expected`: versions of the draft, not of the draft version. */
+    async renameVersion(
+      actor: Actor,
+      draftId: string,
+      versionId: string,
+      title: string,
+      expected: ExpectedVersions,
+    ): Promise<Version> {
+      return db.transaction(async (trx) => {
+        const repository = createDraftsRepository(trx);
+        const draft = await lockOwn(trx, actor, draftId);
+        requireVersion(expected, draft);
+        const version = await repository.renameVersion(draft, versionId, title);
+        if (version === undefined) throw appError('version_not_found');
+        await repository.touch(draft);
+        return version;
+      });
+    },
+
+    async removeVersion(actor: Actor, draftId: string, versionId: string): Promise<void> {
+      await db.transaction(async (trx) => {
+        const repository = createDraftsRepository(trx);
+        const draft = await lockOwn(trx, actor, draftId);
+        const plan = planRemoval(await repository.listLinks(draft), versionId);
+        if (plan.outcome === 'version_missing') throw appError('version_not_found');
+        if (plan.outcome === 'last_version') {
+          throw appError('last_version', { detail: 'Delete the draft, or commit another version first.' });
+        }
+        const { childId, parentId, headId } = plan;
+        // A parent may have one child only, so the child stays detached until this version is deleted.
+        if (childId !== null) await repository.setParent(draft, childId, null);
+        await repository.deleteVersions(draft, [versionId]);
+        if (childId !== null) await repository.setParent(draft, childId, parentId);
+        await repository.moveHead({ ...draft, headVersionId: headId });
+      });
+    },
+
+    /** Locks the caller's own draft until the end of `trx`, and returns it with one of its versions. */
+    async lockOwnVersion(
+      trx: Knex,
+      actor: Actor,
+      draftId: string,
+      versionId: string,
+    ): Promise<{ draft: Draft; version: Version }> {
+      const draft = await lockOwn(trx, actor, draftId);
+      const version = await createDraftsRepository(trx).findVersion(draft, versionId);
+      if (version === undefined) throw appError('version_not_found');
+      return { draft, version };
     },
   };
 }

@@ -1,5 +1,7 @@
+import type { Knex } from 'knex';
+import { bytea, integer, text, timestamp, uuid, type Row, firstRow, oneRow, pick } from '#src/adapters/postgres/shapes.ts';
+import { NIL } from 'uuid';
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bytea, integer, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 
 export class CachedEmbeddingModel extends model(
   'embeddings',
@@ -22,3 +24,103 @@ export class EmbeddingDimensionsModel extends model(
   },
   'model',
 ) {}
+
+type CachedEmbedding = { textSha256: Buffer; vector: Float32Array };
+
+/** Position of a page in the order of the primary key of `embeddings`. */
+const embeddingKey = pick(CachedEmbeddingModel, 'orgId', 'model', 'textSha256');
+export type EmbeddingKey = Row<typeof embeddingKey>;
+
+const knownDimensions = pick(EmbeddingDimensionsModel, 'dimensions');
+
+export function createEmbeddingsRepository(db: Knex) {
+  const cached = (orgId: string, model: string, hashes: readonly Buffer[]) =>
+    CachedEmbeddingModel.table(db)
+      .where({ orgId, model })
+      .whereRaw('text_sha256 = any (?::bytea[])', [[...hashes]]);
+
+  return {
+    /** Returns the cached vectors by the hash of their text in hex. */
+    async find(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Map<string, Float32Array>> {
+      const rows = await cached(orgId, model, hashes).select('textSha256', 'vector');
+      return new Map(rows.map(({ textSha256, vector }) => [textSha256.toString('hex'), toFloats(vector)]));
+    },
+
+    async listCached(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Buffer[]> {
+      const rows = await cached(orgId, model, hashes).select('textSha256');
+      return rows.map(({ textSha256 }) => textSha256);
+    },
+
+    async insert(orgId: string, model: string, embeddings: readonly CachedEmbedding[]): Promise<void> {
+      // Sorted, so that concurrent inserts of the same texts do not deadlock.
+      const inOrder = [...embeddings].sort((a, b) => a.textSha256.compare(b.textSha256));
+      await db.raw(
+        `insert into embeddings (org_id, model, text_sha256, vector)
+         select ?, ?, text_sha256, vector from unnest(?::bytea[], ?::bytea[]) as embedding (text_sha256, vector)
+         on conflict do nothing`,
+        [orgId, model, inOrder.map(({ textSha256 }) => textSha256), inOrder.map(({ vector }) => toBytes(vector))],
+      );
+    },
+
+    async deleteUnusedOf(orgId: string, hashes: readonly Buffer[]): Promise<void> {
+      await db.raw(
+        `delete from embeddings e
+         where e.org_id = ? and e.text_sha256 = any (?::bytea[])
+           and not exists (select from chunks c where c.org_id = e.org_id and c.text_sha256 = e.text_sha256)`,
+        [orgId, [...hashes]],
+      );
+    },
+
+    /**
+     * Examines `limit` rows after `after`, and deletes those older than a day whose text no chunk has. Skips organizations
+     * with a running ingestion that has no chunks yet, because semantic chunking caches vectors of sentences first.
+     * @returns the last row examined; null at the end
+     */
+    async deleteUnusedAfter(after: EmbeddingKey | null, limit: number): Promise<EmbeddingKey | null> {
+      const last = await firstRow(
+        db,
+        embeddingKey,
+        `with page as (
+           select org_id, model, text_sha256, created_at from embeddings
+           where (org_id, model, text_sha256) > (:orgId::uuid, :model, :textSha256::bytea)
+           order by org_id, model, text_sha256
+           limit :limit
+         ),
+         cutting as materialized (
+           select g.org_id from jobs j
+           join document_generations g on g.org_id = j.org_id and g.document_id = j.document_id and g.job_id = j.id
+           where j.kind = 'ingest' and j.finished_at is null and g.chunked_at is null
+         ),
+         unused as (
+           delete from embeddings e using page p
+           where e.org_id = p.org_id and e.model = p.model and e.text_sha256 = p.text_sha256
+             and p.created_at < now() - interval '1 day'
+             and not exists (select from cutting c where c.org_id = p.org_id)
+             and not exists (select from chunks c where c.org_id = p.org_id and c.text_sha256 = p.text_sha256)
+         )
+         select org_id, model, text_sha256 from page
+         order by org_id, model, text_sha256
+         offset :limit - 1`,
+        { orgId: NIL, model: '', textSha256: Buffer.alloc(0), ...after, limit },
+      );
+      return last ?? null;
+    },
+
+    /** Stores the dimensions of a model unless known. Returns the stored dimensions. */
+    async fixDimensions(model: string, dimensions: number): Promise<number> {
+      const models = () => EmbeddingDimensionsModel.table(db);
+      await models().insert({ model, dimensions }).onConflict('model').ignore();
+      return (await oneRow(db, knownDimensions, models().where({ model }).select('dimensions'))).dimensions;
+    },
+  };
+}
+
+/** Every platform that Node runs on is little-endian. */
+function toBytes(vector: Float32Array): Buffer {
+  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
+}
+
+/** Copies, because a buffer of the driver may not be aligned to four bytes. */
+function toFloats(bytes: Buffer): Float32Array {
+  return new Float32Array(Uint8Array.from(bytes).buffer);
+}

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { appError } from '#src/errors.ts';
 import type { Embedders } from '#src/ports/models.ts';
-import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.repository.ts';
+import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.model.ts';
 
-/** Some megabytes of a statement. */
-const HASHES_PER_LOOK = 10_000;
-/** A second of work at most: other sweeps wait for it. */
+/** Bounds a statement to some megabytes. */
+const HASHES_PER_QUERY = 10_000;
+/** At most a second of work, because other sweeps wait for it. */
 const ROWS_PER_SWEEP = 5_000;
 
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;
 
-/** Embeds what an organization keeps, each text once for each model. */
+/** Embeds stored texts of organizations, and caches the vector of each text and model. */
 export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }) {
   const { embedders } = deps;
   const repository = createEmbeddingsRepository(deps.db);
@@ -22,18 +22,16 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
     dimensionsOf.set(model, dimensions);
     if (length === dimensions) return;
     throw appError('embedding_model_changed', {
-      detail: `${model} gave vectors of ${length} dimensions, and those that are stored have ${dimensions}. A model that changed needs another name.`,
+      detail: `${model} returned vectors of ${length} dimensions, but stored ones have ${dimensions}. Give a changed model another name.`,
     });
   }
 
   return {
-    /** By which a text is known in the cache. */
     hash,
 
     /**
-     * One vector of the model for each text, in order. Vectors are kept as soon as they are there, so that a run that
-     * fails or is killed repeats at most the calls that were under way. Errors as in `Embedder`.
-     * @param options.onProgress hears after each call of the model how many of the texts have their vectors
+     * Embeds texts that are not cached, and returns all vectors in order. Each batch is cached at once, so that a killed
+     * run repeats only its running calls. `onProgress` receives the number of embedded texts after each call.
      */
     async embed(
       { orgId, model }: { orgId: string; model: string },
@@ -50,16 +48,16 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
         if (!known.has(key)) missing.set(key, { textSha256, text });
       });
 
-      const asked = [...missing.values()];
-      if (asked.length > 0) {
+      const uncached = [...missing.values()];
+      if (uncached.length > 0) {
         await embedders.of(model).embed(
-          asked.map(({ text }) => text),
+          uncached.map(({ text }) => text),
           {
             ...options,
             isBulk: true,
             onVectors: async (vectors) => {
               const found = vectors.flatMap(({ index, vector }) => {
-                const textSha256 = asked[index]?.textSha256;
+                const textSha256 = uncached[index]?.textSha256;
                 return textSha256 === undefined ? [] : [{ textSha256, vector }];
               });
               for (const { vector } of found) await requireDimensions(model, vector.length);
@@ -72,37 +70,34 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
       }
       return hashes.map((textSha256) => {
         const vector = known.get(textSha256.toString('hex'));
-        if (vector === undefined) throw appError('model_response_invalid', { detail: 'A vector is missing.' });
+        if (vector === undefined)
+          throw appError('model_response_invalid', {
+            detail: 'The embedding model returned fewer vectors than texts.',
+          });
         return vector;
       });
     },
 
-    /** Without asking the model. @returns the vectors that are kept, by the hash of their text in hex */
-    findKnown: ({ orgId, model }: { orgId: string; model: string }, hashes: readonly Buffer[]) =>
+    /** Returns the cached vectors by the hash of their text in hex. */
+    findCached: ({ orgId, model }: { orgId: string; model: string }, hashes: readonly Buffer[]) =>
       repository.find(orgId, model, hashes),
 
-    /** @returns those of the texts that the organization has no vector of, each once, in order */
     async listMissing({ orgId, model }: { orgId: string; model: string }, texts: readonly string[]): Promise<string[]> {
       const byHash = new Map(texts.map((text) => [hash(text).toString('hex'), text]));
       const hashes = Array.from(byHash.keys(), (hex) => Buffer.from(hex, 'hex'));
-      for (let start = 0; start < hashes.length; start += HASHES_PER_LOOK) {
-        const known = await repository.listKnown(orgId, model, hashes.slice(start, start + HASHES_PER_LOOK));
+      for (let start = 0; start < hashes.length; start += HASHES_PER_QUERY) {
+        const known = await repository.listCached(orgId, model, hashes.slice(start, start + HASHES_PER_QUERY));
         for (const textSha256 of known) byHash.delete(textSha256.toString('hex'));
       }
       return [...byHash.values()];
     },
 
-    /** Forgets those of these texts that no chunk of the organization has. */
+    /** Deletes cached vectors of these texts that no chunk of the organization uses. */
     async forgetUnused(trx: Knex, orgId: string, hashes: readonly Buffer[]): Promise<void> {
       await createEmbeddingsRepository(trx).deleteUnusedOf(orgId, hashes);
     },
 
-    /**
-     * Forgets embeddings that no chunk has used for a day, a part of the table at a time, in the order of its key. An
-     * organization with a document that has yet to be cut keeps them until then.
-     * @param after what the call before returned; null at the beginning
-     * @returns where to go on; null at the end
-     */
+    /** Deletes unused vectors of one page of the table. Returns `after` of the next page; null at the end. */
     async sweepUnused(after: EmbeddingKey | null): Promise<EmbeddingKey | null> {
       return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
     },

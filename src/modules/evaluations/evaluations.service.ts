@@ -15,7 +15,7 @@ import type { CaseResult, ComparisonResults, EvaluationResults } from '#src/doma
 import { isReference, type Rubric, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
-import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
+import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -51,14 +51,14 @@ export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
  */
 export function createEvaluationsService(deps: {
   db: Knex;
-  versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
+  drafts: Pick<DraftsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'evaluator' | 'chatModels'>;
   jobs: Pick<JobsService, 'dispatch' | 'enqueue' | 'isOpen'>;
   logger: Pick<Logger, 'info'>;
   jobWatch: Pick<JobWatch, 'untilOver'>;
 }) {
-  const { db, versions, limits, models, jobs, logger, jobWatch } = deps;
+  const { db, drafts, limits, models, jobs, logger, jobWatch } = deps;
   const runs = createEvaluationsRepository(db);
 
   async function run(
@@ -120,7 +120,7 @@ export function createEvaluationsService(deps: {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
     return evaluated(
       await run(actor, options, async (trx, { defaultModel, ...judging }) => {
-        const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
+        const { version } = await drafts.lockOwnVersion(trx, actor, draftId, versionId);
         const hasParent = version.parentVersionId !== null;
         return {
           kind: 'evaluate',
@@ -184,12 +184,12 @@ export function createEvaluationsService(deps: {
     ): Promise<Compared> {
       const { draftId, versionId, cases } = of;
       const found = await run(actor, options, async (trx, { defaultModel, ...judging }) => {
-        const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
+        const { version } = await drafts.lockOwnVersion(trx, actor, draftId, versionId);
         const baselineVersionId = of.baselineVersionId ?? version.parentVersionId;
         if (baselineVersionId === null) {
           throw appError('no_baseline', { detail: 'A first version has no parent: name a baseline_version_id.' });
         }
-        const { version: baseline } = await versions.lockOwnVersion(trx, actor, draftId, baselineVersionId);
+        const { version: baseline } = await drafts.lockOwnVersion(trx, actor, draftId, baselineVersionId);
         return {
           kind: 'compare',
           ...judging,

@@ -5,7 +5,6 @@ import type { GoldenCase } from '#src/domain/agents/drafts.ts';
 import type { CaseText, EvaluationSpecification } from '#src/domain/judging/judgement.ts';
 import { maxCases, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
 import { appError } from '#src/errors.ts';
-import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -32,15 +31,14 @@ export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluatio
 
 /** Evaluations whose scores are stored with a version. All throw `draft_not_found`, `version_not_found`, `forbidden`. */
 export function createVersionEvaluationsService(deps: {
-  drafts: Pick<DraftsService, 'get'>;
-  versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
+  drafts: Pick<DraftsService, 'get' | 'lockOwnVersion'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'chatModels' | 'evaluator'>;
   jobs: Pick<JobsService, 'dispatch' | 'enqueue' | 'isOpen'>;
   logger: Pick<Logger, 'info'>;
   jobWatch: Pick<JobWatch, 'untilOver'>;
 }) {
-  const { drafts, versions, limits, models, jobs, logger, jobWatch } = deps;
+  const { drafts, limits, models, jobs, logger, jobWatch } = deps;
 
   async function readVersion(
     actor: Actor,
@@ -61,7 +59,7 @@ export function createVersionEvaluationsService(deps: {
   ): Promise<string | null> {
     const { draftId, versionId } = input;
     const places = await limits.lock(trx, actor.orgId);
-    const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
+    const { version } = await drafts.lockOwnVersion(trx, actor, draftId, versionId);
     // A version has one open evaluation at a time, even if this request asks for something else.
     if (version.evalRunId !== null && (await jobs.isOpen(trx, version.evalRunId))) return version.evalRunId;
 

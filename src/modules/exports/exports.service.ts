@@ -57,7 +57,7 @@ export type ExportsService = ReturnType<typeof createExportsService>;
 export function createExportsService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'signedUrl'>;
-  originals: Pick<OriginalsService, 'letGo' | 'releaseNow' | 'release'>;
+  originals: Pick<OriginalsService, 'scheduleRelease' | 'releaseNow' | 'release'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
   limits: Pick<TierLimitsService, 'of'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
@@ -103,7 +103,7 @@ export function createExportsService(deps: {
   ): Promise<{ orgId: string; blobKey: string }[] | undefined> {
     const volumes = await createExportsRepository(trx).delete(orgId, exportId);
     const keys = volumes?.map(({ blobKey }) => ({ orgId, blobKey }));
-    for (const key of keys ?? []) await originals.letGo(trx, key);
+    for (const key of keys ?? []) await originals.scheduleRelease(trx, key);
     return keys;
   }
 
@@ -201,7 +201,7 @@ export function createExportsService(deps: {
       const keys = await db.transaction(async (trx) => {
         const volumes = await createExportsRepository(trx).deleteVolumes(orgId, exportId);
         const gone = volumes.map(({ blobKey }) => ({ orgId, blobKey }));
-        for (const key of gone) await originals.letGo(trx, key);
+        for (const key of gone) await originals.scheduleRelease(trx, key);
         return gone;
       });
       for (const key of keys) await originals.releaseNow(key);

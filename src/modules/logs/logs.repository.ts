@@ -3,7 +3,7 @@ import { sortKeyOf, toPage } from '#src/adapters/postgres/keyset.ts';
 import { bigint, firstRow, integer, oneRow, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { type Period, type PeriodPart, periodParts, roundTotals } from '#src/domain/alignment/chat-logs.ts';
+import { type Period, type PeriodPart, periodParts, roundTotals } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import {
   echoStates,

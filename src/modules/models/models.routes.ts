@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import type { Model } from './models.model.ts';
-import type { ModelsService } from './models.service.ts';
+import type { Model, ModelsService } from './models.service.ts';
 
 const price = z.number().describe('US dollars for a million tokens.');
 

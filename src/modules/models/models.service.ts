@@ -1,44 +1,53 @@
 import type { Logger } from 'pino';
-import { freeOfCharge, type ModelKind, priceListVersion, type VersionedPrice } from '#src/domain/agents/models.ts';
+import { freeOfCharge, type ModelKind, priceListVersion, type VersionedPrice } from '#src/domain/agents/prices.ts';
 import { readEmbeddingSpace } from '#src/domain/documents/embedding.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
-import type { Model } from './models.model.ts';
 
-/** A provider's list changes when somebody deploys; one that failed is asked again soon. */
+export type Model = {
+  id: string;
+  kind: ModelKind;
+  isDefault: boolean;
+  contextWindow: number | null;
+  dimensions: number | null;
+  rerankingType: RerankerType | null;
+  /** Null if unknown; usage then costs nothing. */
+  price: VersionedPrice | null;
+  isLocal: boolean;
+};
+
+/** The list of a provider's models is cached; after a failed request it is loaded again sooner. */
 const freshMs = 60_000;
 const retryMs = 10_000;
 
 const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 
-/** Nobody waits for work in the background as for an answer in a chat; models that think take their time. */
-const answerTimeoutMs = 120_000;
+/** Longer than for chats, because reasoning models are slow and no user waits for background work. */
+const backgroundTimeoutMs = 120_000;
 
-/** What the deployment's settings say about models. */
-export type ModelSettings = {
+type ModelSettings = {
   chatModel: string;
-  /** Judges where nobody names another. */
+  /** Judges evaluations unless a request names another model. */
   evaluatorModel: string;
-  /** The id under which vectors are stored. */
+  /** The id that stored vectors carry. */
   embeddingModel: string;
   embeddingDimensions: number | null;
-  /** `isConfigured`: somebody set it up, be it without naming a model. */
+  /** A configured reranker may have no model name. */
   reranker: { model: string | null; isConfigured: boolean };
   prices: Readonly<Record<string, VersionedPrice>>;
 };
 
-/** Chat models that drafts and agents may name. */
-export type OfferedChatModels = {
+type OfferedChatModels = {
   default: string;
   all: readonly string[];
-  /** False while the provider's list was never to be had: then a model that is not in `all` may still exist. */
+  /** False until the provider's list was loaded once: a model that is not in `all` may still exist. */
   isComplete: boolean;
 };
 
 export type ModelsService = ReturnType<typeof createModelsService>;
 
-/** What the deployment offers: its settings, and what its provider lists besides. */
+/** The models that the deployment offers: those of its settings and those that its provider lists. */
 export function createModelsService(deps: {
   catalog: ModelCatalog;
   settings: ModelSettings;
@@ -57,13 +66,13 @@ export function createModelsService(deps: {
       if (isFirst) warnOfUnlisted(provided);
       nextLoadAtMs = now() + freshMs;
     } catch (error) {
-      logger.warn({ err: error }, 'the list of models could not be read');
+      logger.warn({ err: error }, 'the list of models could not be loaded');
       nextLoadAtMs = now() + retryMs;
     }
     loading = null;
   }
 
-  /** A wrong name would be noticed when the first document or chat fails. A provider without a list says nothing. */
+  /** Warns of misspelled models in the settings, unless the provider lists no models at all. */
   function warnOfUnlisted(listed: readonly ProvidedModel[]): void {
     const ids = new Set(listed.map(({ id }) => id));
     const { model } = readEmbeddingSpace(settings.embeddingModel);
@@ -72,7 +81,7 @@ export function createModelsService(deps: {
     logger.warn({ models }, 'the provider does not list these models of CHAT_MODEL and EMBEDDING_MODEL');
   }
 
-  /** The newest list that is there; only the first one is waited for. */
+  /** Returns the cached list while a new one is loaded; waits only for the first one. */
   async function listed(): Promise<readonly ProvidedModel[]> {
     if (now() >= nextLoadAtMs) loading ??= load();
     if (provided === null) await loading;
@@ -135,7 +144,9 @@ export function createModelsService(deps: {
     const all = await idsOf(kind);
     if (all.includes(id)) return null;
     if (provided === null) {
-      return appError('model_unavailable', { detail: `Whether there is a model ${id} cannot be told now.` });
+      return appError('model_unavailable', {
+        detail: `The list of models is unavailable, so the model ${id} cannot be verified now.`,
+      });
     }
     const detail = `This deployment does not offer the ${kind} model ${id}. It offers: ${all.slice(0, 20).join(', ')}.`;
     return appError('unknown_model', {
@@ -145,7 +156,6 @@ export function createModelsService(deps: {
   }
 
   return {
-    /** The defaults first in each kind. */
     list,
 
     chatModels,
@@ -154,17 +164,12 @@ export function createModelsService(deps: {
       return (await list()).find((model) => model.id === id);
     },
 
-    /** Throws what `refusalOf` gives. */
     async requireChatModel(id: string): Promise<void> {
       const refusal = await refusalOf('chat', id);
       if (refusal !== null) throw refusal;
     },
 
-    /**
-     * Who judges: the chat model that a request names, else that of the settings, else the first that can. Throws what
-     * `refusalOf` gives and `validation_failed` for a name, and `evaluator_unavailable` where no model can judge.
-     * @param path of the field that names the model
-     */
+    /** Selects the judge of evaluations: the model of the request or the settings, or the first that writes JSON. */
     async evaluator(named?: { id: string; path: string }): Promise<string> {
       const chatModels = (await listed()).filter(({ kind }) => kind === 'chat');
       const canJudge = (id: string) => chatModels.find((model) => model.id === id)?.writesJson ?? true;
@@ -182,13 +187,10 @@ export function createModelsService(deps: {
       });
     },
 
-    /**
-     * Null for a model that is offered; else `unknown_model`, or `model_unavailable` while that cannot be told.
-     * @param path of the field that names the model
-     */
+    /** Returns null for an offered model; else `unknown_model`, or `model_unavailable` while the list is not loaded. */
     refusalOf,
 
-    /** Null where the deployment has no such reranker that we know of; one without a name takes no `model`. */
+    /** Returns the reranker of a type, whose `model` is null if it needs no name; null if there is none. */
     async reranker(type: RerankerType): Promise<{ model: string | null; isLocal: boolean } | null> {
       if (type === 'cross_encoder' && settings.reranker.isConfigured) {
         return { model: settings.reranker.model, isLocal: false };
@@ -197,32 +199,32 @@ export function createModelsService(deps: {
       return found === undefined ? null : { model: found.id, isLocal: found.isLocal };
     },
 
-    /** Tokens of passages that a chat model should get, where its provider says so. */
+    /** Returns how many tokens of passages a chat model should receive; null if its provider does not say. */
     async contextBudget(id: string): Promise<number | null> {
       return (await listed()).find((model) => model.id === id)?.contextBudget ?? null;
     },
 
-    /** Tokens that one call of a chat model may hold, its answer included, where its provider says so. */
+    /** Returns the tokens of one call including the answer; null if the provider does not say. */
     async contextWindow(id: string): Promise<number | null> {
       return (await listed()).find((model) => model.id === id)?.contextWindow ?? null;
     },
 
     /**
-     * How long work in the background waits for a whole answer of a chat model. Null is as long as it is heard of: a
-     * model of our own answers one call after the other, and tells those who wait that it is there.
+     * @returns the timeout of background work for a whole answer; null for a local model, which answers one call after
+     * the other and sends keep-alives to waiting calls
      */
     async answerTimeoutMs(id: string): Promise<number | null> {
       const isLocal = (await listed()).find((model) => model.id === id)?.isLocal ?? false;
-      return isLocal ? null : answerTimeoutMs;
+      return isLocal ? null : backgroundTimeoutMs;
     },
 
-    /** What a question begins with when it is embedded to look for passages: as the embedding model wants it. */
+    /** Returns the prefix that an embedding model expects before a search query; empty if none. */
     async queryPrefix(embeddingModel: string): Promise<string> {
       const { model } = readEmbeddingSpace(embeddingModel);
       return (await listed()).find(({ id }) => id === model)?.queryPrefix ?? '';
     },
 
-    /** Null for a model without a price, which counts as nothing. */
+    /** Returns null for a model without a known price, whose usage costs nothing. */
     async priceOf(id: string): Promise<VersionedPrice | null> {
       return settings.prices[id] ?? (await list()).find((model) => model.id === id)?.price ?? null;
     },

@@ -1,5 +1,7 @@
+import type { Knex } from 'knex';
+import { text, timestamp, uuid, boolean, type Row, oneRow, shape } from '#src/adapters/postgres/shapes.ts';
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { PreviewModel } from '#src/modules/previews/previews.model.ts';
 
 export class BlobClaimModel extends model('blob_claims', {
   id: uuid(),
@@ -7,3 +9,79 @@ export class BlobClaimModel extends model('blob_claims', {
   blobKey: text(),
   expiresAt: timestamp(),
 }) {}
+
+const blobNeed = shape({ isNeeded: boolean() });
+
+export type OriginalKey = Pick<Row<typeof BlobClaimModel>, 'orgId' | 'blobKey'>;
+
+export function createOriginalsRepository(db: Knex) {
+  return {
+    /** Locks an original until the end of the transaction: claims and deletions of it wait. */
+    async lock(blobKey: string): Promise<void> {
+      await db.raw('select pg_advisory_xact_lock(hashtextextended(:blobKey, 0))', { blobKey });
+    },
+
+    async insertClaim(claim: OriginalKey & { id: string; seconds: number }): Promise<void> {
+      await db.raw(
+        `insert into blob_claims (id, org_id, blob_key, expires_at)
+         values (:id, :orgId, :blobKey, clock_timestamp() + make_interval(secs => :seconds))`,
+        claim,
+      );
+    },
+
+    /** Returns false if the claim has expired and was swept. */
+    async deleteClaim(id: string): Promise<boolean> {
+      return (await BlobClaimModel.query(db).deleteById(id)) > 0;
+    },
+
+    async expireClaim(id: string): Promise<OriginalKey | undefined> {
+      const [claimed] = await BlobClaimModel.table(db)
+        .where({ id })
+        .update({ expiresAt: db.raw('clock_timestamp()') })
+        .returning(['orgId', 'blobKey']);
+      return claimed;
+    },
+
+    async deleteExpired({ orgId, blobKey }: OriginalKey): Promise<void> {
+      await BlobClaimModel.query(db).where({ orgId, blobKey }).whereRaw('expires_at <= clock_timestamp()').delete();
+    },
+
+    async listExpired(limit: number): Promise<OriginalKey[]> {
+      return BlobClaimModel.table(db)
+        .whereRaw('expires_at <= clock_timestamp()')
+        .groupBy('orgId', 'blobKey')
+        .orderByRaw('min(expires_at)')
+        .limit(limit)
+        .select('orgId', 'blobKey');
+    },
+
+    async deletePreviews({ orgId, blobKey }: OriginalKey): Promise<string[]> {
+      const deleted = await PreviewModel.table(db).where({ orgId, originalKey: blobKey }).delete().returning('blobKey');
+      return deleted.map((preview) => preview.blobKey);
+    },
+
+    /**
+     * Whether a blob is claimed, or is the original of a document or of a generation to be converted, a preview, or a
+     * volume of an export. One statement, because two could miss a claim that becomes a document between them.
+     */
+    async isNeeded({ orgId, blobKey }: OriginalKey): Promise<boolean> {
+      const { isNeeded } = await oneRow(
+        db,
+        blobNeed,
+        `select exists (select from blob_claims where org_id = :orgId and blob_key = :blobKey)
+             or exists (
+               select from documents where org_id = :orgId and blob_key = :blobKey and deleted_at is null
+             )
+             or exists (select from previews where org_id = :orgId and blob_key = :blobKey)
+             or exists (select from export_volumes where org_id = :orgId and blob_key = :blobKey)
+             or exists (
+               select from document_generations g
+               join documents d on d.id = g.document_id and d.generation = g.generation and d.deleted_at is null
+               where g.org_id = :orgId and g.blob_key = :blobKey and g.conversion_id is null
+             ) as is_needed`,
+        { orgId, blobKey },
+      );
+      return isNeeded;
+    },
+  };
+}

@@ -6,28 +6,28 @@ import type { StoredUpload } from '#src/contracts/request-data.ts';
 import { originalKey } from '#src/domain/documents/blob-keys.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import { createOriginalsRepository, type OriginalKey } from './originals.repository.ts';
+import { createOriginalsRepository, type OriginalKey } from './originals.model.ts';
 
-/** For the rest of a form behind its file, and for the transaction that makes a document of it. */
+/** Time for the rest of an upload form, and for the transaction that creates the document. */
 const CLAIM_SECONDS = 3_600;
 const KEYS_AT_ONCE = 100;
-/** Far below the minute after which Postgres ends a transaction that waits for us, and gives away its lock. */
+/** Far below the minute after which Postgres ends an idle transaction and releases its lock. */
 const DELETE_TIMEOUT_MS = 15_000;
-/** Of who has given an original up: the sweep makes up for what takes longer. */
-const TIMEOUT_MS = 2_000;
+/** How long a request waits for a deletion; the sweep completes deletions that take longer. */
+const RELEASE_TIMEOUT_MS = 2_000;
 
 export type OriginalsService = ReturnType<typeof createOriginalsService>;
 
 /**
- * The stored files of documents. Documents of an organization that have the same content share one object: it is
- * deleted when no row needs it. A claim stands for the row of an upload until that is there, so that the end of one
- * document never takes the object away from under another that is just being made of the same content.
+ * Stores the files of documents. Documents of an organization with the same content share one object, which is deleted
+ * when no row refers to it. An upload claims its object until its document exists, so that deleting another document
+ * with the same content meanwhile does not delete the object.
  */
 export function createOriginalsService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'stage' | 'promote' | 'unstage' | 'delete'>;
   logger: Pick<Logger, 'warn'>;
-  /** Bounds the connections that wait for the store. */
+  /** Limits the database connections that wait for the blob store. */
   limit: <Result>(task: () => Promise<Result>) => Promise<Result>;
   deleteTimeoutMs?: number;
 }) {
@@ -44,19 +44,19 @@ export function createOriginalsService(deps: {
     return id;
   }
 
-  async function letGo(trx: Knex, { orgId, blobKey }: OriginalKey): Promise<void> {
+  async function scheduleRelease(trx: Knex, { orgId, blobKey }: OriginalKey): Promise<void> {
     await createOriginalsRepository(trx).insertClaim({ orgId, blobKey, id: uuidv7(), seconds: 0 });
   }
 
-  /** Gives up in time, whether or not the store listens. */
+  /** Rejects at the timeout even if the blob store ignores the signal. */
   async function deleteObject(blobKey: string): Promise<void> {
     const signal = AbortSignal.timeout(deleteTimeoutMs);
-    const silence = Promise.withResolvers<never>();
-    signal.addEventListener('abort', () => silence.reject(storeIsSilent()));
-    await Promise.race([blobs.delete(blobKey, signal), silence.promise]);
+    const timeout = Promise.withResolvers<never>();
+    signal.addEventListener('abort', () => timeout.reject(storeTimedOut()));
+    await Promise.race([blobs.delete(blobKey, signal), timeout.promise]);
   }
 
-  /** Deletes the object unless something needs it, and then its preview. Deleting what is not there is fine. */
+  /** Deletes an object unless a row or claim needs it, and then its previews. Idempotent. */
   async function release({ orgId, blobKey }: OriginalKey): Promise<void> {
     const previews = await limit(() =>
       db.transaction(async (trx) => {
@@ -65,8 +65,8 @@ export function createOriginalsService(deps: {
         await claims.deleteExpired({ orgId, blobKey });
         if (await claims.isNeeded({ orgId, blobKey })) return [];
         const keys = await claims.deletePreviews({ orgId, blobKey });
-        for (const key of keys) await letGo(trx, { orgId, blobKey: key });
-        // Before the commit: who claims the same content meanwhile waits, and then stores it anew.
+        for (const key of keys) await scheduleRelease(trx, { orgId, blobKey: key });
+        // Before the commit, so that a concurrent claim of the same content waits and then stores it again.
         await deleteObject(blobKey);
         return keys;
       }),
@@ -74,18 +74,18 @@ export function createOriginalsService(deps: {
     for (const key of previews) await release({ orgId, blobKey: key });
   }
 
-  /** Waits a moment at most. What does not succeed by then does when its claim has expired. */
+  /** Waits for `RELEASE_TIMEOUT_MS` at most and never throws: the sweep retries when the claim has expired. */
   async function attempt(blobKey: string, work: () => Promise<void>): Promise<void> {
     const done = work().catch((error: unknown) => {
-      logger.warn({ err: error, blobKey }, 'an original that may not be needed could not be looked at');
+      logger.warn({ err: error, blobKey }, 'blob release failed');
     });
-    const patience = new AbortController();
-    await Promise.race([done, delay(TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
-    patience.abort();
+    const timer = new AbortController();
+    await Promise.race([done, delay(RELEASE_TIMEOUT_MS, undefined, { signal: timer.signal }).catch(() => undefined)]);
+    timer.abort();
   }
 
   return {
-    /** Streams a file into the store. Over `limitBytes` it throws `payload_too_large` and leaves nothing. */
+    /** Streams a file into the blob store and claims it. Over `limitBytes`, throws `payload_too_large`. */
     async store(file: {
       orgId: string;
       content: AsyncIterable<Buffer>;
@@ -108,16 +108,19 @@ export function createOriginalsService(deps: {
       }
     },
 
-    /** In the transaction that refers to the original. */
+    /** Ends the claim of an upload, in the transaction whose row refers to the original. */
     async settle(trx: Knex, { claimId }: Pick<StoredUpload, 'claimId'>): Promise<void> {
       if (await createOriginalsRepository(trx).deleteClaim(claimId)) return;
-      throw appError('service_unavailable', { detail: 'The upload took too long.', retryAfterSeconds: 1 });
+      throw appError('service_unavailable', { detail: 'The upload took longer than an hour.', retryAfterSeconds: 1 });
     },
 
-    /** In the transaction that refers to it no longer; `releaseNow` after the commit. A crash between is made up for. */
-    letGo,
+    /**
+     * Call it in the transaction that removes a reference, and `releaseNow` after the commit. The sweep covers a crash in
+     * between.
+     */
+    scheduleRelease,
 
-    /** Until the end of the transaction nobody lets go of it. @returns false where that has been done */
+    /** Locks an original until the end of the transaction. Returns false if no row needs it any more. */
     async hold(trx: Knex, { orgId, blobKey }: OriginalKey): Promise<boolean> {
       const claims = createOriginalsRepository(trx);
       await claims.lock(blobKey);
@@ -126,10 +129,10 @@ export function createOriginalsService(deps: {
 
     release,
 
-    /** After `letGo`. Never throws or takes long: what does not succeed now is done by the sweep. */
+    /** Call it after the commit of `scheduleRelease`. Never throws; the sweep retries a failed release. */
     releaseNow: (of: OriginalKey): Promise<void> => attempt(of.blobKey, () => release(of)),
 
-    /** Gives up what was stored, whatever has become of its transaction. Never throws or takes long. */
+    /** Expires the claim of an upload that failed, and deletes its object if not needed. Never throws. */
     async discard({ claimId, blobKey }: Pick<StoredUpload, 'claimId' | 'blobKey'>): Promise<void> {
       await attempt(blobKey, async () => {
         const claimed = await originals.expireClaim(claimId);
@@ -137,17 +140,16 @@ export function createOriginalsService(deps: {
       });
     },
 
-    /** What was let go, given up or forgotten. Throws the first failure, after those beside it had their turn. */
     async sweepExpired(): Promise<void> {
       const failures: unknown[] = [];
-      for (const of of await originals.listExpired(KEYS_AT_ONCE)) {
-        await release(of).catch((error: unknown) => failures.push(error));
+      for (const expired of await originals.listExpired(KEYS_AT_ONCE)) {
+        await release(expired).catch((error: unknown) => failures.push(error));
       }
       if (failures.length > 0) throw failures[0];
     },
   };
 }
 
-function storeIsSilent(): AppError {
-  return appError('service_unavailable', { detail: 'The store of the files does not answer.', retryAfterSeconds: 5 });
+function storeTimedOut(): AppError {
+  return appError('service_unavailable', { detail: 'The blob store did not answer in time.', retryAfterSeconds: 5 });
 }

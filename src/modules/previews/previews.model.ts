@@ -1,6 +1,11 @@
+import type { Knex } from 'knex';
+import { bigint, pick, type Row, shape, text, textArray, timestamp, uuid, firstRow, oneRow } from '#src/adapters/postgres/shapes.ts';
+import { GenerationModel, ConversionModel } from '#src/modules/ingestion/ingestion.model.ts';
+import { numberPages } from '#src/adapters/postgres/chunks.ts';
+import type { PreviewDocumentInput } from '#src/contracts/ingestion.ts';
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, pick, type Row, shape, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
+import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
 export class PreviewModel extends model(
   'previews',
@@ -9,7 +14,7 @@ export class PreviewModel extends model(
     originalKey: text(),
     rendererVersion: text(),
     blobKey: text(),
-    /** Of the PDF, lower-case hex. */
+    /** Hash of the PDF, in lower-case hex. */
     sha256: text(),
     sizeBytes: bigint(),
     createdAt: timestamp(),
@@ -17,14 +22,94 @@ export class PreviewModel extends model(
   ['orgId', 'originalKey'],
 ) {}
 
-/** The PDF of an original. */
 export type Preview = Omit<Row<typeof PreviewModel>, 'createdAt'>;
 
-/** What a run makes a preview of: a generation whose original the document still has. */
-export const previewTarget = pick(GenerationModel, 'blobKey', 'sourceFormat', 'conversionId');
+const previewTarget = pick(GenerationModel, 'blobKey', 'sourceFormat', 'conversionId');
 
-export const previewRequest = shape({ createdBy: uuid(), acl: textArray(), requestId: text().nullable() });
+const previewRequest = shape({ createdBy: uuid(), acl: textArray(), requestId: text().nullable() });
 
-export const previewBytes = shape({ bytes: bigint() });
+const previewBytes = shape({ bytes: bigint() });
 
-export const ingestionOutcome = shape({ status: text().nullable(), errorMessage: text().nullable() });
+const ingestionOutcome = shape({ status: text().nullable(), errorMessage: text().nullable() });
+
+type OriginalKey = Pick<Preview, 'orgId' | 'originalKey'>;
+
+export function createPreviewsRepository(db: Knex) {
+  return {
+    findTarget({ orgId, documentId, generation }: PreviewDocumentInput) {
+      const query = db('documentGenerations as g')
+        .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId', 'd.blobKey': 'g.blobKey' })
+        .where({ 'g.orgId': orgId, 'g.documentId': documentId, 'g.generation': generation })
+        .whereNull('d.deletedAt')
+        .first('g.blobKey', 'g.sourceFormat', 'g.conversionId');
+      return firstRow(db, previewTarget, query);
+    },
+
+    /** Returns user, readers and request id for the preview job; undefined if the document is deleted. */
+    findRequest({ orgId, documentId, generation }: PreviewDocumentInput) {
+      const query = db('documents as d')
+        .join('documentGenerations as g', { 'g.orgId': 'd.orgId', 'g.documentId': 'd.id' })
+        .leftJoin('jobs as j', 'j.id', 'g.jobId')
+        .where({ 'd.orgId': orgId, 'd.id': documentId, 'g.generation': generation })
+        .whereNull('d.deletedAt')
+        .first('d.acl', 'j.requestId', db.raw('coalesce(j.created_by, d.updated_by) as created_by'));
+      return firstRow(db, previewRequest, query);
+    },
+
+    async find({ orgId, originalKey }: OriginalKey): Promise<Preview | undefined> {
+      return PreviewModel.query(db).findOne({ orgId, originalKey });
+    },
+
+    async bytesOfOthers({ orgId, originalKey }: OriginalKey): Promise<number> {
+      const others = PreviewModel.table(db).where({ orgId }).whereNot({ originalKey });
+      return (await oneRow(db, previewBytes, others.select(db.raw('coalesce(sum(size_bytes), 0)::bigint as bytes'))))
+        .bytes;
+    },
+
+    async upsert(preview: Preview): Promise<Preview | undefined> {
+      const { orgId, originalKey } = preview;
+      const before = await PreviewModel.query(db).findOne({ orgId, originalKey }).forUpdate();
+      await PreviewModel.query(db).insert(preview).onConflict(['orgId', 'originalKey']).merge();
+      return before;
+    },
+
+    async readBody(orgId: string, conversionId: string) {
+      return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
+    },
+
+    /** Stores the page map of a text that has none, and numbers its chunks. */
+    async setPages(orgId: string, conversionId: string, pageMap: readonly number[]): Promise<void> {
+      await ConversionModel.query(db)
+        .where({ orgId, id: conversionId })
+        .whereNull('pageMap')
+        .patch({ pageMap: [...pageMap], pageCount: pageMap.length });
+      await numberPages(db, { orgId, conversionId });
+    },
+
+    /** Returns why the newest ingestion of an original failed; undefined if it did not fail. */
+    async findIngestionFailure({
+      orgId,
+      documentId,
+      originalKey,
+    }: OriginalKey & { documentId: string }): Promise<string | undefined> {
+      const query = db('documentGenerations as g')
+        .leftJoin('jobs as j', 'j.id', 'g.jobId')
+        .where({ 'g.orgId': orgId, 'g.documentId': documentId, 'g.blobKey': originalKey })
+        .orderBy('g.generation', 'desc')
+        .first('j.status', 'j.errorMessage');
+      const newest = await firstRow(db, ingestionOutcome, query);
+      return newest?.status === 'failed' ? (newest.errorMessage ?? '') : undefined;
+    },
+
+    async findJob({ orgId, documentId, originalKey }: OriginalKey & { documentId: string }) {
+      const newest = await GenerationModel.table(db)
+        .where({ orgId, documentId, blobKey: originalKey })
+        .orderBy('generation', 'desc')
+        .first('generation');
+      if (newest === undefined) return undefined;
+      return JobModel.table(db)
+        .where({ id: previewWorkflowId(documentId, newest.generation) })
+        .first('status', 'errorMessage');
+    },
+  };
+}

@@ -20,27 +20,23 @@ import type { OriginalsService } from '#src/modules/originals/originals.service.
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import type { Preview } from './previews.model.ts';
-import { createPreviewsRepository } from './previews.repository.ts';
+import { createPreviewsRepository, type Preview } from './previews.model.ts';
 
-/** Far above what a renderer gives. */
+/** Far above the size of rendered PDFs; larger ones are an error. */
 const LIMIT_BYTES = 1024 ** 3;
 
-const idOf = ({ documentId, generation }: PreviewDocumentInput): string => previewWorkflowId(documentId, generation);
-
-type Stoppable = { signal: AbortSignal };
+const jobIdOf = ({ documentId, generation }: PreviewDocumentInput): string => previewWorkflowId(documentId, generation);
 
 export type PreviewsService = ReturnType<typeof createPreviewsService>;
 
 /**
- * The work of `previewDocument`: what an office file looks like on paper, as a PDF beside its original, and the page
- * numbers that follow from it. It runs beside the ingestion, which neither waits for it nor fails with it.
+ * Activities of the workflow `previewDocument`: renders an office file to PDF, and derives page numbers of its chunks
+ * from it. Runs beside the ingestion, which neither waits for it nor fails with it.
  */
 export function createPreviewsService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'withLocalFile' | 'exists'>;
-  originals: Pick<OriginalsService, 'store' | 'settle' | 'discard' | 'hold' | 'letGo' | 'releaseNow'>;
-  /** Null where the deployment has none: then there are no previews. */
+  originals: Pick<OriginalsService, 'store' | 'settle' | 'discard' | 'hold' | 'scheduleRelease' | 'releaseNow'>;
   renderer: PdfRenderer | null;
   converter: Pick<Converter, 'readPages'>;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
@@ -50,17 +46,17 @@ export function createPreviewsService(deps: {
   const { db, blobs, originals, renderer, converter, jobs, limits, tempDir } = deps;
   const repository = createPreviewsRepository(db);
 
-  const enter = (of: PreviewDocumentInput, stage: PreviewStage): Promise<void> =>
-    jobs.advance(idOf(of), { status: 'running', stage });
+  const startStage = (of: PreviewDocumentInput, stage: PreviewStage): Promise<void> =>
+    jobs.advance(jobIdOf(of), { status: 'running', stage });
 
-  /** One that was rendered as we do, and is still in the store. */
+  /** Finds a preview of the current renderer version whose PDF still exists. */
   async function findCurrent(orgId: string, originalKey: string): Promise<Preview | undefined> {
     const preview = await repository.find({ orgId, originalKey });
     if (preview === undefined || preview.rendererVersion !== renderer?.version) return undefined;
     return (await blobs.exists(preview.blobKey)) ? preview : undefined;
   }
 
-  /** One that is only too long for our reader is shown all the same; its pages stay unknown. */
+  /** Accepts a PDF that is too long to read: it is shown without page numbers. */
   async function requireReadable(pdf: { orgId: string; path: string; signal: AbortSignal }): Promise<void> {
     try {
       await converter.readPages(pdf);
@@ -71,15 +67,15 @@ export function createPreviewsService(deps: {
     }
   }
 
-  /** Previews have as much room as the documents, beside them: a small file may make a large PDF. */
-  async function requireRoom(of: { orgId: string; originalKey: string }, sizeBytes: number): Promise<void> {
+  /** Previews have a quota of their own, as large as that of documents, because a small file may give a large PDF. */
+  async function requireQuota(of: { orgId: string; originalKey: string }, sizeBytes: number): Promise<void> {
     const { storageBytes } = await limits.of(of.orgId);
-    if ((await repository.bytesBeside(of)) + sizeBytes <= storageBytes) return;
-    const detail = `Previews of the organization may take ${storageBytes} bytes.`;
+    if ((await repository.bytesOfOthers(of)) + sizeBytes <= storageBytes) return;
+    const detail = `Previews of an organization may take at most ${storageBytes} bytes.`;
     throw appError('storage_quota_exceeded', { detail });
   }
 
-  /** @returns false when the original was let go of meanwhile */
+  /** Returns false if the original was released meanwhile. */
   async function store(orgId: string, originalKey: string, rendererVersion: string, pdfPath: string): Promise<boolean> {
     const file = await originals.store({ orgId, content: createReadStream(pdfPath), limitBytes: LIMIT_BYTES });
     const { blobKey, sha256, sizeBytes } = file;
@@ -87,10 +83,10 @@ export function createPreviewsService(deps: {
       const replaced = await db.transaction(async (trx) => {
         if (!(await originals.hold(trx, { orgId, blobKey: originalKey }))) return null;
         const made = { orgId, originalKey, rendererVersion, blobKey, sha256, sizeBytes };
-        const before = await createPreviewsRepository(trx).put(made);
+        const before = await createPreviewsRepository(trx).upsert(made);
         await originals.settle(trx, file);
         const replaced = before === undefined ? [] : [{ orgId, blobKey: before.blobKey }];
-        for (const old of replaced) await originals.letGo(trx, old);
+        for (const old of replaced) await originals.scheduleRelease(trx, old);
         return replaced;
       });
       if (replaced === null) await originals.discard(file);
@@ -103,10 +99,7 @@ export function createPreviewsService(deps: {
   }
 
   return {
-    /**
-     * For a generation that was converted in this transaction, if it is of an office format and there is a renderer.
-     * @returns the job to dispatch after the commit; null when there is none
-     */
+    /** Writes the preview job of an office file. Returns its id, to dispatch after the commit, or null. */
     async enqueue(trx: Knex, of: PreviewDocumentInput, sourceFormat: string): Promise<string | null> {
       if (renderer === null || !isOfficeFormat(sourceFormat)) return null;
       const request = await createPreviewsRepository(trx).findRequest(of);
@@ -115,16 +108,13 @@ export function createPreviewsService(deps: {
       const input = { orgId, documentId, generation };
       const summary = `Preview document ${documentId}, generation ${generation}`;
       const start = { workflow: 'previewDocument', input, summary, bulk: true } as const;
-      await jobs.enqueue(trx, { id: idOf(of), kind: 'preview', orgId, documentId, start, ...request });
-      return idOf(of);
+      await jobs.enqueue(trx, { id: jobIdOf(of), kind: 'preview', orgId, documentId, start, ...request });
+      return jobIdOf(of);
     },
 
-    /**
-     * Makes the PDF, or finds that the organization has had this content before. Throws as `PdfRenderer` and
-     * `Converter.readPages`, and `storage_quota_exceeded` when the previews of the organization take too much.
-     */
-    async render(of: PreviewDocumentInput, { signal }: Stoppable): Promise<RenderResult> {
-      await enter(of, 'render');
+    /** Renders the PDF, unless the organization has one of the same original already. */
+    async render(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<RenderResult> {
+      await startStage(of, 'render');
       const target = await repository.findTarget(of);
       if (target === undefined) return null;
       const { blobKey: originalKey, sourceFormat: format } = target;
@@ -138,7 +128,7 @@ export function createPreviewsService(deps: {
         await blobs.withLocalFile(originalKey, (path) => renderer.render({ path, format, pdfPath, signal }));
         signal.throwIfAborted();
         await requireReadable({ orgId: of.orgId, path: pdfPath, signal });
-        await requireRoom({ orgId: of.orgId, originalKey }, (await stat(pdfPath)).size);
+        await requireQuota({ orgId: of.orgId, originalKey }, (await stat(pdfPath)).size);
         if (!(await store(of.orgId, originalKey, renderer.version, pdfPath))) return null;
       } finally {
         await rm(folder, { recursive: true, force: true });
@@ -147,9 +137,9 @@ export function createPreviewsService(deps: {
       return made === undefined ? null : { sizeBytes: made.sizeBytes, reused: false };
     },
 
-    /** Finds the pages of the PDF in the text, unless that has pages of its own, as slides and sheets have. */
-    async alignPages(of: PreviewDocumentInput, { signal }: Stoppable): Promise<PagesResult> {
-      await enter(of, 'pages');
+    /** Maps the pages of the PDF to the text, unless the text has pages already, as slides and sheets do. */
+    async alignPages(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<PagesResult> {
+      await startStage(of, 'pages');
       const target = await repository.findTarget(of);
       if (target === undefined || target.conversionId === null) return null;
       const { blobKey: originalKey, conversionId } = target;
@@ -167,7 +157,7 @@ export function createPreviewsService(deps: {
       return { pageCount: pageMap.length };
     },
 
-    /** The preview of an original; throws `preview_not_found`, which tells why there is none. */
+    /** Throws `preview_not_found` with the reason why there is no preview. */
     async get(document: { orgId: string; id: string; blobKey: string; sourceFormat: string | null }): Promise<Preview> {
       const { orgId, blobKey: originalKey, sourceFormat } = document;
       const preview = await repository.find({ orgId, originalKey });
@@ -175,7 +165,7 @@ export function createPreviewsService(deps: {
       if (!isOfficeFormat(sourceFormat)) throw missing('Only office files have previews.');
       const original = { orgId, documentId: document.id, originalKey };
       const job = await repository.findJob(original);
-      // The workers made it or did not: what this process has says something only where they have not begun.
+      // Only workers need a renderer, so a missing one in this process matters only if there is no job.
       if (job === undefined && renderer === null) {
         throw missing('This deployment has no office program to make previews with.');
       }
@@ -189,23 +179,23 @@ export function createPreviewsService(deps: {
     },
 
     async recordSuccess({ attempt, startId, ...of }: RecordPreviewEndInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'succeeded' }, { attempt, startId });
+      await jobs.advance(jobIdOf(of), { status: 'succeeded' }, { attempt, startId });
     },
 
     async recordParked({ error, ...of }: RecordPreviewFailureInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'parked', error });
+      await jobs.advance(jobIdOf(of), { status: 'parked', error });
     },
 
     async recordResumed(of: PreviewDocumentInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'running' });
+      await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
     async recordFailure({ error, attempt, startId, ...of }: RecordPreviewFailureInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
+      await jobs.advance(jobIdOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
     async recordCancellation({ attempt, startId, ...of }: RecordPreviewEndInput): Promise<void> {
-      await jobs.advance(idOf(of), { status: 'cancelled' }, { attempt, startId });
+      await jobs.advance(jobIdOf(of), { status: 'cancelled' }, { attempt, startId });
     },
   };
 }

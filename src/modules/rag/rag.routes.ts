@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { idParam } from '#src/http/request/validation.ts';
 import { ok, versioned } from '#src/http/response/answers.ts';
 import { formOrJson, type Route, route } from '#src/http/routing/route.ts';
-import type { ChunkPreviewsService } from './chunk-previews.service.ts';
 import {
   chunkPreviewsSchema,
   fromPreviewDocumentFields,
@@ -22,10 +21,10 @@ import type { RagService } from './rag.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
 
-/** Some letters take six bytes in JSON. */
+/** Room for a million characters, of which some take six bytes in JSON. */
 const previewLimitBytes = 8 * 1024 ** 2;
 
-export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Route[] {
+export function ragRoutes(rag: RagService): Route[] {
   return [
     route({
       method: 'get',
@@ -87,7 +86,7 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       responses: { 200: { description: 'The chunks, in order', schema: chunkPreviewsSchema } },
       errors: ['preview_too_large', 'too_large', 'unknown_model', 'model_unavailable'],
       handle: async ({ actor, body, signal }) =>
-        ok(toChunkPreviewsDto(await previews.ofText(actor, fromPreviewTextBody(body), signal))),
+        ok(toChunkPreviewsDto(await rag.previewText(actor, fromPreviewTextBody(body), signal))),
     }),
     route({
       method: 'post',
@@ -103,7 +102,7 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       errors: ['document_not_found', 'document_not_converted', 'preview_too_large', 'too_large', 'model_unavailable'],
       handle: async ({ actor, params: { document_id }, body, signal }) => {
         const chunking = fromPreviewDocumentFields(body);
-        return ok(toChunkPreviewsDto(await previews.ofDocument(actor, document_id, chunking, signal)));
+        return ok(toChunkPreviewsDto(await rag.previewDocument(actor, document_id, chunking, signal)));
       },
     }),
   ];

@@ -7,14 +7,13 @@ import {
   type RagConfig,
 } from '#src/domain/documents/rag-config.ts';
 import { idField, integerField, notBlankPattern } from '#src/http/request/fields.ts';
-import type { ChunkPreview, TextToPreview } from './chunk-previews.service.ts';
-import type { IngestAnswer } from './rag.service.ts';
+import type { ChunkPreview, IngestAnswer, TextToPreview } from './rag.service.ts';
 
-/** What a search of one leg may bring; more than is fused only costs time. */
+/** Hits of one search (words or vectors); fusion uses fewer, so more only cost time. */
 const maxLegLimit = 1_000;
-/** A long book; what is longer is better uploaded. */
+/** About a long book; longer texts should be uploaded as documents. */
 export const maxPreviewCharacters = 1_000_000;
-/** Retrieval loads that many passages. */
+/** Retrieval loads at most this many passages. */
 const maxTopK = 50;
 
 const chunkingFields = {
@@ -28,7 +27,7 @@ const chunkingSchema = z.strictObject(chunkingFields).superRefine((chunking, con
   context.addIssue({ code: 'custom', path: ['overlap_tokens'], message: 'must be less than target_tokens' });
 });
 
-/** All of it, both ways: what is left out of a write is refused and not guessed. */
+/** Used for reads and writes. A write must contain all fields; none has a default. */
 export const ragConfigSchema = z.strictObject({
   chunking: chunkingSchema,
   retrieval: z.strictObject({
@@ -64,19 +63,19 @@ export const ingestAnswerSchema = z.strictObject({
   queued: z.boolean().describe('False when there is nothing to do, or when it is under way already.'),
 });
 
-const chunkingWishes = z.strictObject(chunkingFields).partial();
+const partialChunking = z.strictObject(chunkingFields).partial();
 
 const previewConfigSchema = z
   .strictObject({
-    ...chunkingWishes.shape,
+    ...partialChunking.shape,
     ...ragConfigSchema.partial().shape,
-    chunking: chunkingWishes.optional(),
+    chunking: partialChunking.optional(),
   })
   .refine(
     ({ chunking, ...config }) => chunking === undefined || !Object.keys(chunkingFields).some((key) => key in config),
     {
       path: ['chunking'],
-      message: 'says what other fields say too',
+      message: 'must not be combined with chunking fields beside it',
     },
   )
   .describe('A configuration, or its `chunking` alone. What is left out is as in a new document.');
@@ -170,7 +169,7 @@ export function toIngestAnswerDto(answer: IngestAnswer): z.infer<typeof ingestAn
     converter_job_id: part('convert'),
     chunking_job_id: part('chunk'),
     embedding_job_id: part('embed'),
-    // A document is there once its file is.
+    // A document exists only after its upload is complete.
     upload_complete: true,
     chunking_complete: answer.chunkingComplete,
     embedding_complete: answer.embeddingComplete,

@@ -1,12 +1,29 @@
 import type { Knex } from 'knex';
+import { type RagConfig, type ChunkingOptions, isOverlapBelowTarget, withChunking } from '#src/domain/documents/rag-config.ts';
+import { type ExpectedVersions, requireVersion, appError, fieldError } from '#src/errors.ts';
+import type { ChunkContextsService, ChunkingStep, DocumentChunkerService } from '#src/modules/ingestion/chunking.service.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import type { RagConfig } from '#src/domain/documents/rag-config.ts';
-import { type ExpectedVersions, requireVersion } from '#src/errors.ts';
+import type { Chunk } from '#src/domain/documents/chunking.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { Embedders } from '#src/ports/models.ts';
 
-/** The run that the document's ids now name, and how far it is. */
+/** Sentences that a preview embeds: some seconds on two cores, while the user waits. */
+const maxPreviewWindows = 1_000;
+
+/** A second or two of chunking. The number is estimated from below, with four characters per token. */
+const maxPreviewChunks = 20_000;
+const charactersPerToken = 4;
+
+export type ChunkPreview = Pick<Chunk, 'index' | 'content' | 'tokenCount' | 'chunkKind'> & {
+  contextualText: string | null;
+};
+
+/** A text that is not a document. `embeddingModel` is used by semantic chunking; the deployment's if undefined. */
+export type TextToPreview = { content: string; chunking: ChunkingOptions; embeddingModel: string | undefined };
+
 export type IngestAnswer = {
   documentId: string;
   jobId: string;
@@ -15,21 +32,32 @@ export type IngestAnswer = {
   embeddingComplete: boolean;
 };
 
-/** `reservedId` names the request: a repeated one finds the generation that it has opened. */
+/** `reservedId` identifies the request, so that a repeated request finds the generation that it opened. */
 type IngestRequest = { redo: boolean; reservedId: string };
 
 export type RagService = ReturnType<typeof createRagService>;
 
-/** How documents are cut and found, and when that is done. */
+/** Settings and ingestion of documents for retrieval, and previews of their chunks. */
 export function createRagService(deps: {
   db: Knex;
-  documents: Pick<DocumentsService, 'getView' | 'lockWritable' | 'setConfig' | 'publishNow'>;
+  documents: Pick<DocumentsService, 'getConverted' | 'getView' | 'lockWritable' | 'setConfig' | 'publishNow'>;
   generations: Pick<GenerationsService, 'findReserved' | 'open' | 'openIfNeeded' | 'carryOut'>;
   models: Pick<ModelsService, 'refusalOf'>;
+  documentChunker: Pick<DocumentChunkerService, 'chunk' | 'chunkWithContexts'>;
+  chunkContexts: Pick<ChunkContextsService, 'isOn' | 'find'>;
+  /** Embeds previewed texts without the organization's cache, which is only for stored texts. */
+  embedders: Embedders;
+  defaultConfig: () => Promise<RagConfig>;
+  previewQueue: FairQueue;
 }) {
-  const { db, documents, generations, models } = deps;
+  const { db, documents, generations, models, documentChunker, chunkContexts, embedders, defaultConfig, previewQueue } =
+    deps;
 
-  const plan = (actor: RequestActor, documentId: string, { redo, reservedId }: IngestRequest): Promise<IngestionPlan> =>
+  const openGeneration = (
+    actor: RequestActor,
+    documentId: string,
+    { redo, reservedId }: IngestRequest,
+  ): Promise<IngestionPlan> =>
     db.transaction(async (trx) => {
       const document = await documents.lockWritable(trx, actor, documentId);
       const opened = await generations.findReserved(trx, actor, { documentId, reservedId });
@@ -38,17 +66,28 @@ export function createRagService(deps: {
       return generations.openIfNeeded(trx, actor, document, { reservedId });
     });
 
+  function chunkingStep(orgId: string, model: string, signal: AbortSignal): ChunkingStep {
+    const embed: ChunkingStep['embed'] = (windows, windowsTotal) => {
+      if (windowsTotal > maxPreviewWindows) {
+        throw appError('preview_too_large', {
+          detail: `A preview of semantic chunking takes at most ${maxPreviewWindows} sentences; this text has ${windowsTotal}.`,
+        });
+      }
+      return embedders.of(model).embed(windows, { signal });
+    };
+    return { orgId, embed, signal };
+  }
+
   return {
-    /** With the version of its document. */
+    /** Returns the configuration, and the version of the document for `ETag`. */
     async getConfig(actor: Actor, documentId: string): Promise<{ config: RagConfig; version: number }> {
       const { ragConfig: config, version } = await documents.getView(actor, documentId);
       return { config, version };
     },
 
     /**
-     * Readers find the document by its new settings at once; chunks and vectors stay as they are, and stale, until the
-     * next ingestion. Throws `unknown_model` for an embedding model that is neither offered nor the document's own, and
-     * `precondition_failed`.
+     * Changes the configuration. Searches use the new retrieval settings at once; chunks and vectors are stale until the
+     * next ingestion. Throws `unknown_model` for an embedding model that is neither offered nor the document's own.
      */
     async setConfig(
       actor: Actor,
@@ -57,7 +96,7 @@ export function createRagService(deps: {
       expected: ExpectedVersions,
     ): Promise<RagConfig> {
       const { model } = config.embedding;
-      // Before the row is held: the provider may have to be asked.
+      // Before the document is locked, because this may call the provider.
       const refusal = await models.refusalOf('embedding', model, 'embedding.model');
       await db.transaction(async (trx) => {
         const document = await documents.lockWritable(trx, actor, documentId);
@@ -69,13 +108,68 @@ export function createRagService(deps: {
       return config;
     },
 
-    /** Ingests a document where that is needed, or again from its original. */
+    /** Starts an ingestion if the document needs one, or in any case if `redo` is set. */
     async ingest(actor: RequestActor, documentId: string, request: IngestRequest): Promise<IngestAnswer> {
-      const decided = await plan(actor, documentId, request);
-      // Read before its job starts: what is made anew is always told to be incomplete.
+      const plan = await openGeneration(actor, documentId, request);
+      // Read before the job starts, so that a new ingestion is always reported as incomplete.
       const { chunkingComplete, embeddingComplete } = await documents.getView(actor, documentId);
-      await generations.carryOut(decided);
-      return { documentId, jobId: decided.jobId, queued: decided.isQueued, chunkingComplete, embeddingComplete };
+      await generations.carryOut(plan);
+      return { documentId, jobId: plan.jobId, queued: plan.isQueued, chunkingComplete, embeddingComplete };
+    },
+
+    /** Chunks a text without storing it. Contextual texts are null, because they begin with a document's name. */
+    async previewText(
+      { orgId }: Actor,
+      { content, chunking, embeddingModel }: TextToPreview,
+      signal: AbortSignal,
+    ): Promise<ChunkPreview[]> {
+      const config = withChunking(await defaultConfig(), chunking);
+      requireOverlapBelowTarget(config, 'config.chunking.overlap_tokens');
+      if (embeddingModel !== undefined) {
+        const refusal = await models.refusalOf('embedding', embeddingModel, 'config.embedding.model');
+        if (refusal !== null) throw refusal;
+        config.embedding = { model: embeddingModel };
+      }
+      requireFewChunks(content, config);
+      const source = { documentName: '', body: content, pageMap: null, chunking: config.chunking };
+      const chunks = await previewQueue(orgId, () =>
+        documentChunker.chunk(source, chunkingStep(orgId, config.embedding.model, signal)),
+      );
+      return chunks.map((chunk) => ({ ...chunk, contextualText: null }));
+    },
+
+    /**
+     * Chunks the current text of a document without storing it. No model is asked for contextual texts: they are null
+     * for chunks that no ingestion has produced before.
+     */
+    async previewDocument(
+      actor: Actor,
+      documentId: string,
+      chunking: ChunkingOptions,
+      signal: AbortSignal,
+    ): Promise<ChunkPreview[]> {
+      const document = await documents.getConverted(actor, documentId);
+      const config = withChunking(document.ragConfig, chunking);
+      requireOverlapBelowTarget(config, 'overlap_tokens');
+      requireFewChunks(document.body, config);
+      const source = { ...document, documentName: document.name, chunking: config.chunking };
+      const step = chunkingStep(actor.orgId, config.embedding.model, signal);
+      const chunks = await previewQueue(actor.orgId, () => documentChunker.chunkWithContexts(source, step));
+      if (!chunkContexts.isOn) return chunks;
+      const found = await chunkContexts.find(document, chunks);
+      return chunks.map((chunk, index) => ({ ...chunk, ...(found[index] === null && { contextualText: null }) }));
     },
   };
+}
+
+function requireOverlapBelowTarget({ chunking }: RagConfig, path: string): void {
+  if (!isOverlapBelowTarget(chunking)) throw fieldError(path, 'must be less than target_tokens');
+}
+
+function requireFewChunks(body: string, { chunking: { targetTokens, overlapTokens } }: RagConfig): void {
+  const chunks = Math.ceil(body.length / charactersPerToken / (targetTokens - overlapTokens));
+  if (chunks <= maxPreviewChunks) return;
+  throw appError('preview_too_large', {
+    detail: `This would give about ${chunks} chunks; a preview shows at most ${maxPreviewChunks}. Use a larger target_tokens.`,
+  });
 }

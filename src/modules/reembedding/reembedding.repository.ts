@@ -7,7 +7,7 @@ import { OrganizationModel } from '#src/modules/organization/organization.model.
 const counted = shape({ count: bigint() });
 
 export function createReembeddingRepository(db: Knex) {
-  /** Documents whose vectors, or those of their next ingestion, are of another model. */
+  /** Selects documents whose vectors, or those of their next ingestion, belong to another model. */
   const outdated = ({ orgId, model }: { orgId: string; model: string }) =>
     DocumentModel.table(db)
       .where({ orgId })
@@ -23,13 +23,11 @@ export function createReembeddingRepository(db: Knex) {
       return (await OrganizationModel.table(db).where({ id }).whereNull('deletedAt').first('id')) !== undefined;
     },
 
-    /** Longest in office first. */
     async listOrgAdminIds(orgId: string): Promise<string[]> {
       const admins = MembershipModel.table(db).where({ orgId, isOrgAdmin: true }).orderBy(['addedAt', 'userId']);
       return (await admins.select('userId')).map(({ userId }) => userId);
     },
 
-    /** Those that were set to another model, or added with one, since they were looked at. */
     async countOfAnotherModel({ orgId, model }: { orgId: string; model: string }): Promise<number> {
       const ofAnotherModel = DocumentModel.table(db)
         .where({ orgId })
@@ -42,7 +40,6 @@ export function createReembeddingRepository(db: Knex) {
       return (await oneRow(db, counted, outdated(of).count())).count;
     },
 
-    /** In the order of their ids. */
     async listOutdatedIds(
       of: { orgId: string; model: string },
       page: { after: string | null; limit: number },
@@ -52,7 +49,7 @@ export function createReembeddingRepository(db: Knex) {
       return query.pluck('id');
     },
 
-    /** Held until the end of the transaction; undefined when it needs nothing any more. */
+    /** Locks a document until the end of the transaction. Returns undefined if it is not outdated any more. */
     async lockOutdated(of: { orgId: string; model: string }, id: string) {
       return outdated(of).where({ id }).forNoKeyUpdate().first();
     },

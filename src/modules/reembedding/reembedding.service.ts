@@ -21,17 +21,17 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createReembeddingRepository } from './reembedding.repository.ts';
 
 const POLL_INTERVAL_MS = 500;
-/** So many ends are worth going on for at once; fewer are after `GATHER_MS`. */
-const WORTH_GOING_ON = 5;
+/** `awaitSome` returns when this many ingestions have ended, or fewer after `GATHER_MS`. */
+const MIN_ENDED = 5;
 const GATHER_MS = 5_000;
-/** Then the run looks whether it was resumed meanwhile. */
+/** After this time the workflow continues, to notice that it was resumed. */
 const MAX_WAIT_MS = 30_000;
 
 type Target = { orgId: string; model: string };
 
 export type ReembeddingService = ReturnType<typeof createReembeddingService>;
 
-/** The change of an organization's documents to another embedding model: what operators do, and the work of its run. */
+/** Changes the embedding model of all documents of an organization, as operators request. */
 export function createReembeddingService(deps: {
   db: Knex;
   documents: Pick<DocumentsService, 'setEmbeddingModel'>;
@@ -52,13 +52,12 @@ export function createReembeddingService(deps: {
     if (refusal !== null) throw refusal;
   }
 
-  /** @returns null when there is nothing to wait for */
-  async function open(target: Target, documentId: string): Promise<IngestionPlan | null> {
+  async function openIngestion(target: Target, documentId: string): Promise<IngestionPlan | null> {
     return db.transaction(async (trx) => {
       const document = await createReembeddingRepository(trx).lockOutdated(target, documentId);
       if (document === undefined) return null;
       await documents.setEmbeddingModel(trx, document.id, target.model);
-      // Nobody finds it, and nobody works on that: whether it is ingested is up to its owner.
+      // A document that was never ingested is left to its owner.
       const isUnderWay = (await jobs.openRunsOf(trx, { documentId, kind: 'ingest' })).length > 0;
       if (document.activeGeneration === null && !isUnderWay) return null;
       const actor = {
@@ -70,12 +69,12 @@ export function createReembeddingService(deps: {
     });
   }
 
-  async function tellProgress(of: { orgId: string }, { done, failed, total }: ReembeddingCounts): Promise<void> {
+  async function recordProgress(of: { orgId: string }, { done, failed, total }: ReembeddingCounts): Promise<void> {
     await jobs.advance(jobIdOf(of), { progress: { done: done + failed, total, unit: 'documents' } });
     if (failed === 0) return;
     await jobs.recordRetriedError(jobIdOf(of), {
       code: 'reembedding_incomplete',
-      message: `${failed} documents were not embedded, and are found by their old vectors.`,
+      message: `${failed} documents could not be embedded; searches still use their old vectors.`,
     });
   }
 
@@ -86,10 +85,7 @@ export function createReembeddingService(deps: {
   }
 
   return {
-    /**
-     * Has all documents of an organization embedded by a model. Throws `unknown_model`, `not_found` for the
-     * organization, and `job_open` while it is under way. @returns the id of its job
-     */
+    /** Starts the job that embeds all documents of an organization with a model. Returns the id of the job. */
     async start({ orgId, model }: Target): Promise<string> {
       await requireOffered(model);
       if (!(await repository.organizationExists(orgId))) {
@@ -97,7 +93,7 @@ export function createReembeddingService(deps: {
       }
       const id = jobIdOf({ orgId });
       await db.transaction(async (trx) => {
-        if (await jobs.isOpen(trx, id)) throw appError('job_open', { detail: `${id} is under way.` });
+        if (await jobs.isOpen(trx, id)) throw appError('job_open', { detail: `The job ${id} is still running.` });
         const admins = await createReembeddingRepository(trx).listOrgAdminIds(orgId);
         const [createdBy] = admins;
         if (createdBy === undefined) throw appError('not_found', { detail: 'The organization has no admin.' });
@@ -120,26 +116,24 @@ export function createReembeddingService(deps: {
       return id;
     },
 
-    /** The job of the last one; undefined when there was none. */
     findJob(of: { orgId: string }): Promise<Job | undefined> {
       return jobs.find(jobIdOf(of));
     },
 
-    /** What is under way goes on. Throws `service_unavailable` while the engine, or a worker, is away. */
+    /** Running ingestions continue during a pause. Throws `service_unavailable` without Temporal or workers. */
     setPaused(of: { orgId: string }, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'> {
       return orchestrator.setPaused(jobIdOf(of), isPaused);
     },
 
-    /** How many documents have to be embedded by the model. Throws `unknown_model`. */
     async count(target: Target): Promise<{ total: number }> {
       await requireOffered(target.model);
       await jobs.advance(jobIdOf(target), { status: 'running', stage: 'reembed' });
       const total = await repository.countOutdated(target);
-      await tellProgress(target, { done: 0, failed: 0, total });
+      await recordProgress(target, { done: 0, failed: 0, total });
       return { total };
     },
 
-    /** Begins with the next documents. Done again, it finds what it began with under way. */
+    /** Starts the ingestion of the next documents. Idempotent: a repeated call finds the ingestions that it started. */
     async openSome(
       { after, limit, ...target }: OpenReembeddingsInput,
       signal: AbortSignal,
@@ -148,7 +142,7 @@ export function createReembeddingService(deps: {
       const jobIds: string[] = [];
       for (const id of ids) {
         signal.throwIfAborted();
-        const plan = await open(target, id);
+        const plan = await openIngestion(target, id);
         if (plan === null) continue;
         jobIds.push(plan.jobId);
         await generations.carryOut(plan);
@@ -156,7 +150,6 @@ export function createReembeddingService(deps: {
       return { jobIds, settled: ids.length - jobIds.length, after: ids.length < limit ? null : (ids.at(-1) ?? null) };
     },
 
-    /** Waits until some of these ingestions have ended, half a minute at most. */
     async awaitSome(
       { jobIds, counts, ...of }: AwaitReembeddingsInput,
       signal: AbortSignal,
@@ -165,12 +158,12 @@ export function createReembeddingService(deps: {
       for (;;) {
         const ended = await jobs.listEnded(jobIds);
         const waitedMs = performance.now() - beganMs;
-        const isEnough = ended.length >= Math.min(WORTH_GOING_ON, jobIds.length);
+        const isEnough = ended.length >= Math.min(MIN_ENDED, jobIds.length);
         if (isEnough || (ended.length > 0 && waitedMs > GATHER_MS) || waitedMs > MAX_WAIT_MS) {
           const failed = ended.filter(hasFailed).map((job) => job.id);
           const done = ended.filter((job) => !hasFailed(job)).map((job) => job.id);
           const { total } = counts;
-          await tellProgress(of, { total, done: counts.done + done.length, failed: counts.failed + failed.length });
+          await recordProgress(of, { total, done: counts.done + done.length, failed: counts.failed + failed.length });
           return { done, failed };
         }
         await delay(POLL_INTERVAL_MS, undefined, { signal });
@@ -189,12 +182,12 @@ export function createReembeddingService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    /** Throws `reembedding_incomplete` when documents came to another model behind the run's back. */
+    /** Throws `reembedding_incomplete` if documents were set to another model, or added with one, meanwhile. */
     async recordSuccess({ attempt, startId, counts, ...of }: RecordReembeddingInput): Promise<void> {
-      await tellProgress(of, counts);
+      await recordProgress(of, counts);
       const others = await countOfAnotherModel(of);
       if (others > 0) {
-        const detail = `${others} documents were set to another model, or added with one, meanwhile.`;
+        const detail = `${others} documents were set to another model, or added with one, during the run.`;
         throw appError('reembedding_incomplete', { detail });
       }
       await jobs.advance(jobIdOf(of), { status: 'succeeded' }, { attempt, startId });
@@ -210,7 +203,7 @@ export function createReembeddingService(deps: {
   };
 }
 
-/** What a newer ingestion took over, or a deletion, is as its owner wants it. */
+/** Ingestions that were superseded, or whose document was deleted, count as done. */
 function hasFailed({ status, errorCode }: EndedJob): boolean {
   if (status === 'succeeded') return false;
   return errorCode !== 'superseded' && errorCode !== 'document_not_found';

@@ -1,5 +1,5 @@
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/fusion.ts';
+import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/ranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import {

@@ -1,24 +1,29 @@
 import type { Knex } from 'knex';
 import { type Tool, type ToolAction, type ToolProvider, toolProviders, tools } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
-import { isConfigured, type ProviderAccesses } from './provider-access.ts';
-import type { ToolConnection } from './tool-connections.model.ts';
-import { createToolConnectionsRepository } from './tool-connections.repository.ts';
+import type { OAuthProvider } from '#src/ports/identity.ts';
+import { createToolConnectionsRepository, type ToolConnection } from './tool-connections.model.ts';
+
+/** How this deployment connects organizations to a provider. */
+type ProviderAccess =
+  /** `check` throws `connection_check_failed` if the provider rejects the key, and `provider_unavailable`. */
+  | { kind: 'api_key'; check(apiKey: string): Promise<void> }
+  /** `settings` are null if the deployment has no OAuth client for the provider. */
+  | { kind: 'oauth'; settings: OAuthProvider | null };
+
+export type ProviderAccesses = Readonly<Record<string, ProviderAccess>>;
 
 type GrantedAction = ToolAction & { isGranted: boolean };
 
-/** A tool as an organization has it. */
 export type ToolView = {
   tool: Tool;
   provider: ToolProvider | null;
-  /** The deployment can run it, for whoever is connected. */
+  /** Whether the deployment can run the tool at all. */
   isAvailable: boolean;
-  /** Nothing that has to be connected is missing. */
   isConnected: boolean;
   actions: GrantedAction[];
 };
 
-/** A provider as an organization is connected to it. */
 export type ProviderView = {
   provider: ToolProvider;
   isConfigured: boolean;
@@ -27,22 +32,28 @@ export type ProviderView = {
   actions: GrantedAction[];
 };
 
-/** What tools and providers there are, and what an organization's connections grant. */
+export type ToolCatalogService = ReturnType<typeof createToolCatalogService>;
+
+/** Lists tools and providers with what an organization's connections grant. */
 export function createToolCatalogService(deps: {
   db: Knex;
   access: ProviderAccesses;
-  /** Built-in tools that the settings of the deployment leave out. */
+  /** Ids of built-in tools that the deployment's settings disable. */
   switchedOff: readonly string[];
 }) {
   const { access, switchedOff } = deps;
   const connections = createToolConnectionsRepository(deps.db);
+
+  async function connectionsByProvider(orgId: string): Promise<Map<string, ToolConnection>> {
+    return new Map((await connections.list(orgId)).map((connection) => [connection.provider, connection]));
+  }
 
   function isAvailable({ id, provider }: Tool): boolean {
     return provider === null ? !switchedOff.includes(id) : isConfigured(access[provider]);
   }
 
   async function list(orgId: string): Promise<ToolView[]> {
-    const byProvider = new Map((await connections.list(orgId)).map((one) => [one.provider, one]));
+    const byProvider = await connectionsByProvider(orgId);
     return tools.map((tool) => {
       const connection = tool.provider === null ? null : (byProvider.get(tool.provider) ?? null);
       return {
@@ -55,14 +66,14 @@ export function createToolCatalogService(deps: {
     });
   }
 
-  function viewOf(provider: ToolProvider, connection: ToolConnection | null): ProviderView {
-    const ofProvider = tools.filter((tool) => tool.provider === provider.id);
+  function providerView(provider: ToolProvider, connection: ToolConnection | null): ProviderView {
+    const toolsOfProvider = tools.filter((tool) => tool.provider === provider.id);
     return {
       provider,
       isConfigured: isConfigured(access[provider.id]),
       connection,
-      tools: ofProvider,
-      actions: withGrants(ofProvider, connection),
+      tools: toolsOfProvider,
+      actions: withGrants(toolsOfProvider, connection),
     };
   }
 
@@ -70,16 +81,16 @@ export function createToolCatalogService(deps: {
     list,
 
     async listProviders(orgId: string): Promise<ProviderView[]> {
-      const byProvider = new Map((await connections.list(orgId)).map((one) => [one.provider, one]));
-      return toolProviders.map((provider) => viewOf(provider, byProvider.get(provider.id) ?? null));
+      const byProvider = await connectionsByProvider(orgId);
+      return toolProviders.map((provider) => providerView(provider, byProvider.get(provider.id) ?? null));
     },
 
     async getProvider(orgId: string, providerId: string): Promise<ProviderView> {
-      return viewOf(providerOf(providerId), (await connections.find(orgId, providerId)) ?? null);
+      return providerView(requireProvider(providerId), (await connections.find(orgId, providerId)) ?? null);
     },
 
-    /** Ids of the tools that an agent of the organization can call now. */
-    async usable(orgId: string): Promise<Set<string>> {
+    /** Returns ids of the tools that an agent of the organization can call now. */
+    async usableToolIds(orgId: string): Promise<Set<string>> {
       const usable = (await list(orgId)).filter(
         (view) => view.isAvailable && view.isConnected && view.actions.every(({ isGranted }) => isGranted),
       );
@@ -88,21 +99,22 @@ export function createToolCatalogService(deps: {
   };
 }
 
-export type ToolCatalogService = ReturnType<typeof createToolCatalogService>;
-
-/** Throws `provider_not_found`. */
-export function providerOf(id: string): ToolProvider {
-  const provider = toolProviders.find((one) => one.id === id);
+export function requireProvider(id: string): ToolProvider {
+  const provider = toolProviders.find((known) => known.id === id);
   if (provider === undefined) throw appError('provider_not_found');
   return provider;
 }
 
-function withGrants(of: readonly Tool[], connection: ToolConnection | null): GrantedAction[] {
-  const isOpen = connection?.status === 'active';
-  return of.flatMap(({ provider, actions }) =>
+function isConfigured(access: ProviderAccess | undefined): boolean {
+  return access !== undefined && (access.kind === 'api_key' || access.settings !== null);
+}
+
+function withGrants(granted: readonly Tool[], connection: ToolConnection | null): GrantedAction[] {
+  const isActive = connection?.status === 'active';
+  return granted.flatMap(({ provider, actions }) =>
     actions.map((action) => ({
       ...action,
-      isGranted: provider === null || (isOpen && action.scopes.every((scope) => connection.scopes.includes(scope))),
+      isGranted: provider === null || (isActive && action.scopes.every((scope) => connection.scopes.includes(scope))),
     })),
   );
 }

@@ -1,29 +1,23 @@
 import type { Knex } from 'knex';
+import type { Consent, ConsentCallback, ConsentReturn, ConsentsService } from '#src/modules/consents/consents.service.ts';
+import { type ApiKey, type Credentials, createToolConnectionsRepository, type ToolConnection } from './tool-connections.model.ts';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import type { ToolProvider } from '#src/domain/agents/tools.ts';
+import { type ToolProvider, tools } from '#src/domain/agents/tools.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type {
-  Consent,
-  ConsentCallback,
-  ConsentReturn,
-  ConsentsService,
-} from '#src/modules/consents/consents.service.ts';
-import type { CredentialStore } from '#src/modules/credentials/credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
+import type { CredentialStore, CredentialsService, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
-import type { ProviderAccesses } from './provider-access.ts';
-import { providerOf } from './tool-catalog.service.ts';
-import type { Credentials, ToolConnection } from './tool-connections.model.ts';
-import { createToolConnectionsRepository } from './tool-connections.repository.ts';
+import type { ToolCredentials } from '#src/ports/tools.ts';
+import { type ProviderAccesses, requireProvider } from './tool-catalog.service.ts';
 
 const purpose = 'tools';
 
-export type ConsentInput = {
+type ToolConsentInput = {
   provider: string;
-  /** All that the provider has for us where none are named. */
+  /** OAuth scopes to request; undefined requests all that tools of the provider need. */
   scopes: readonly string[] | undefined;
   returnTo: string | undefined;
   publicUrl: string;
@@ -31,7 +25,9 @@ export type ConsentInput = {
 
 type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | null };
 
-/** How organizations connect themselves to the providers of tools: one connection for each provider. */
+export type ToolConnectionsService = ReturnType<typeof createToolConnectionsService>;
+
+/** Connects organizations to the providers of tools, by an API key or an OAuth consent. */
 export function createToolConnectionsService(deps: {
   db: Knex;
   access: ProviderAccesses;
@@ -44,16 +40,16 @@ export function createToolConnectionsService(deps: {
 }) {
   const { db, access, secrets, oauth, consents, accessChanges, audit, logger } = deps;
 
-  /** Throws `provider_not_found`, `wrong_auth_kind`, `provider_not_configured`. */
-  function grantSettings(id: string): { provider: ToolProvider; settings: OAuthProvider } {
-    const provider = providerOf(id);
+  function requireOAuth(id: string): { provider: ToolProvider; settings: OAuthProvider } {
+    const provider = requireProvider(id);
     const how = access[id];
-    if (how?.kind !== 'oauth') throw appError('wrong_auth_kind', { detail: `${provider.name} is connected by a key.` });
+    if (how?.kind !== 'oauth') {
+      throw appError('wrong_auth_kind', { detail: `${provider.name} is connected with an API key, not by OAuth.` });
+    }
     if (how.settings === null) throw appError('provider_not_configured');
     return { provider, settings: how.settings };
   }
 
-  /** Puts credentials in the place of whatever was there. */
   async function store(actor: RequestActor, provider: string, granted: Granted): Promise<void> {
     const { orgId, userId, requestId } = actor;
     await accessChanges.administer(actor, async (trx) => {
@@ -70,22 +66,18 @@ export function createToolConnectionsService(deps: {
     });
   }
 
-  /** The grant is not worth a request that fails: it ends by itself, or its owner ends it at the provider. */
+  /** Never throws: a grant that cannot be revoked expires, or the user revokes it at the provider. */
   async function revoke(provider: string, credentials: Credentials): Promise<void> {
     const how = access[provider];
     if (credentials.kind !== 'oauth' || how?.kind !== 'oauth' || how.settings === null) return;
-    try {
-      await oauth.revoke(how.settings, credentials.refreshToken ?? credentials.accessToken);
-    } catch (error) {
-      logger.warn({ msg: 'a grant could not be revoked', provider, code: error instanceof AppError && error.code });
-    }
+    await revokeOrWarn({ oauth, logger }, provider, how.settings, credentials);
   }
 
   /**
-   * Ends a grant that is not stored. Not where there is a connection: providers like Google end all grants of the same
-   * account with one, and the older may be of that account.
+   * Revokes a grant that could not be stored, unless the organization is connected: providers like Google revoke all
+   * grants of an account together, and the stored grant may belong to the same account.
    */
-  async function giveBack(orgId: string, provider: string, credentials: Credentials): Promise<void> {
+  async function revokeUnstored(orgId: string, provider: string, credentials: Credentials): Promise<void> {
     const isConnected = await createToolConnectionsRepository(db)
       .find(orgId, provider)
       .then(
@@ -95,35 +87,37 @@ export function createToolConnectionsService(deps: {
     if (!isConnected) await revoke(provider, credentials);
   }
 
+  async function revokeStored(connection: ToolConnection): Promise<void> {
+    // Tokens whose encryption key is missing cannot be decrypted, and therefore not revoked.
+    const credentials = await secrets.decrypt(connection).catch(() => null);
+    if (credentials !== null) await revoke(connection.provider, credentials);
+  }
+
   async function complete(actor: RequestActor, provider: string, consent: Consent, tokens: OAuthTokens): Promise<void> {
     const { accessToken, refreshToken, expiresAt } = tokens;
     const credentials = { kind: 'oauth', accessToken, refreshToken } as const;
     try {
       await store(actor, provider, { credentials, scopes: tokens.scopes ?? consent.scopes, expiresAt });
     } catch (error) {
-      await giveBack(actor.orgId, provider, credentials);
+      await revokeUnstored(actor.orgId, provider, credentials);
       throw error;
     }
   }
 
   return {
-    /** Throws `provider_not_found`, `wrong_auth_kind`, `connection_check_failed`, `provider_unavailable`. */
     async connectByKey(actor: RequestActor, providerId: string, apiKey: string): Promise<void> {
-      const provider = providerOf(providerId);
+      const provider = requireProvider(providerId);
       const how = access[providerId];
       if (how?.kind !== 'api_key') {
-        throw appError('wrong_auth_kind', { detail: `${provider.name} is connected by a consent.` });
+        throw appError('wrong_auth_kind', { detail: `${provider.name} is connected by OAuth, not with an API key.` });
       }
       await how.check(apiKey);
       await store(actor, providerId, { credentials: { kind: 'api_key', apiKey }, scopes: [], expiresAt: null });
     },
 
-    /**
-     * Where an administrator consents. Throws `provider_not_found`, `wrong_auth_kind`, `provider_not_configured`,
-     * `validation_failed`.
-     */
-    async beginConsent(actor: RequestActor, input: ConsentInput): Promise<string> {
-      const { provider, settings } = grantSettings(input.provider);
+    /** Returns the URL at which an administrator consents. */
+    async beginConsent(actor: RequestActor, input: ToolConsentInput): Promise<string> {
+      const { provider, settings } = requireOAuth(input.provider);
       const offered = provider.auth.kind === 'oauth' ? provider.auth.scopes.map(({ id }) => id) : [];
       const unknown = input.scopes?.find((scope) => !offered.includes(scope));
       if (unknown !== undefined) throw fieldError('scopes', 'must be among the scope options of the provider', 'scope');
@@ -133,23 +127,19 @@ export function createToolConnectionsService(deps: {
       return consents.begin(actor, { purpose, provider: provider.id, settings, redirectUri, scopes, returnTo });
     },
 
-    /** Answers the provider's redirect, see {@link ConsentsService.comeBack}. */
+    /** Handles the provider's redirect, see {@link ConsentsService.comeBack}. */
     comeBack: (callback: ConsentCallback): Promise<ConsentReturn> => consents.comeBack(callback, purpose),
 
-    /**
-     * Connects the organization by a consent that the caller began. Throws `provider_not_found`, `wrong_auth_kind`,
-     * `consent_invalid`, `provider_not_configured`, `provider_rejected`, `provider_unavailable`.
-     */
     async finishConsent(actor: RequestActor, answer: { provider: string; consentCode: string }): Promise<void> {
-      const { provider, settings } = grantSettings(answer.provider);
+      const { provider, settings } = requireOAuth(answer.provider);
       const { consent, tokens } = await consents.finish(actor, answer, { purpose, settings });
       await complete(actor, provider.id, consent, tokens);
     },
 
-    /** Nothing happens to who is not connected. Throws `provider_not_found`. */
+    /** Deletes the connection to a provider and revokes its grant; does nothing without a connection. */
     async disconnect(actor: RequestActor, providerId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
-      const { id: provider } = providerOf(providerId);
+      const { id: provider } = requireProvider(providerId);
       const removed = await accessChanges.administer(actor, async (trx) => {
         const connection = await createToolConnectionsRepository(trx).remove(orgId, provider);
         if (connection === undefined) return undefined;
@@ -160,12 +150,76 @@ export function createToolConnectionsService(deps: {
       if (removed !== undefined) await revokeStored(removed);
     },
   };
+}
 
-  async function revokeStored(connection: ToolConnection): Promise<void> {
-    // Tokens whose encryption key is missing cannot be decrypted, and therefore not revoked.
-    const credentials = await secrets.decrypt(connection).catch(() => null);
-    if (credentials !== null) await revoke(connection.provider, credentials);
+export function createToolCredentials(deps: {
+  db: Knex;
+  credentials: CredentialsService<ToolConnection, ApiKey>;
+}): ToolCredentials {
+  const repository = createToolConnectionsRepository(deps.db);
+
+  return {
+    async use({ orgId, requestId }, toolId, call) {
+      const { provider, scopes } = requirementsOf(toolId);
+      async function load(): Promise<ToolConnection> {
+        const connection = await repository.find(orgId, provider);
+        if (connection === undefined) throw appError('not_connected');
+        return connection;
+      }
+      return deps.credentials.use({ load, requestId }, (credentials, connection) => {
+        if (!scopes.every((scope) => connection.scopes.includes(scope))) throw appError('not_granted');
+        return call(credentials.kind === 'oauth' ? credentials.accessToken : credentials.apiKey);
+      });
+    },
+  };
+}
+
+export function toolCredentialCallbacks(deps: {
+  db: Knex;
+  oauth: Pick<OAuthClient, 'revoke'>;
+  access: ProviderAccesses;
+  audit: AuditService;
+  logger: Pick<Logger, 'warn'>;
+}) {
+  const { db, oauth, access, audit, logger } = deps;
+
+  function settingsOf({ provider }: Pick<ToolConnection, 'provider'>): OAuthProvider {
+    const how = access[provider];
+    if (how?.kind !== 'oauth' || how.settings === null) throw appError('provider_not_configured');
+    return how.settings;
+  }
+
+  return {
+    settingsOf,
+
+    async onRefused(trx: Knex, { id, orgId, provider }: ToolConnection, requestId: string): Promise<void> {
+      const entry = { orgId, actorId: null, action: 'tool.needs_reauth', target: id, requestId };
+      await audit.record(trx, { ...entry, detail: { provider } });
+    },
+
+    /** Revokes the grant of a deleted connection. If the user connected again, that may be the same grant: it stays. */
+    async onUnwanted({ orgId, provider }: ToolConnection, grant: OAuthGrant): Promise<void> {
+      if ((await createToolConnectionsRepository(db).find(orgId, provider)) !== undefined) return;
+      await revokeOrWarn({ oauth, logger }, provider, settingsOf({ provider }), grant);
+    },
+  };
+}
+
+async function revokeOrWarn(
+  { oauth, logger }: { oauth: Pick<OAuthClient, 'revoke'>; logger: Pick<Logger, 'warn'> },
+  provider: string,
+  settings: OAuthProvider,
+  { accessToken, refreshToken }: OAuthGrant,
+): Promise<void> {
+  try {
+    await oauth.revoke(settings, refreshToken ?? accessToken);
+  } catch (error) {
+    logger.warn({ msg: 'a grant could not be revoked', provider, code: error instanceof AppError && error.code });
   }
 }
 
-export type ToolConnectionsService = ReturnType<typeof createToolConnectionsService>;
+function requirementsOf(toolId: string): { provider: string; scopes: string[] } {
+  const tool = tools.find(({ id }) => id === toolId);
+  if (tool === undefined || tool.provider === null) throw new Error(`The tool ${toolId} uses no connection.`);
+  return { provider: tool.provider, scopes: tool.actions.flatMap(({ scopes }) => scopes) };
+}

@@ -7,7 +7,6 @@ const providerIds = toolProviders.map(({ id }) => id);
 
 export const providerParams = z.strictObject({ provider: z.enum(providerIds, { error: 'provider_not_found' }) });
 
-/** A parameter that comes once or repeated. */
 const repeated = (field: z.ZodType<string>) =>
   z.preprocess((raw) => (raw === undefined ? undefined : [raw].flat()), z.array(field).min(1).max(20).optional());
 

@@ -23,7 +23,7 @@ const straying: Exchange[] = [
 describe('alignment activities', () => {
   let stack: AlignmentStack;
   let db: Knex;
-  /** What scoring the straying chat, round by round and once, leaves. */
+  /** Expected states of the drifting chat, one for each round. */
   let expected: unknown;
 
   before(async () => {
@@ -41,7 +41,7 @@ describe('alignment activities', () => {
     return chat;
   }
 
-  it('tell the way of a chat that strays and comes back', async () => {
+  it('record the states of a chat that drifts and recovers', async () => {
     const { rounds } = expected as { rounds: { foldState: FoldState; pruned: boolean }[] };
     expect(rounds.map((row) => row.foldState.shown)).deep.equal([
       'stable',
@@ -56,7 +56,7 @@ describe('alignment activities', () => {
     expect(rounds.map((row) => row.pruned)).deep.equal([false, true, true, false, false, false, false, false]);
   });
 
-  it('find the same states when rounds come one by one', async () => {
+  it('compute the same states when rounds are scored one by one', async () => {
     const chat = await stack.startChat();
     for (const [index, exchange] of straying.entries()) {
       await stack.addRound(chat, index + 1, exchange);
@@ -65,11 +65,11 @@ describe('alignment activities', () => {
     expect(await stack.stateOf(chat)).deep.equal(expected);
   });
 
-  it('find the same states when several run at the same time', async () => {
+  it('compute the same states when several run concurrently', async () => {
     const chat = await strayingChat();
     const scored = await Promise.all(Array.from({ length: 4 }, () => stack.scoreAll(chat)));
     expect(await stack.stateOf(chat)).deep.equal(expected);
-    // Each tells only of what it stored.
+    // Each concurrent step returns only rounds that it stored.
     expect(scored.flat().sort()).deep.equal(straying.map((_, index) => index + 1));
   });
 
@@ -81,7 +81,7 @@ describe('alignment activities', () => {
     expect(await db('rounds').where({ chatId: chat.chatId }).orderBy('round')).deep.equal(before);
   });
 
-  it('store scores from which the states follow again', async () => {
+  it('store scores from which the states can be recomputed', async () => {
     const chat = await strayingChat();
     await stack.scoreAll(chat);
     const rows = await db('rounds').where({ chatId: chat.chatId }).orderBy('round');
@@ -93,7 +93,7 @@ describe('alignment activities', () => {
     }
   });
 
-  it('pass over rounds that failed', async () => {
+  it('skip failed rounds', async () => {
     const chat = await stack.startChat();
     await stack.addRound(chat, 1, straying[0] ?? 'failed');
     await stack.addRound(chat, 2, 'failed');
@@ -107,7 +107,7 @@ describe('alignment activities', () => {
     expect(scored).deep.equal([1, 3]);
   });
 
-  it('wait for the embedder through some attempts and then score by words alone', async () => {
+  it('retry a failing embedder, and then score by words alone', async () => {
     const chat = await stack.startChat();
     await stack.addRound(chat, 1, {
       user: 'What is a loan with a collateral?',
@@ -127,7 +127,7 @@ describe('alignment activities', () => {
     );
   const titleOf = async ({ chatId }: ScoreAlignmentInput) => (await db('chats').where({ id: chatId }).first()).title;
 
-  it('leave in the round why it was not scored, once, and keep that beside its scores', async () => {
+  it('record once in a round why scoring failed, and keep that beside its scores', async () => {
     const chat = await stack.startChat();
     await stack.addRound(chat, 1, straying[0] ?? 'failed');
     await stack.addRound(chat, 2, straying[1] ?? 'failed');
@@ -147,7 +147,7 @@ describe('alignment activities', () => {
     expect((await eventsOf(2)).map(({ type }) => type)).include('watch_entered');
   });
 
-  it('name a chat that is called by its message', async () => {
+  it('generate a title for a chat that is titled by its first message', async () => {
     const chat = await strayingChat();
     await nameChat(chat);
     expect(await titleOf(chat)).equal('A scripted title');
@@ -185,7 +185,7 @@ describe('alignment activities', () => {
       return chat;
     }
 
-    it('leave it open while a round still waits', async () => {
+    it('leave it open while a round is unscored', async () => {
       const chat = await waitingChat();
       const { alignment } = stack.container;
       await alignment.recordSuccess(chat);
@@ -203,7 +203,7 @@ describe('alignment activities', () => {
       return rows.length > 0;
     };
 
-    it('leave it open for a round that is stored at the same moment', async () => {
+    it('leave it open for a round that is stored concurrently', async () => {
       const chat = await waitingChat();
       await stack.scoreAll(chat);
       const success = await db.transaction(async (trx) => {
@@ -221,7 +221,7 @@ describe('alignment activities', () => {
       expect(await jobOf(chat)).include({ status: 'queued' });
     });
 
-    it('say of which rounds they tell, also when a step died before it told so', async () => {
+    it('report progress by round, also after a step died before it reported', async () => {
       const chat = await waitingChat();
       await stack.scoreAll(chat);
       await db('jobs')
@@ -232,7 +232,7 @@ describe('alignment activities', () => {
       await partOf(chat, 2, 404);
     });
 
-    describe('that ended while a round waits', () => {
+    describe('that ended while a round is unscored', () => {
       async function end(chat: ScoreAlignmentInput, status: 'failed' | 'cancelled'): Promise<void> {
         const longAgo = db.raw("now() - interval '1 hour'");
         await db('rounds').where({ chatId: chat.chatId }).update({ finishedAt: longAgo });

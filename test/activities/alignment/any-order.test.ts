@@ -21,8 +21,8 @@ const exchanges: readonly Exchange[] = [
 ];
 
 /**
- * What may happen to a chat while its rounds come: one is stored, several scorers work at once, the embedder breaks off
- * in the middle of a step, a step is done and nobody hears of it, and a scorer of before has left its scores.
+ * Random events during the rounds of a chat: a round is stored, several scorers run concurrently, the embedder fails
+ * within a step, the result of a step is lost, or rounds have scores of another scorer version.
  */
 type Incident = 'round' | 'score' | 'score_twice' | 'embedder_breaks' | 'score_unheard' | 'other_scorer';
 
@@ -77,7 +77,7 @@ describe('the series of a chat', () => {
     }
   }
 
-  it('is the same whatever happens while it is scored, and in whatever order', async () => {
+  it('is the same under random interruptions and orders of scoring', async () => {
     await fc.assert(
       fc.asyncProperty(chats, async ({ rounds, incidents }) => {
         const [calm, chat] = [await stack.startChat(), await stack.startChat()];

@@ -12,7 +12,7 @@ const exchanges: readonly Exchange[] = [
   { user: 'And the monthly payment?', agent: 'The monthly payment of the loan is 500.' },
 ];
 
-describe('scoring a chat again', () => {
+describe('rescoring a chat', () => {
   let stack: AlignmentStack;
 
   before(async () => {
@@ -29,7 +29,7 @@ describe('scoring a chat again', () => {
     return chat;
   }
 
-  /** As another scorer, which took everything for on topic, would have left it. */
+  /** Replaces scores by those of another scorer, which takes every message for on topic. */
   async function scoreAsBefore({ chatId }: ScoreAlignmentInput): Promise<void> {
     const stable = (await stack.db('rounds').where({ chatId }).orderBy('round').first()).foldState;
     await stack
@@ -46,7 +46,7 @@ describe('scoring a chat again', () => {
   const chatOf = ({ chatId }: ScoreAlignmentInput) => stack.db('chats').where({ id: chatId }).first();
   const want = () => stack.container.alignment.requestRescoring(stack.ada.orgId);
 
-  /** What `npm run admin -- verify` says of the chat's scores. */
+  /** Violations that `npm run admin -- verify` reports for the scores of the chat. */
   async function faultsOf({ chatId }: ScoreAlignmentInput): Promise<string[]> {
     for await (const report of stack.container.invariants.reports()) {
       if (report.invariant !== 'I6' || report.outcome !== 'checked') continue;
@@ -55,7 +55,7 @@ describe('scoring a chat again', () => {
     throw new Error('I6 was not checked');
   }
 
-  it('gives the states that scoring it now gives', async () => {
+  it('gives the same states as scoring it for the first time', async () => {
     const chat = await scoredChat();
     const expected = await stack.stateOf(chat);
     await scoreAsBefore(chat);
@@ -66,7 +66,7 @@ describe('scoring a chat again', () => {
     expect((await chatOf(chat)).rescoringWantedAt).equal(null);
   });
 
-  it('gives them, too, when several run at the same time, and rounds come meanwhile', async () => {
+  it('gives the same states with concurrent steps and new rounds', async () => {
     const expected = await stack.stateOf(await scoredChat(exchanges.length));
     const chat = await scoredChat(exchanges.length - 1);
     await scoreAsBefore(chat);
@@ -80,7 +80,7 @@ describe('scoring a chat again', () => {
     expect(await stack.stateOf(chat)).deep.equal(expected);
   });
 
-  it('leaves one series at any moment, also of a chat that takes several steps', async () => {
+  it('keeps one consistent series after each of several steps', async () => {
     const chat = await scoredChat(24);
     const expected = await stack.stateOf(chat);
     await scoreAsBefore(chat);
@@ -92,7 +92,7 @@ describe('scoring a chat again', () => {
     expect(await stack.stateOf(chat)).deep.equal(expected);
   });
 
-  it('reads what was said after a refusal that the other scorer had not seen, also where the present one has scored it', async () => {
+  it('measures rounds again after a newly detected refusal, also if the current scorer has scored them', async () => {
     const [refused, after] = [
       {
         user: 'Which medicines help against a headache?',
@@ -122,7 +122,7 @@ describe('scoring a chat again', () => {
     expect(read).below(misread);
   });
 
-  it('scores by words what the embedder refuses, and does not come back to it', async () => {
+  it('scores texts by words if the embedder rejects them, and does not retry', async () => {
     const chat = await scoredChat(22);
     await scoreAsBefore(chat);
     await want();
@@ -132,7 +132,7 @@ describe('scoring a chat again', () => {
     expect(await chatOf(chat)).include({ rescoringWantedAt: null, rescoredTo: 0 });
   });
 
-  it('takes up others before it comes back to a chat that cannot be scored now', async () => {
+  it('processes other chats before it retries a failed one', async () => {
     const { alignment } = stack.container;
     const chats: string[] = [];
     for (let n = 0; n < 21; n++) chats.push((await scoredChat(1)).chatId);
@@ -152,7 +152,7 @@ describe('scoring a chat again', () => {
     await stack.db('chats').whereIn('id', chats).update({ rescoringWantedAt: null });
   });
 
-  it('scores again what was scored by words alone', async () => {
+  it('rescores rounds that were scored by words alone', async () => {
     const expected = await stack.stateOf(await scoredChat(2));
     const chat = await stack.startChat({ titleSource: 'user' });
     stack.model.failEmbeddings(true);
@@ -170,7 +170,7 @@ describe('scoring a chat again', () => {
     expect(await stack.stateOf(chat)).deep.equal(expected);
   });
 
-  it('leaves a chat as it is while the embedder is away, scores what is new, and comes back to it', async () => {
+  it('keeps old scores while the embedder fails, scores new rounds, and retries later', async () => {
     const chat = await scoredChat(3);
     await scoreAsBefore(chat);
     const before = await stack.stateOf(chat);
@@ -194,7 +194,7 @@ describe('scoring a chat again', () => {
     expect((await chatOf(chat)).rescoringWantedAt).equal(null);
   });
 
-  it('asks for the chats of one organization only, and leaves those alone that are up to date', async () => {
+  it('affects outdated chats of one organization only', async () => {
     const { alignment } = stack.container;
     const [outdated, current] = [await scoredChat(1), await scoredChat(1)];
     await scoreAsBefore(outdated);

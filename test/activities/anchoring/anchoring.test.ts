@@ -17,7 +17,7 @@ describe('anchoring activities', () => {
   let steps: AnchoringActivities;
 
   before(async () => {
-    // Without workers, so that nobody else takes the steps.
+    // Without workers, so that only this test runs activities.
     model = await startScriptedModel();
     const settings = { OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl };
     own = await startStack(settings, { workers: false });
@@ -52,7 +52,7 @@ describe('anchoring activities', () => {
     expect(await jobOf(of)).deep.include({ kind: 'anchors', status: 'queued', acl, agentId: of.agentId });
   });
 
-  it('keep what was proposed first, also done again and at the same time', async () => {
+  it('keep the first candidates when repeated or run concurrently', async () => {
     const of = await publish();
     const counts = await Promise.all([propose(of), propose(of)]);
     const { anchorWordCandidates } = await agentOf(of);
@@ -63,26 +63,26 @@ describe('anchoring activities', () => {
     expect(model.anchorRequests).deep.equal([]);
   });
 
-  it('leave an agent alone that was deleted meanwhile', async () => {
+  it('skip an agent that was deleted meanwhile', async () => {
     const of = await publish();
     await ada.delete(`/agents/${of.agentId}`, 204);
     expect(await propose(of)).deep.equal({ count: 0 });
     expect((await agentOf(of)).anchorWordCandidates).deep.equal([]);
   });
 
-  it('wait some attempts for a chat model that is away, and do without it then', async () => {
+  it('retry an unavailable chat model for some attempts, and then continue without it', async () => {
     model.behaveAnchoring(() => ({ kind: 'status', status: 503 }));
     const of = await publish();
     expect(await appErrorCode(propose(of))).equal('model_unavailable');
     expect((await propose(of, 5)).count).within(24, 40);
   });
 
-  it('do at once without a chat model that refuses', async () => {
+  it('continue at once without a chat model that rejects the request', async () => {
     model.behaveAnchoring(() => ({ kind: 'status', status: 400 }));
     expect((await propose(await publish())).count).within(24, 40);
   });
 
-  it('wait for the embedder as long as it takes', async () => {
+  it('retry the embedder without a limit of attempts', async () => {
     model.behaveAnchoring(null);
     const of = await publish();
     model.failEmbeddings(true);

@@ -42,7 +42,7 @@ describe('the originals that documents share', () => {
       mediaType: 'text/plain',
       content: Readable.from([Buffer.from(content)]),
     });
-  /** The service over a store of which something is different. */
+  /** Creates the service with some methods of the blob store replaced. */
   function originalsOver(blobs: Partial<Blobs>, deleteTimeoutMs?: number) {
     const { db, logger } = own.container;
     return createOriginalsService({
@@ -57,7 +57,7 @@ describe('the originals that documents share', () => {
     );
     return rows.length > 0;
   };
-  /** What the workflow of a deletion does to originals. */
+  /** Releases an original as the deletion workflow does. */
   async function remove(id: string): Promise<void> {
     await ada.delete(`/documents/${id}`, 204);
     const of = { orgId: ada.orgId, documentId: id };
@@ -81,7 +81,7 @@ describe('the originals that documents share', () => {
     await remove(second);
   });
 
-  it('are apart from those of other organizations', async () => {
+  it('are not shared between organizations', async () => {
     const bob = await own.signUp('Bob');
     const { body } = await bob.upload('/documents', { name: 'a.txt', content: 'apart' }, 201);
     const { id } = fullDocumentSchema.parse(body);
@@ -89,7 +89,7 @@ describe('the originals that documents share', () => {
     expect((await bob.get(`/documents/${id}/file`, 200)).body).equal('apart');
   });
 
-  it('stay when a document is replaced that shared them, and when it gets the same content again', async () => {
+  it('stay when one of their documents gets another original, or the same content again', async () => {
     const [first, second] = [await upload('old'), await upload('old')];
     await upload('new', `/documents/${first}`, 'PATCH');
     expect((await ada.get(`/documents/${second}/file`, 200)).body).equal('old');
@@ -99,7 +99,7 @@ describe('the originals that documents share', () => {
     expect(await keysOfStore()).deep.equal([await keyOf(first)]);
   });
 
-  it('stay for an upload that is just being made when the last document of this content is deleted', async () => {
+  it('stay for a concurrent upload when the last document with this content is deleted', async () => {
     const id = await upload('in time');
     const file = await store('in time');
     await remove(id);
@@ -108,7 +108,7 @@ describe('the originals that documents share', () => {
     expect((await ada.get(`/documents/${made.id}/file`, 200)).body).equal('in time');
   });
 
-  it('are stored anew by an upload that comes while the last of this content is being deleted', async () => {
+  it('are stored again by an upload during the deletion of the last document', async () => {
     const { blobs } = own.container;
     const deleting = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
@@ -132,7 +132,7 @@ describe('the originals that documents share', () => {
     await own.container.deletion.forgetDocument({ orgId: ada.orgId, documentId: id });
   });
 
-  it('lose nothing when the same content is uploaded and deleted again and again at once', async () => {
+  it('survive concurrent uploads and deletions of the same content', async () => {
     await Promise.all(
       Array.from({ length: 6 }, async (_, turn) => {
         for (let round = 0; round < 5; round += 1) {
@@ -144,7 +144,7 @@ describe('the originals that documents share', () => {
     );
   });
 
-  it('of an upload that came to nothing go when its claim expires, and no sooner', async () => {
+  it('of a failed upload are deleted when the claim expires, and not before', async () => {
     const { blobKey, claimId } = await store('crashed');
     await own.container.originals.sweepExpired();
     expect(await keysOfStore()).deep.equal([blobKey]);
@@ -153,14 +153,14 @@ describe('the originals that documents share', () => {
     expect(await keysOfStore()).deep.equal([]);
   });
 
-  it('cannot be used by who comes after his claim was acted upon', async () => {
+  it('cannot be used by an upload whose expired claim was swept', async () => {
     const file = await store('late');
     await own.container.uploads.discard(file);
     const document = { file, name: undefined, targetFolderId: undefined, chunking: {}, ingest: false };
     expect(await appErrorCode(own.container.documents.upload(actor, document))).equal('service_unavailable');
   });
 
-  it('are kept by a document when its upload is given up after all', async () => {
+  it('are kept if the document exists although its upload was discarded', async () => {
     const file = await store('kept');
     const document = { file, name: undefined, targetFolderId: undefined, chunking: {}, ingest: false };
     const { id } = await own.container.documents.upload(actor, document);
@@ -168,7 +168,7 @@ describe('the originals that documents share', () => {
     expect((await ada.get(`/documents/${id}/file`, 200)).body).equal('kept');
   });
 
-  it('are deleted by the sweep when the store was away as they were let go', async () => {
+  it('are deleted by the sweep if the blob store was unavailable at release', async () => {
     const file = await store('stuck');
     const away = originalsOver({ delete: () => Promise.reject(new Error('away')) });
     await away.discard(file);
@@ -176,7 +176,7 @@ describe('the originals that documents share', () => {
     await own.container.originals.sweepExpired();
   });
 
-  it('are deleted by the sweep though the store will not delete another one', async () => {
+  it('are deleted by the sweep although deleting another one fails', async () => {
     const files = [await store('kept by the store'), await store('not kept')];
     const [stuck] = files;
     const { blobs } = own.container;
@@ -195,7 +195,7 @@ describe('the originals that documents share', () => {
     await own.container.originals.sweepExpired();
   });
 
-  it('stay locked no longer than we wait for a store that does not answer', async () => {
+  it('stay locked no longer than the timeout of a blob store that does not answer', async () => {
     const id = await upload('silent');
     const of = { orgId: ada.orgId, blobKey: await keyOf(id) };
     await ada.delete(`/documents/${id}`, 204);
@@ -216,7 +216,7 @@ describe('the originals that documents share', () => {
     await own.container.deletion.forgetDocument({ orgId: ada.orgId, documentId: id });
   });
 
-  it('leave connections for all else while a store does not answer', async () => {
+  it('leave database connections for other work while the blob store does not answer', async () => {
     const { db } = own.container;
     const answer = Promise.withResolvers<void>();
     let asked = 0;
@@ -237,7 +237,7 @@ describe('the originals that documents share', () => {
     expect(asked).equal(2 * connections);
   });
 
-  it('do not keep who gives them up waiting for a store that does not answer', async () => {
+  it('are released without waiting long for a blob store that does not answer', async () => {
     const file = await store('given up');
     const answer = Promise.withResolvers<void>();
     const { blobs } = own.container;

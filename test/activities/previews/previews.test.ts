@@ -35,7 +35,7 @@ describe('preview activities', () => {
   });
   beforeEach(() => gotenberg.answer({ pages }));
 
-  /** A document that was converted and no more. */
+  /** Creates a document that is converted but not chunked. */
   async function convert(more = '') {
     const texts = [...pages, ...(more === '' ? [] : [more])].map((text) => docxParagraph(text));
     const file = { name: 'a.docx', content: new Uint8Array(docxFile(texts.join(''))) };
@@ -51,7 +51,7 @@ describe('preview activities', () => {
   const previewsOf = ({ orgId }: { orgId: string }) => own.container.db('previews').where({ orgId });
   const keysOfStore = async () => (await own.container.blobs.list({ after: null, limit: 1_000 })).map(({ key }) => key);
 
-  /** Of the service over a renderer of which something is different. */
+  /** Activities with some methods of the renderer replaced. */
   function depsOver(render: PdfRenderer['render']) {
     const { db, blobs, originals, jobs, limits } = own.container;
     const converter = createConverter({
@@ -64,7 +64,7 @@ describe('preview activities', () => {
   }
   const realRender: PdfRenderer['render'] = (input) => createGotenberg(gotenberg).render(input);
 
-  it('a step that runs twice, also at the same time, makes one preview', async () => {
+  it('make one preview when a step runs twice, also concurrently', async () => {
     const { previews } = own.container;
     const of = await convert('Run twice.');
     const before = (await previewsOf(of)).length;
@@ -88,7 +88,7 @@ describe('preview activities', () => {
     expect(await keysOfStore()).deep.equal(keys);
   });
 
-  it('tells chunks their pages that were cut before, and those that are cut after', async () => {
+  it('numbers the pages of chunks that exist before and after the alignment', async () => {
     const { previews, ingestion } = own.container;
     const early = await convert('Cut before.');
     await ingestion.chunk(early, step);
@@ -104,7 +104,7 @@ describe('preview activities', () => {
     expect(await pageNumbers(late)).deep.equal([1, 2, 2]);
   });
 
-  it('makes it anew when it was made in another way, or is gone from the store, and leaves no old one', async () => {
+  it('renders again after a change of the renderer or a loss of the PDF, and deletes the old preview', async () => {
     const { previews, db, blobs } = own.container;
     // Equal PDFs are one object.
     gotenberg.answer({ pages: [...pages, 'The first time.'] });
@@ -127,7 +127,7 @@ describe('preview activities', () => {
     expect(await blobs.exists((await find()).blobKey)).equal(true);
   });
 
-  it('stays while a document has its original, and goes with the last', async () => {
+  it('keeps the preview until the last document with its original is deleted', async () => {
     const { previews, originals, db } = own.container;
     gotenberg.answer({ pages: [...pages, 'Of two documents.'] });
     const [one, other] = [await convert('Shared.'), await convert('Shared.')];
@@ -149,7 +149,7 @@ describe('preview activities', () => {
     await expectStoresMatch(own);
   });
 
-  it('has nothing to do once the document is deleted or has another original', async () => {
+  it('does nothing if the document is deleted or has another original', async () => {
     const { previews } = own.container;
     const of = await convert('Replaced.');
     const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
@@ -160,7 +160,7 @@ describe('preview activities', () => {
     expect(await previews.render(of, step)).equal(null);
   });
 
-  it('leaves nothing when the original goes while it is printed', async () => {
+  it('stores nothing if the original is deleted during rendering', async () => {
     const { deletion, originals } = own.container;
     const { generation, ...of } = await convert('Gone meanwhile.');
     const deps = depsOver(async (input) => {
@@ -176,7 +176,7 @@ describe('preview activities', () => {
 
   const noPdfs = ['<html>not pdf</html>', '%PDF-1.4\ngarbage', '%PDF-1.4\ngarbage\n%%EOF'];
   for (const [index, text] of noPdfs.entries()) {
-    it(`keeps nothing that is no PDF, which is the fault of the program: ${JSON.stringify(text)}`, async () => {
+    it(`rejects output of the renderer that is no PDF: ${JSON.stringify(text)}`, async () => {
       const of = await convert(`Printed wrongly ${index}.`);
       const before = await previewsOf(of);
       gotenberg.answer({ status: 200, text });

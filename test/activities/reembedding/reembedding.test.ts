@@ -41,7 +41,7 @@ describe('reembedding activities', () => {
   const open = (after: string | null, limit: number) =>
     run(activities.openReembeddings, { orgId: ada.orgId, model: 'new', after, limit });
 
-  /** A document as the old model has left it, in the order of the calls. */
+  /** Creates a document with vectors of the old model; ids ascend in the order of calls. */
   async function add(state: 'active' | 'failed' | 'queued' | 'stored' = 'active'): Promise<string> {
     const fields = { ingest: String(state !== 'stored') };
     const { body } = await ada.upload('/documents', { name: 'a.txt', content: 'Some words.' }, 201, { fields });
@@ -55,7 +55,7 @@ describe('reembedding activities', () => {
   const job = (documentId: string, generation: number) => ingestWorkflowId(documentId, generation);
   const documentOf = (id: string) => db('documents').where({ id }).first();
 
-  it('open the next generations once, however often they are asked', async () => {
+  it('open each next generation once, also when repeated', async () => {
     const ids = [await add(), await add(), await add()];
     expect(await run(activities.countReembeddings, { orgId: ada.orgId, model: 'new' })).deep.equal({
       total: 3,
@@ -80,14 +80,14 @@ describe('reembedding activities', () => {
     }
   });
 
-  it('leave alone what nobody finds, but for its configuration, and take the place of what is under way', async () => {
+  it('change only the configuration of documents without chunks, and supersede running ingestions', async () => {
     const [stored, failed, queued] = [await add('stored'), await add('failed'), await add('queued')];
     expect(await open(null, 10)).deep.equal({ jobIds: [job(queued, 2)], settled: 2, after: null });
     for (const id of [stored, failed, queued]) expect((await documentOf(id)).ragConfig.embedding.model).equal('new');
     expect((await documentOf(failed)).generation).equal(1);
   });
 
-  it('pass by what was deleted or is of the model already', async () => {
+  it('skip deleted documents and those that already have the model', async () => {
     const [deleted, changed] = [await add(), await add()];
     await ada.delete(`/documents/${deleted}`, 204);
     await open(null, 10);
@@ -95,7 +95,7 @@ describe('reembedding activities', () => {
     expect(await open(null, 10)).deep.equal({ jobIds: [], settled: 0, after: null });
   });
 
-  it('tell what has ended, and what of that has failed', async () => {
+  it('report the ended and the failed ingestions', async () => {
     const ids = [await add(), await add(), await add(), await add()];
     const { jobIds } = await open(null, 10);
     const end = (id: string | undefined, status: string, errorCode: string | null) =>
@@ -110,7 +110,7 @@ describe('reembedding activities', () => {
     expect(ended.failed).have.members(jobIds.slice(2));
   });
 
-  it('record no success while a document was set to another model meanwhile', async () => {
+  it('record no success if a document was set to another model meanwhile', async () => {
     const id = await add();
     const jobId = await own.container.reembedding.start({ orgId: ada.orgId, model: 'new' });
     const jobOf = async () => db('jobs').where({ id: jobId }).first('status');
@@ -129,7 +129,7 @@ describe('reembedding activities', () => {
     expect(await jobOf()).include({ status: 'succeeded' });
   });
 
-  it('refuse a model that the provider offers no more', async () => {
+  it('reject a model that the provider no longer offers', async () => {
     const work = run(activities.countReembeddings, { orgId: ada.orgId, model: 'gone' });
     expect(await appErrorCode(work)).equal('unknown_model');
   });

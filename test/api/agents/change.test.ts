@@ -17,7 +17,7 @@ describe('PATCH /agents/{agent_id}', () => {
   const newAgent = async (scope: object = {}, member = ada) =>
     publishSettled(member, await newDraft(member, { ...clerk, tags: ['law'], color: '#00aaff', ...scope }));
 
-  it('200: changes how it is shown and its tools; what is not sent stays', async () => {
+  it('200: changes display fields and tools; fields that are not sent stay', async () => {
     const agent = await newAgent();
     const change = { agent_name: 'Notary', tags: [], icon_name: 'scale', enabled_tools: [] };
     const { body } = await ada.patch(`/agents/${agent.id}`, change, 200);
@@ -30,7 +30,7 @@ describe('PATCH /agents/{agent_id}', () => {
     });
   });
 
-  it('200: for the admins of its team', async () => {
+  it('200: lets admins of the team of the agent change it', async () => {
     const team = await createTeam(ada);
     const admin = await signUpColleague(shared, ada, 'Barbara', { team_id: team, is_team_admin: true });
     const { id } = await newAgent({ visibility: 'team_level', team_ids: [team] });
@@ -41,18 +41,18 @@ describe('PATCH /agents/{agent_id}', () => {
     await shared.anonymous.patch(`/agents/${crypto.randomUUID()}`, {}, 401);
   });
 
-  it('403: for somebody who may only use it', async () => {
+  it('403: rejects a user who may only use the agent', async () => {
     const { id } = await newAgent({ visibility: 'org_level' });
     await grace.patch(`/agents/${id}`, { agent_name: 'Mine' }, 403);
   });
 
-  it('404: for an agent that is personal to another, or not there', async () => {
+  it('404: rejects unknown agents, and personal agents of other users', async () => {
     const { id } = await newAgent({}, grace);
     expect((await ada.patch(`/agents/${id}`, {}, 404)).body).to.include({ code: 'agent_not_found' });
     await ada.patch(`/agents/${crypto.randomUUID()}`, {}, 404);
   });
 
-  it('412: when it is not what was read any more, also for one of two at once', async () => {
+  it('412: rejects an outdated If-Match, also of two concurrent requests', async () => {
     const { id } = await newAgent();
     const etag = (await ada.get(`/agents/${id}`, 200)).headers.get('etag') ?? '';
     const headers = { 'content-type': 'application/json', 'if-match': etag };
@@ -84,7 +84,7 @@ describe('PATCH /agents/{agent_id}', () => {
     expect((await ada.get(`/agents/${id}`, 200)).body).to.deep.equal({ id, ...published });
   });
 
-  it('422: with a wrong or an unknown field, or a tool that is not in the registry', async () => {
+  it('422: rejects invalid and unknown fields and unknown tools', async () => {
     const { id } = await newAgent();
     for (const [wrong, path] of [
       [{ agent_name: null }, 'agent_name'],

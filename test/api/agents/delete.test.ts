@@ -19,7 +19,7 @@ describe('DELETE /agents/{agent_id}', () => {
   const newAgent = async (scope: object = {}, member = ada) =>
     (await publishDraft(member, await newDraft(member), scope)).id;
 
-  it('204: takes it away for everybody; its draft stays', async () => {
+  it('204: deletes the agent for all users and keeps its draft', async () => {
     const draft = await newDraft(ada);
     const { id } = await publishDraft(ada, draft, { visibility: 'org_level' });
     await ada.delete(`/agents/${id}`, 204);
@@ -29,7 +29,7 @@ describe('DELETE /agents/{agent_id}', () => {
     expect(await readDraft(ada, draft.id)).to.deep.equal(draft);
   });
 
-  it('204: its chats stay to be read, and refuse new messages', async () => {
+  it('204: keeps the chats readable but closed to new messages', async () => {
     const agentId = await newAgent({ visibility: 'org_level' });
     const { chat_id } = await ask(grace, { agent_id: agentId, message: 'Hello?', enable_rag: false }, 201);
     await ada.delete(`/agents/${agentId}`, 204);
@@ -45,7 +45,7 @@ describe('DELETE /agents/{agent_id}', () => {
     expect(another.body).to.include({ code: 'agent_not_found' });
   });
 
-  it('204: gives its place back to the organization', async () => {
+  it('204: frees a place in the agent limit of the organization', async () => {
     const { db } = shared.container;
     const member = await shared.signUp();
     const draft = await newDraft(member);
@@ -59,7 +59,7 @@ describe('DELETE /agents/{agent_id}', () => {
     expect(await db('agents').where({ orgId: member.orgId })).to.have.length(ids.length + 1);
   });
 
-  it('204: for an org admin when it is shared', async () => {
+  it('204: lets an org admin delete a shared agent', async () => {
     await ada.delete(`/agents/${await newAgent({ visibility: 'org_level' }, grace)}`, 204);
   });
 
@@ -67,7 +67,7 @@ describe('DELETE /agents/{agent_id}', () => {
     await shared.anonymous.delete(`/agents/${crypto.randomUUID()}`, 401);
   });
 
-  it('403: for somebody who may only use it, and for an admin of its team', async () => {
+  it('403: rejects users of the agent and admins of its team', async () => {
     const team = await createTeam(ada, [grace]);
     const admin = await signUpColleague(shared, ada, 'Barbara', { team_id: team, is_team_admin: true });
     const id = await newAgent({ visibility: 'team_level', team_ids: [team] });
@@ -76,7 +76,7 @@ describe('DELETE /agents/{agent_id}', () => {
     await ada.get(`/agents/${id}`, 200);
   });
 
-  it('404: for one that is personal to another, gone, or of another organization', async () => {
+  it('404: rejects personal agents of others, deleted agents and those of other organizations', async () => {
     const personal = await newAgent({}, grace);
     expect((await ada.delete(`/agents/${personal}`, 404)).body).to.include({ code: 'agent_not_found' });
     await (await shared.signUp('Eve')).delete(`/agents/${personal}`, 404);

@@ -21,7 +21,7 @@ describe('hidden agents', () => {
   const hidden = async (member: Member) => Object((await member.get('/agents/hidden', 200)).body).ids;
 
   describe('POST /agents/{agent_id}/hide', () => {
-    it('204: takes it out of the list of the caller alone, as often as he says so', async () => {
+    it('204: hides the agent from the list of the caller only, and is idempotent', async () => {
       const id = await newAgent('org_level');
       for (let times = 0; times < 2; times += 1) await grace.post(`/agents/${id}/hide`, undefined, 204);
       expect(await listed(grace)).not.to.include(id);
@@ -33,14 +33,14 @@ describe('hidden agents', () => {
       await shared.anonymous.post(`/agents/${crypto.randomUUID()}/hide`, undefined, 401);
     });
 
-    it('404: for an agent that the caller may not read', async () => {
+    it('404: rejects an agent that the caller may not read', async () => {
       const { body } = await grace.post(`/agents/${await newAgent('personal')}/hide`, undefined, 404);
       expect(body).to.include({ code: 'agent_not_found' });
     });
   });
 
   describe('DELETE /agents/{agent_id}/hide', () => {
-    it('204: takes it back into the list, also when it was never out of it', async () => {
+    it('204: shows the agent in the list again, also if it was not hidden', async () => {
       const id = await newAgent('org_level');
       await grace.delete(`/agents/${id}/hide`, 204);
       await grace.post(`/agents/${id}/hide`, undefined, 204);
@@ -53,13 +53,13 @@ describe('hidden agents', () => {
       await shared.anonymous.delete(`/agents/${crypto.randomUUID()}/hide`, 401);
     });
 
-    it('404: for an agent that the caller may not read', async () => {
+    it('404: rejects an agent that the caller may not read', async () => {
       await grace.delete(`/agents/${await newAgent('personal')}/hide`, 404);
     });
   });
 
   describe('GET /agents/hidden', () => {
-    it('200: names what the caller has hidden and is still there', async () => {
+    it('200: lists the hidden agents that still exist', async () => {
       const barbara = await signUpColleague(shared, ada, 'Barbara');
       const [one, two] = [await newAgent('org_level'), await newAgent('org_level')];
       for (const id of [one, two]) await barbara.post(`/agents/${id}/hide`, undefined, 204);

@@ -18,7 +18,7 @@ describe('agents', () => {
   const list = async (member: Member) => agentListSchema.parse((await member.get('/agents', 200)).body).items;
 
   describe('GET /agents', () => {
-    it('200: lists what the caller may use, newest first, as it was published', async () => {
+    it('200: lists the agents that the caller may use, newest first, as published', async () => {
       const personal = await publish({});
       const shareable = await publish({ visibility: 'org_level' });
       expect(await list(ada)).to.deep.equal([shareable, personal]);
@@ -33,7 +33,7 @@ describe('agents', () => {
   });
 
   describe('GET /agents/{agent_id}', () => {
-    it('200: to the team that it is for, and 404 to the others', async () => {
+    it('200: returns an agent of a team to its members, and 404 to other users', async () => {
       const [grace, barbara] = [await signUpColleague(shared, ada), await signUpColleague(shared, ada, 'Barbara')];
       const team = await createTeam(ada, [grace]);
       const agent = await publish({ visibility: 'team_level', team_ids: [team] });
@@ -41,13 +41,13 @@ describe('agents', () => {
       expect((await barbara.get(`/agents/${agent.id}`, 404)).body).to.include({ code: 'agent_not_found' });
     });
 
-    it('200: can be written by an org admin when it is shared', async () => {
+    it('200: reports can_write to an org admin if the agent is shared', async () => {
       const grace = await signUpColleague(shared, ada);
       const { id } = await publish({ visibility: 'org_level' }, grace);
       expect((await ada.get(`/agents/${id}`, 200)).body).to.include({ can_write: true, created_by: grace.userId });
     });
 
-    it('200: names its creator also when he has left', async () => {
+    it('200: names the creator even after they have left the organization', async () => {
       const grace = await signUpColleague(shared, ada);
       const { id } = await publish({ visibility: 'org_level' }, grace);
       await ada.delete(`/entity/members/${grace.userId}`, 204);
@@ -55,7 +55,7 @@ describe('agents', () => {
       expect((await ada.get(`/agents/${id}`, 200)).body).to.include(left);
     });
 
-    it('200: has chats once there is one that the caller may read', async () => {
+    it('200: reports has_chats once there is a chat that the caller may read', async () => {
       const { id } = await publish({ visibility: 'org_level' });
       const grace = await signUpColleague(shared, ada);
       await ask(grace, { agent_id: id, message: 'Hello?', enable_rag: false }, 201);
@@ -63,7 +63,7 @@ describe('agents', () => {
       expect((await ada.get(`/agents/${id}`, 200)).body).to.include({ has_chats: false });
     });
 
-    it('200: is ready while its model and its tools are available', async () => {
+    it('200: reports ready while model and tools are available', async () => {
       const { id } = await publish({});
       const { db } = shared.container;
       for (const [gone, there] of [
@@ -81,7 +81,7 @@ describe('agents', () => {
       await shared.anonymous.get(`/agents/${crypto.randomUUID()}`, 401);
     });
 
-    it('404: once it is deleted, for another organization, and for an id that is none', async () => {
+    it('404: rejects deleted agents, those of other organizations and malformed ids', async () => {
       const { id } = await publish({ visibility: 'org_level' });
       await (await shared.signUp('Eve')).get(`/agents/${id}`, 404);
       await ada.delete(`/agents/${id}`, 204);

@@ -6,7 +6,7 @@ import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('the candidates of a published agent', () => {
+describe('candidates for the anchor words of a published agent', () => {
   let stack: ScriptedStack;
   let ada: Member;
   before(async () => {
@@ -18,7 +18,7 @@ describe('the candidates of a published agent', () => {
   const candidatesOf = async (agentId: string) =>
     agentSchema.parse((await ada.get(`/agents/${agentId}`, 200)).body).anchor_word_candidates;
 
-  it('are there soon after, and none of them is chosen', async () => {
+  it('exist soon after publishing and contain no chosen word', async () => {
     stack.model.behaveAnchoring(() => ({ kind: 'answer', text: '{"words": ["down payment", "mortgages"]}' }));
     const agentId = await publishAgent(ada);
     await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
@@ -28,7 +28,7 @@ describe('the candidates of a published agent', () => {
     expect(words).length.within(24, 40);
   });
 
-  it('are shown to operators by the agent that they are for', async () => {
+  it('are shown to operators with the id of their agent', async () => {
     const agentId = await publishAgent(ada);
     await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
     const run = stack.container.temporal.client.workflow.getHandle(anchoringWorkflowId(agentId));
@@ -37,7 +37,7 @@ describe('the candidates of a published agent', () => {
     expect(Object.fromEntries(attributes)).include({ AgentId: agentId, JobKind: 'anchors', Stage: 'done' });
   });
 
-  it('hold no word of a document, which not everybody may read who may use the agent', async () => {
+  it('contain no words of documents, which some users of the agent may not read', async () => {
     stack.model.behaveAnchoring(() => ({ kind: 'answer', text: '{"words": []}' }));
     await ingestText(ada, 'Loans', 'A flumbrium loan. The flumbrium loan of a bank is repaid late.');
     const agentId = await publishAgent(ada);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { anchorWordsSchema } from '#src/modules/anchor-words/anchor-words.schema.ts';
+import { anchorWordsSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
 import { loanAnchors, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
@@ -17,7 +17,7 @@ describe('GET /anchor-words/{agent_id}', () => {
   const refusalOf = async (agentId: string, member = ada) =>
     problemSchema.parse((await member.get(`/anchor-words/${agentId}`, 404)).body).code;
 
-  it('200: to whoever may use the agent, with their weights', async () => {
+  it('200: returns words and weights to all users of the agent', async () => {
     const agentId = await publishAgent(ada, { visibility: 'org_level' });
     const { created_at, ...words } = anchorWordsSchema.parse(
       (await (await signUpColleague(shared, ada)).get(`/anchor-words/${agentId}`, 200)).body,
@@ -30,7 +30,7 @@ describe('GET /anchor-words/{agent_id}', () => {
     await shared.anonymous.get(`/anchor-words/${crypto.randomUUID()}`, 401);
   });
 
-  it('404: for an agent of others, a deleted one, and none', async () => {
+  it('404: rejects agents of others, deleted and unknown agents', async () => {
     const agentId = await publishAgent(ada);
     expect(await refusalOf(agentId, await shared.signUp())).equal('agent_not_found');
     await ada.delete(`/agents/${agentId}`, 204);
@@ -38,7 +38,7 @@ describe('GET /anchor-words/{agent_id}', () => {
     expect(await refusalOf('nobody')).equal('agent_not_found');
   });
 
-  it('404: for an agent that has none', async () => {
+  it('404: reports an agent without anchor words', async () => {
     const agentId = await publishAgent(ada);
     await shared.container.db('agents').where({ id: agentId }).update({ anchorWords: '{}' });
     expect(await refusalOf(agentId)).equal('anchor_words_not_initialized');

@@ -7,7 +7,7 @@ import { commitVersion, newDraft, publishDraft, readDraft } from '#test/support/
 import { propertyRuns } from '#test/support/property-runs.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
-/** What is done to a draft and a version, by their places among those that there are. */
+/** A random change of a draft or version, which are chosen by position among the existing ones. */
 type Step = { kind: (typeof kinds)[number]; draft: number; version: number; name: string };
 
 const kinds = ['commit', 'commit', 'force', 'delete', 'delete', 'rename', 'fork', 'publish', 'deleteDraft'] as const;
@@ -15,15 +15,15 @@ const kinds = ['commit', 'commit', 'force', 'delete', 'delete', 'rename', 'fork'
 const anyStep: fc.Arbitrary<Step> = fc.record({
   kind: fc.constantFrom(...kinds),
   draft: fc.nat(3),
-  // The head more often than the others.
+  // Chooses the head more often than other versions.
   version: fc.oneof(fc.nat(7), fc.constant(-1)),
   name: fc.constantFrom('', 'Clerk', 'Notary', ' '),
 });
 
-/** What is known of a draft from its steps alone. */
+/** Expected state of a draft, computed from the changes alone. */
 type Expected = { id: string; next: number; versions: { id: string; title: string; name: string }[] };
 
-describe('a draft, whatever is done to it in whatever order', () => {
+describe('a draft under random sequences of changes', () => {
   let shared: Stack;
   let ada: Member;
   before(async () => {
@@ -106,7 +106,7 @@ describe('a draft, whatever is done to it in whatever order', () => {
     });
   }
 
-  it('is one line up to its head, gives no number twice, and loses nothing that should stay', async () => {
+  it('keeps a linear chain up to its head, reuses no number and loses no version', async () => {
     const agents: AgentDto[] = [];
     const property = fc.asyncProperty(fc.array(anyStep, { minLength: 20, maxLength: 40 }), async (steps) => {
       const drafts = [await startDraft('Clerk')];
@@ -115,7 +115,7 @@ describe('a draft, whatever is done to it in whatever order', () => {
         await take(step, drafts, agents);
         if (changed !== undefined && drafts.includes(changed)) await expectAsExpected(changed);
       }
-      // Also those that no step was about since.
+      // Drafts that the last change did not affect are compared too.
       for (const draft of drafts) await expectAsExpected(draft);
     });
     await fc.assert(property, { numRuns: propertyRuns(40), endOnFailure: true });

@@ -27,7 +27,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
     expect(after).to.include({ head_version_id: version.id, next_version_number: 3, name: 'Untitled Draft' });
   });
 
-  it('201: keeps a title and preview scores', async () => {
+  it('201: stores a title and preview scores', async () => {
     const draft = await newDraft(ada, fields);
     const sent = { title: ' Calm ', eval_scores: { clarity: { score: 4 } } };
     const version = await commitVersion(ada, draft.id, { parent_version_id: draft.head_version_id, ...sent });
@@ -46,7 +46,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
     expect(after).to.include({ head_version_id: forced.id, next_version_number: 5 });
   });
 
-  it('201: takes fields that are sent empty or null for what they say', async () => {
+  it('201: stores fields that are sent empty or null', async () => {
     const parent = { ...fields, color: '#00aaff', icon_name: 'scale', golden_cases: [{ id: 'a', prompt: 'x' }] };
     const { id, head_version_id } = await newDraft(ada, parent);
     const empty = { agent_prompt: '', tags: [], color: null, icon_name: '', chat_model: null, anchor_words: {} };
@@ -55,7 +55,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
     expect(version).to.deep.include({ ...sent, icon_name: null, title: 'v2', agent_name: 'Clerk' });
   });
 
-  it('201: the same one under the same key', async () => {
+  it('201: returns the same version for the same Idempotency-Key', async () => {
     const { id, head_version_id } = await newDraft(ada, fields);
     const sent = { parent_version_id: head_version_id };
     const again = () => ada.post(`/agent-drafts/${id}/versions`, sent, 201, { 'Idempotency-Key': id });
@@ -67,14 +67,14 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
     await shared.anonymous.post(`/agent-drafts/${crypto.randomUUID()}/versions`, {}, 401);
   });
 
-  it('403: for somebody who may only read the draft', async () => {
+  it('403: rejects a user who may only read the draft', async () => {
     const draft = await newDraft(ada, { ...fields, visibility: 'org_level' });
     const grace = await signUpColleague(shared, ada);
     await grace.get(`/agent-drafts/${draft.id}`, 200);
     await grace.post(`/agent-drafts/${draft.id}/versions`, { parent_version_id: draft.head_version_id }, 403);
   });
 
-  it('404: for a draft or a parent that is not there', async () => {
+  it('404: rejects an unknown draft or parent', async () => {
     const [one, two] = [await newDraft(ada, fields), await newDraft(ada, fields)];
     const path = (draftId: string) => `/agent-drafts/${draftId}/versions`;
     const sent = { parent_version_id: one.head_version_id };
@@ -83,7 +83,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
     await (await shared.signUp('Eve')).post(path(one.id), sent, 404);
   });
 
-  it('409: under a parent with descendants', async () => {
+  it('409: rejects a parent with descendants unless forced', async () => {
     const draft = await newDraft(ada, fields);
     const sent = { parent_version_id: draft.head_version_id };
     await commitVersion(ada, draft.id, sent);
@@ -107,7 +107,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
     }
   });
 
-  it('422: without a parent, with a long title, or with a model that is not offered', async () => {
+  it('422: rejects a missing parent, a long title and a model that is not offered', async () => {
     const draft = await newDraft(ada, fields);
     const path = `/agent-drafts/${draft.id}/versions`;
     const parent = { parent_version_id: draft.head_version_id };

@@ -47,7 +47,7 @@ describe('POST /agent-drafts', () => {
     });
   });
 
-  it('201: keeps every field', async () => {
+  it('201: stores every field', async () => {
     const draft = await create(fields);
     expect(draft.name).to.equal('Clerk');
     expect(draft.versions[0]).to.deep.include({ ...fields, anchor_word_count: 2 });
@@ -61,27 +61,27 @@ describe('POST /agent-drafts', () => {
     expect(fork.versions[0]).to.deep.include({ ...fields, title: 'v1', parent_version_id: null });
   });
 
-  it('201: forks whatever is wrong with the fields beside it', async () => {
+  it('201: ignores invalid fields of a fork', async () => {
     const { head_version_id } = await create(fields);
     const wrong = { color: 'red', temperature: 9, enabled_tools: ['none.such'], anchor_words: { a: 99 }, tags: 1 };
     expect((await create({ source_version_id: head_version_id, ...wrong })).versions[0]).to.deep.include(fields);
   });
 
-  it('201: forks an agent, which brings no golden cases', async () => {
+  it('201: forks an agent without golden cases', async () => {
     const source = await create(fields);
     const published = await ada.post(`/agent-drafts/${source.id}/publish`, { version_id: source.head_version_id }, 201);
     const fork = await create({ source_agent_id: agentSchema.parse(published.body).id });
     expect(fork.versions[0]).to.deep.include({ ...fields, golden_cases: [] });
   });
 
-  it('201: is for teams of the caller, when he names them', async () => {
+  it('201: shares the draft with teams of the caller', async () => {
     const grace = await signUpColleague(shared, ada);
     const team = await createTeam(ada, [grace]);
     const draft = await create({ visibility: 'team_level', team_ids: [team] }, grace);
     expect(draft).to.deep.include({ visibility: 'team_level', team_ids: [team] });
   });
 
-  it('201: the same draft under the same key', async () => {
+  it('201: returns the same draft for the same Idempotency-Key', async () => {
     const again = () => ada.post('/agent-drafts', fields, 201, { 'Idempotency-Key': `create-${ada.userId}` });
     expect((await again()).body).to.deep.equal((await again()).body);
   });
@@ -90,7 +90,7 @@ describe('POST /agent-drafts', () => {
     await shared.anonymous.post('/agent-drafts', {}, 401);
   });
 
-  it('404: when the source is not there or not readable', async () => {
+  it('404: rejects an unknown or unreadable source', async () => {
     const { head_version_id } = await create({});
     const grace = await signUpColleague(shared, ada);
     const unknownAgent = await grace.post('/agent-drafts', { source_agent_id: crypto.randomUUID() }, 404);
@@ -99,7 +99,7 @@ describe('POST /agent-drafts', () => {
     expect(foreign.body).to.include({ code: 'version_not_found' });
   });
 
-  it("404: for a team that is not the caller's", async () => {
+  it('404: rejects a team that the caller does not belong to', async () => {
     const grace = await signUpColleague(shared, ada);
     const team = await createTeam(ada);
     const { body } = await grace.post('/agent-drafts', { visibility: 'team_level', team_ids: [team] }, 404);
@@ -116,7 +116,7 @@ describe('POST /agent-drafts', () => {
     expect(body).to.include({ code: 'unknown_model' });
   });
 
-  it('422: with wrong fields', async () => {
+  it('422: rejects invalid fields', async () => {
     for (const wrong of [
       { temperature: 2.1 },
       { max_tokens: 0 },

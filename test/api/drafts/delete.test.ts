@@ -12,7 +12,7 @@ describe('DELETE /agent-drafts/{draft_id}', () => {
     ada = await shared.signUp();
   });
 
-  it('204: takes the draft away with all its versions, also where somebody has hidden it', async () => {
+  it('204: deletes the draft with all its versions, also if a user has hidden it', async () => {
     const { id, versions } = await newChain(ada, 3, { visibility: 'org_level' });
     const grace = await signUpColleague(shared, ada);
     await grace.post(`/agent-drafts/${id}/hide`, undefined, 204);
@@ -22,7 +22,7 @@ describe('DELETE /agent-drafts/{draft_id}', () => {
     expect((await grace.get('/agent-drafts/hidden', 200)).body).to.deep.equal({ ids: [] });
   });
 
-  it('204: leaves agents and forks that were made of it', async () => {
+  it('204: keeps agents and forks that were made from the draft', async () => {
     const draft = await newDraft(ada);
     const agent = await publishSettled(ada, draft);
     const fork = await newDraft(ada, { source_version_id: draft.head_version_id });
@@ -35,14 +35,14 @@ describe('DELETE /agent-drafts/{draft_id}', () => {
     await shared.anonymous.delete(`/agent-drafts/${crypto.randomUUID()}`, 401);
   });
 
-  it('403: for somebody who may only read the draft, be he an org admin', async () => {
+  it('403: rejects users who may only read the draft, including org admins', async () => {
     const grace = await signUpColleague(shared, ada);
     const { id } = await newDraft(grace, { visibility: 'org_level' });
     await ada.delete(`/agent-drafts/${id}`, 403);
     await grace.get(`/agent-drafts/${id}`, 200);
   });
 
-  it('404: for one that is gone, or of another organization', async () => {
+  it('404: rejects deleted drafts and those of other organizations', async () => {
     const { id } = await newDraft(ada, { visibility: 'org_level' });
     await (await shared.signUp('Eve')).delete(`/agent-drafts/${id}`, 404);
     await ada.delete(`/agent-drafts/${id}`, 204);

@@ -20,14 +20,14 @@ describe('hidden drafts', () => {
   const hidden = async (member: Member) => Object((await member.get('/agent-drafts/hidden', 200)).body).ids;
 
   describe('POST /agent-drafts/{draft_id}/hide', () => {
-    it('204: takes it out of the list of the caller, as often as he says so, and can still be read', async () => {
+    it('204: hides the draft from the list of the caller only, is idempotent and keeps it readable', async () => {
       const { id } = await newDraft(ada);
       for (let times = 0; times < 2; times += 1) await ada.post(`/agent-drafts/${id}/hide`, undefined, 204);
       expect(await listed(ada)).not.to.include(id);
       await ada.get(`/agent-drafts/${id}`, 200);
     });
 
-    it('204: of a draft of somebody else, whose list stays as it is', async () => {
+    it('204: hides a draft of another user, whose list stays unchanged', async () => {
       const { id } = await newDraft(ada, { visibility: 'org_level' });
       await grace.post(`/agent-drafts/${id}/hide`, undefined, 204);
       expect(await listed(ada)).to.include(id);
@@ -38,7 +38,7 @@ describe('hidden drafts', () => {
       await shared.anonymous.post(`/agent-drafts/${crypto.randomUUID()}/hide`, undefined, 401);
     });
 
-    it('404: for a draft that the caller may not read', async () => {
+    it('404: rejects a draft that the caller may not read', async () => {
       const { id } = await newDraft(ada);
       const { body } = await grace.post(`/agent-drafts/${id}/hide`, undefined, 404);
       expect(body).to.include({ code: 'draft_not_found' });
@@ -46,7 +46,7 @@ describe('hidden drafts', () => {
   });
 
   describe('DELETE /agent-drafts/{draft_id}/hide', () => {
-    it('204: takes it back into the list, also when it was never out of it', async () => {
+    it('204: shows the draft in the list again, also if it was not hidden', async () => {
       const { id } = await newDraft(ada);
       await ada.delete(`/agent-drafts/${id}/hide`, 204);
       await ada.post(`/agent-drafts/${id}/hide`, undefined, 204);
@@ -59,14 +59,14 @@ describe('hidden drafts', () => {
       await shared.anonymous.delete(`/agent-drafts/${crypto.randomUUID()}/hide`, 401);
     });
 
-    it('404: for a draft that the caller may not read', async () => {
+    it('404: rejects a draft that the caller may not read', async () => {
       const { id } = await newDraft(ada);
       await grace.delete(`/agent-drafts/${id}/hide`, 404);
     });
   });
 
   describe('GET /agent-drafts/hidden', () => {
-    it('200: names what the caller has hidden and may still read', async () => {
+    it('200: lists the hidden drafts that the caller may still read', async () => {
       const barbara = await signUpColleague(shared, ada, 'Barbara');
       const [own, others] = [await newDraft(barbara), await newDraft(ada, { visibility: 'org_level' })];
       for (const { id } of [own, others]) await barbara.post(`/agent-drafts/${id}/hide`, undefined, 204);

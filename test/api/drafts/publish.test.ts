@@ -13,7 +13,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     ada = await shared.signUp();
   });
 
-  it('201: makes an agent of the version, with the defaults of the deployment', async () => {
+  it('201: publishes a version with the defaults of the deployment', async () => {
     const draft = await newDraft(ada);
     const agent = await publishDraft(ada, draft);
     expect(agent).to.include({
@@ -31,7 +31,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     expect(agent.anchor_word_candidates).to.deep.equal([]);
   });
 
-  it('201: makes an agent of any version, not only of the head', async () => {
+  it('201: publishes any version, not only the head', async () => {
     const draft = await newDraft(ada);
     await commitVersion(ada, draft.id, {
       parent_version_id: draft.head_version_id,
@@ -41,7 +41,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     expect(await publishDraft(ada, draft)).to.deep.include({ agent_name: 'Clerk', tags: [] });
   });
 
-  it('201: makes another agent when it is done twice, and the same one under the same key', async () => {
+  it('201: publishes another agent when repeated, and the same one for the same Idempotency-Key', async () => {
     const draft = await newDraft(ada);
     expect((await publishDraft(ada, draft)).id).not.to.equal((await publishDraft(ada, draft)).id);
     const path = `/agent-drafts/${draft.id}/publish`;
@@ -49,7 +49,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     expect((await again()).body).to.deep.equal((await again()).body);
   });
 
-  it('201: takes the scope of the draft, or the one that is sent', async () => {
+  it('201: uses the scope of the draft unless one is sent', async () => {
     const team = await createTeam(ada);
     const draft = await newDraft(ada, { ...clerk, visibility: 'team_level', team_ids: [team] });
     expect(await publishDraft(ada, draft)).to.deep.include({ visibility: 'team_level', team_ids: [team] });
@@ -59,7 +59,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     });
   });
 
-  it('201: beside commits to the same draft', async () => {
+  it('201: publishes during concurrent commits to the same draft', async () => {
     const barbara = await shared.signUp('Barbara');
     const draft = await newDraft(barbara);
     const commit = { parent_version_id: draft.head_version_id, force: true };
@@ -81,13 +81,13 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     await shared.anonymous.post(`/agent-drafts/${crypto.randomUUID()}/publish`, {}, 401);
   });
 
-  it('403: for somebody who may only read the draft', async () => {
+  it('403: rejects a user who may only read the draft', async () => {
     const draft = await newDraft(ada, { ...clerk, visibility: 'org_level' });
     const grace = await signUpColleague(shared, ada);
     await grace.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 403);
   });
 
-  it('404: for a draft, a version or a team that is not there', async () => {
+  it('404: rejects an unknown draft, version or team', async () => {
     const [one, two] = [await newDraft(ada), await newDraft(ada)];
     const sent = { version_id: one.head_version_id };
     const codeAt = async (draftId: string, body: object) =>
@@ -108,7 +108,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     });
   });
 
-  it('422: for teams without team_level, or the other way round', async () => {
+  it('422: rejects teams without team_level, and team_level without teams', async () => {
     const draft = await newDraft(ada);
     for (const wrong of [
       { visibility: 'team_level' },

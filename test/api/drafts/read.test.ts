@@ -16,7 +16,7 @@ describe('drafts', () => {
     draftDetailSchema.parse((await member.post('/agent-drafts', body, 201)).body);
 
   describe('GET /agent-drafts', () => {
-    it("200: lists the caller's own, newest change first, whoever else may see them", async () => {
+    it('200: lists own drafts, newest change first, whatever their visibility', async () => {
       const older = await create({ agent_name: 'Older', visibility: 'org_level' });
       const newer = await create({ agent_name: 'Newer' });
       await ada.post(`/agent-drafts/${older.id}/versions`, { parent_version_id: older.head_version_id }, 201);
@@ -40,7 +40,7 @@ describe('drafts', () => {
       expect(read.versions[1]).to.include({ id: read.head_version_id, parent_version_id: read.versions[0]?.id });
     });
 
-    it('200: to the team that it is for, and 404 to the others', async () => {
+    it('200: returns a draft of a team to its members, and 404 to other users', async () => {
       const [grace, barbara] = [await signUpColleague(shared, ada), await signUpColleague(shared, ada, 'Barbara')];
       const team = await createTeam(ada, [grace]);
       const { id } = await create({ visibility: 'team_level', team_ids: [team] });
@@ -52,7 +52,7 @@ describe('drafts', () => {
       await shared.anonymous.get(`/agent-drafts/${crypto.randomUUID()}`, 401);
     });
 
-    it('404: for an org admin when it is personal, for another organization, and for an id that is none', async () => {
+    it('404: rejects org admins for personal drafts, other organizations and malformed ids', async () => {
       const grace = await signUpColleague(shared, ada);
       const { id } = await create({}, grace);
       for (const member of [ada, await shared.signUp('Eve')]) {

@@ -18,7 +18,7 @@ describe('PATCH /agent-drafts/{draft_id}/scope', () => {
 
   const addressOf = (draftId: string) => `/agent-drafts/${draftId}/scope`;
 
-  it('200: is who sees the draft with all its versions from then on', async () => {
+  it('200: changes who sees the draft with all its versions', async () => {
     const { id } = await newDraft(ada);
     const barbara = await signUpColleague(shared, ada, 'Barbara');
     await grace.get(`/agent-drafts/${id}`, 404);
@@ -45,12 +45,12 @@ describe('PATCH /agent-drafts/{draft_id}/scope', () => {
     await shared.anonymous.patch(addressOf(crypto.randomUUID()), { visibility: 'personal' }, 401);
   });
 
-  it('403: for somebody who may only read the draft, be he an org admin', async () => {
+  it('403: rejects users who may only read the draft, including org admins', async () => {
     const { id } = await newDraft(grace, { visibility: 'org_level' });
     await ada.patch(addressOf(id), { visibility: 'personal' }, 403);
   });
 
-  it('404: for a draft that is not there, or a team of others', async () => {
+  it('404: rejects an unknown draft, and a team that the caller does not belong to', async () => {
     const { id } = await newDraft(grace);
     const personal = { visibility: 'personal' };
     expect((await ada.patch(addressOf(id), personal, 404)).body).to.include({ code: 'draft_not_found' });
@@ -60,14 +60,14 @@ describe('PATCH /agent-drafts/{draft_id}/scope', () => {
     expect(await readDraft(grace, id)).to.include(personal);
   });
 
-  it('412: when the draft is not what was read any more', async () => {
+  it('412: rejects an outdated If-Match', async () => {
     const { id } = await newDraft(ada);
     const etag = (await ada.get(`/agent-drafts/${id}`, 200)).headers.get('etag') ?? '';
     await ada.patch(addressOf(id), { visibility: 'org_level' }, 200, { 'if-match': etag });
     await ada.patch(addressOf(id), { visibility: 'personal' }, 412, { 'if-match': etag });
   });
 
-  it('422: without a visibility, for teams without team_level, or the other way round', async () => {
+  it('422: rejects a missing visibility, teams without team_level, and team_level without teams', async () => {
     const { id } = await newDraft(ada);
     for (const [wrong, path] of [
       [{}, 'visibility'],

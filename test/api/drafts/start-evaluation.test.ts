@@ -138,7 +138,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(await start(of, {}, key)).deep.equal(await start(of, {}, key));
   });
 
-  it('200: is partial when some cases cannot be answered, and names them', async () => {
+  it('200: reports partial and names the cases if some cannot be answered', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const fails = (text: string) => text.includes('How long?');
     shared.model.behave((request) =>
@@ -157,7 +157,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(shared.model.requests).length(2);
   });
 
-  it('200: is failed when the prompt or most cases could not be judged, and keeps the earlier scores', async () => {
+  it('200: reports failed and keeps earlier scores if the prompt or most cases could not be judged', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const { eval_scores } = await start(of);
     shared.model.behave(() => ({ kind: 'answer', text: 'Five out of five.' }));
@@ -166,7 +166,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(await start(other)).include({ eval_status: 'failed', eval_scores: null });
   });
 
-  it('200: is canceled when its job is canceled', async () => {
+  it('200: reports canceled when the job is canceled', async () => {
     const of = await newEvaluable(ada);
     const release = hold();
     await start(of, {}, { prefer: 'wait=0' });

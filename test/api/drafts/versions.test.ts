@@ -34,13 +34,13 @@ describe('versions of drafts', () => {
       await shared.anonymous.patch(addressOf(crypto.randomUUID(), crypto.randomUUID()), { title: 'x' }, 401);
     });
 
-    it('403: for somebody who may only read the draft', async () => {
+    it('403: rejects a user who may only read the draft', async () => {
       const draft = await newDraft(ada, { visibility: 'org_level' });
       const grace = await signUpColleague(shared, ada);
       await grace.patch(addressOf(draft.id, draft.head_version_id), { title: 'Mine' }, 403);
     });
 
-    it('404: for a draft that is not there, and for a version of another one', async () => {
+    it('404: rejects an unknown draft, and a version of another draft', async () => {
       const [one, two] = [await newDraft(ada), await newDraft(ada)];
       const codeAt = async (draftId: string) =>
         (await ada.patch(addressOf(draftId, one.head_version_id), { title: 'x' }, 404)).body;
@@ -50,7 +50,7 @@ describe('versions of drafts', () => {
       await eve.patch(addressOf(one.id, one.head_version_id), { title: 'x' }, 404);
     });
 
-    it('412: when the draft is not what was read any more', async () => {
+    it('412: rejects an outdated If-Match', async () => {
       const { id, head_version_id } = await newDraft(ada);
       const etag = (await ada.get(`/agent-drafts/${id}`, 200)).headers.get('etag') ?? '';
       const path = addressOf(id, head_version_id);
@@ -77,7 +77,7 @@ describe('versions of drafts', () => {
       expect(after).to.include({ head_version_id: third?.id, next_version_number: 4 });
     });
 
-    it('204: of the root, begins the chain with the next one', async () => {
+    it('204: makes the next version the root when the root is deleted', async () => {
       const { id, versions } = await newChain(ada, 3);
       await ada.delete(addressOf(id, versions[0]?.id), 204);
       const after = await readDraft(ada, id);
@@ -96,14 +96,14 @@ describe('versions of drafts', () => {
       await shared.anonymous.delete(addressOf(crypto.randomUUID(), crypto.randomUUID()), 401);
     });
 
-    it('403: for somebody who may only read the draft', async () => {
+    it('403: rejects a user who may only read the draft', async () => {
       const { id, head_version_id } = await newChain(ada, 2, { visibility: 'org_level' });
       const grace = await signUpColleague(shared, ada);
       await grace.delete(addressOf(id, head_version_id), 403);
       expect(await versionIds(id)).to.have.length(2);
     });
 
-    it('404: for a draft that is not there, a version of another one, and one that is gone', async () => {
+    it('404: rejects an unknown draft, a version of another draft and a deleted version', async () => {
       const [one, two] = [await newChain(ada, 2), await newDraft(ada)];
       const codeAt = async (draftId: string) => (await ada.delete(addressOf(draftId, one.head_version_id), 404)).body;
       expect(await codeAt(crypto.randomUUID())).to.include({ code: 'draft_not_found' });
@@ -112,7 +112,7 @@ describe('versions of drafts', () => {
       expect(await codeAt(one.id)).to.include({ code: 'version_not_found' });
     });
 
-    it('409: keeps the last version, also of two that are deleted at once', async () => {
+    it('409: keeps the last version, also of two concurrent deletions', async () => {
       const { id, versions } = await newChain(ada, 2);
       const answers = await Promise.all(
         versions.map((version) => ada.raw(addressOf(id, version.id), { method: 'DELETE' })),

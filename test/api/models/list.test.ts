@@ -7,7 +7,7 @@ import { type Stack, stack, startStack } from '#test/support/stack.ts';
 describe('GET /models', () => {
   const list = async (member: Member) => modelListSchema.parse((await member.get('/models', 200)).body).items;
 
-  it('200: the packaged models', async () => {
+  it('200: lists the packaged models', async () => {
     const models = await list(await (await stack()).signUp());
     const chosen = models.filter((model) => model.default);
     expect(chosen.map(({ id, kind }) => [kind, id]).slice(0, 2)).deep.equal([
@@ -22,7 +22,7 @@ describe('GET /models', () => {
     await (await stack()).anonymous.get('/models', 401);
   });
 
-  describe('of a provider', () => {
+  describe('with a provider', () => {
     let own: Stack;
     let member: Member;
     let provider: Awaited<ReturnType<typeof startScriptedModel>>;
@@ -51,7 +51,7 @@ describe('GET /models', () => {
       await provider.close();
     });
 
-    it('200: settings and list together', async () => {
+    it('200: merges models of the settings and of the provider list', async () => {
       const models = await list(member);
       expect(models.map(({ id, kind, default: isDefault }) => [kind, id, isDefault])).deep.equal([
         ['chat', 'small', true],
@@ -69,13 +69,13 @@ describe('GET /models', () => {
       expect(models[4]).include({ local: true });
     });
 
-    it('lets drafts name what is listed, and nothing else', async () => {
+    it('lets drafts name listed models only', async () => {
       await member.post('/agent-drafts', { chat_model: 'big' }, 201);
       const { body } = await member.post('/agent-drafts', { chat_model: 'text-embedding-x' }, 422);
       expect(body).include({ code: 'unknown_model' });
     });
 
-    it('has documents reranked from their start', async () => {
+    it('enables reranking in the default configuration of documents', async () => {
       const { body } = await member.post(
         '/documents/paste',
         { name: 'Note', content: 'Text.', source_format: 'text' },

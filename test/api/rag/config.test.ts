@@ -33,7 +33,7 @@ describe('the configuration of a document', () => {
   });
 
   describe('GET /rag/config/{document_id}', () => {
-    it('200: is the default of the deployment at first', async () => {
+    it('200: returns the default of the deployment initially', async () => {
       expect(await read()).deep.equal({
         chunking: { method: 'token', target_tokens: 400, overlap_tokens: 60 },
         retrieval: {
@@ -52,14 +52,14 @@ describe('the configuration of a document', () => {
       await stack.anonymous.get(path(), 401);
     });
 
-    it('404: of a document of somebody else', async () => {
+    it('404: rejects a document that the caller may not read', async () => {
       const eve = await stack.signUp('Eve');
       expect((await eve.get(path(), 404)).body).include({ code: 'document_not_found' });
     });
   });
 
   describe('PUT /rag/config/{document_id}', () => {
-    it('200: takes all of it', async () => {
+    it('200: replaces the whole configuration', async () => {
       const changed: RagConfigDto = {
         chunking: { method: 'semantic', target_tokens: 8192, overlap_tokens: 0 },
         retrieval: { mode: 'vector', rrf_k: 1, word_match_limit: 1, vector_limit: 7, min_vector_similarity: 0 },
@@ -70,7 +70,7 @@ describe('the configuration of a document', () => {
       expect(await read()).deep.equal(changed);
     });
 
-    it('200: makes what was cut otherwise stale, and nothing else', async () => {
+    it('200: marks the document stale only if its chunking or model changes', async () => {
       const { db } = stack.container;
       id = await upload({ ingest: 'true' });
       await db('documents').where({ id }).update({ activeGeneration: 1 });
@@ -86,7 +86,7 @@ describe('the configuration of a document', () => {
       await stack.anonymous.put(path(), await read(), 401);
     });
 
-    it('403: for who may only read the document', async () => {
+    it('403: rejects a user who may only read the document', async () => {
       const grace = await signUpColleague(stack, ada);
       const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
       const orgRoot = folders.find((folder) => folder.system_role === 'org_root')?.id ?? '';
@@ -95,13 +95,13 @@ describe('the configuration of a document', () => {
       expect((await grace.put(path(), await read(), 403)).body).include({ code: 'forbidden' });
     });
 
-    it('404: of a document that is not there', async () => {
+    it('404: rejects an unknown document', async () => {
       const config = await read();
       await ada.put(`/rag/config/${crypto.randomUUID()}`, config, 404);
       await ada.put('/rag/config/7', config, 404);
     });
 
-    it('412: when it changed since it was read', async () => {
+    it('412: rejects an outdated If-Match', async () => {
       const config = await read();
       const headers = { 'If-Match': (await ada.get(path(), 200)).headers.get('etag') ?? '' };
       await ada.put(path(), withChunking(config, { target_tokens: 300 }), 200, headers);

@@ -39,7 +39,7 @@ describe('documents of two embedding models', () => {
   const withModel = async (id: string, name: string) => ({ ...(await read(id)), embedding: { model: name } });
   const document = async (id: string) => fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
 
-  it('are found together, each by its own', async () => {
+  it('are found by one search, each by its own model', async () => {
     const agentId = await publishAgent(ada);
     await ingestText(ada, 'Terms', 'Early repayment of the loan costs one percent.');
     const id = await ingestText(ada, 'Hours', 'The loan counter opens at nine.');
@@ -65,7 +65,7 @@ describe('documents of two embedding models', () => {
     expect(answer.reply).equal('Paying back soon has a price.');
   });
 
-  it('may name what is offered and what they have, and nothing else', async () => {
+  it('may name offered models and the one they have', async () => {
     const id = await ingestText(ada, 'Terms', 'Early repayment of the loan costs one percent.');
     for (const name of ['nobody-offers-this', 'extractive-1']) {
       const { body } = await ada.put(`/rag/config/${id}`, await withModel(id, name), 422);
@@ -81,7 +81,7 @@ describe('documents of two embedding models', () => {
     await ada.put(`/rag/config/${id}`, await withModel(id, 'small'), 200);
   });
 
-  it('503 for another one while nobody can tell what is offered', async () => {
+  it('503 for another model while the list of models is unavailable', async () => {
     const id = await ingestText(ada, 'Terms', 'Early repayment of the loan costs one percent.');
     const settings = { ...stack.settings, OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
     const cutOff = await startStack(settings, { workers: false });

@@ -37,7 +37,7 @@ describe('POST /rag/ingest/{document_id}', () => {
     const chunks = async (id: string) =>
       chunkListSchema.parse((await ada.get(`/documents/${id}/chunks`, 200)).body).items;
 
-    it('200: ingests what was only stored', async () => {
+    it('200: ingests a document that was only stored', async () => {
       const id = await upload(ada, { ingest: 'false' });
       const first = await ingest(ada, id);
       expect(first).include({ document_id: id, queued: true, upload_complete: true, embedding_job_id: run(id, 1) });
@@ -50,7 +50,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       });
     });
 
-    it('200: what is stale is made anew beside what readers see', async () => {
+    it('200: rebuilds stale chunks while readers see the old ones', async () => {
       const id = await upload(ada);
       await untilRun(ada, run(id, 1), 'succeeded');
       const { config } = ragConfigAnswerSchema.parse((await ada.get(`/rag/config/${id}`, 200)).body);
@@ -72,7 +72,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       });
     });
 
-    it('200: a redo shows readers nothing until all of the new is there', async () => {
+    it('200: hides the document during a redo until the new chunks are complete', async () => {
       const id = await upload(ada);
       await untilRun(ada, run(id, 1), 'succeeded');
       const before = await chunks(id);
@@ -93,7 +93,7 @@ describe('POST /rag/ingest/{document_id}', () => {
     });
   });
 
-  describe('while the work waits', () => {
+  describe('without workers', () => {
     let own: Stack;
     let ada: Member;
     before(async () => {
@@ -104,7 +104,7 @@ describe('POST /rag/ingest/{document_id}', () => {
 
     const jobs = (documentId: string) => own.container.db('jobs').where({ documentId });
 
-    it('200: asking twice, or fifty times at once, has one effect', async () => {
+    it('200: starts one ingestion for repeated and concurrent requests', async () => {
       const id = await upload(ada, { ingest: 'false' });
       const answers = await Promise.all(Array.from({ length: 50 }, () => ingest(ada, id)));
       expect(answers.filter((answer) => answer.queued)).length(1);
@@ -112,7 +112,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       expect(await jobs(id)).length(1);
     });
 
-    it('200: the same key gives the same answer', async () => {
+    it('200: returns the same answer for the same Idempotency-Key', async () => {
       const id = await upload(ada, { ingest: 'false' });
       const headers = { 'Idempotency-Key': 'once' };
       const [first, second] = [
@@ -123,7 +123,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       expect(await jobs(id)).length(1);
     });
 
-    it('200: what failed or was cancelled is asked for again', async () => {
+    it('200: restarts a failed or cancelled ingestion', async () => {
       for (const status of ['failed', 'cancelled']) {
         const id = await upload(ada);
         await jobs(id).update({ status, finishedAt: new Date() });
@@ -131,14 +131,14 @@ describe('POST /rag/ingest/{document_id}', () => {
       }
     });
 
-    it('200: what is being cancelled is asked for again', async () => {
+    it('200: restarts an ingestion that is being cancelled', async () => {
       const id = await upload(ada);
       await ada.post(`/jobs/${run(id, 1)}/cancel`, {}, 202);
       await jobs(id).update({ status: 'running', finishedAt: null });
       expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });
     });
 
-    it('200: what was asked for with another model is embedded anew', async () => {
+    it('200: starts a new ingestion after a change of the embedding model', async () => {
       const id = await upload(ada);
       const { db } = own.container;
       const ragConfig = db.raw(`jsonb_set(rag_config, '{embedding,model}', '"of-yesterday"')`);
@@ -148,14 +148,14 @@ describe('POST /rag/ingest/{document_id}', () => {
       expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });
     });
 
-    it('200: what is parked, but has lost its run, is started again', async () => {
+    it('200: restarts a parked ingestion whose workflow is lost', async () => {
       const id = await upload(ada);
       await jobs(id).update({ status: 'parked' });
       expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 1) });
       expect(await jobs(id).first()).include({ status: 'queued', dispatchedAt: null });
     });
 
-    it('200: what is parked goes on once the engine is back', async () => {
+    it('200: resumes a parked ingestion once Temporal is back', async () => {
       const cutOff = await startStack(
         { ...own.settings, TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' },
         { workers: false },
@@ -175,7 +175,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       }
     });
 
-    it('200: what somebody cancels in the engine is asked for again, although no worker has stopped it yet', async () => {
+    it('200: restarts an ingestion that was cancelled in Temporal before a worker stopped it', async () => {
       const { temporal, jobs: sweeper } = own.container;
       await registerSearchAttributes(temporal);
       const id = await upload(ada);
@@ -194,7 +194,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       await own.anonymous.post(`/rag/ingest/${crypto.randomUUID()}`, {}, 401);
     });
 
-    it('403: for who may only read the document', async () => {
+    it('403: rejects a user who may only read the document', async () => {
       const grace = await signUpColleague(own, ada);
       const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
       const orgRoot = folders.find((folder) => folder.system_role === 'org_root')?.id ?? '';
@@ -202,7 +202,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       expect((await grace.post(`/rag/ingest/${id}`, {}, 403)).body).include({ code: 'forbidden' });
     });
 
-    it('404: of a document that is not there, is not readable, or was deleted', async () => {
+    it('404: rejects unknown, unreadable and deleted documents', async () => {
       const id = await upload(ada, { ingest: 'false' });
       const eve = await own.signUp('Eve');
       expect((await eve.post(`/rag/ingest/${id}`, {}, 404)).body).include({ code: 'document_not_found' });
@@ -210,7 +210,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       for (const path of [id, crypto.randomUUID(), '7']) await ada.post(`/rag/ingest/${path}`, {}, 404);
     });
 
-    it('422: wrong or unknown fields', async () => {
+    it('422: rejects invalid and unknown fields', async () => {
       const id = await upload(ada, { ingest: 'false' });
       for (const body of [{ redo: 'yes' }, { again: true }]) await ada.post(`/rag/ingest/${id}`, body, 422);
     });

@@ -42,7 +42,7 @@ describe('POST /rag/documents/{document_id}/chunks/preview', () => {
     });
   }
 
-  it('200: is cut by tokens and otherwise as the document is, when nothing else is said', async () => {
+  it('200: chunks by tokens with the settings of the document by default', async () => {
     const { chunks: previewed, total } = await preview({});
     expect(previewed).deep.equal(await chunks());
     expect(total).equal(previewed.length).and.above(2);
@@ -50,25 +50,25 @@ describe('POST /rag/documents/{document_id}/chunks/preview', () => {
     expect((await ada.post(pathOf(id), {}, 200)).body).deep.equal({ chunks: previewed, total });
   });
 
-  for (const wish of [
+  for (const options of [
     { chunking_method: 'token', target_tokens: '120', overlap_tokens: '30' },
     { chunking_method: 'semantic', target_tokens: '80' },
   ]) {
-    it(`200: is what the next ingestion makes (${wish.chunking_method}), and changes nothing`, async () => {
+    it(`200: equals the next ingestion (${options.chunking_method}), and stores nothing`, async () => {
       const { db } = shared.container;
       const countKept = async () => Number((await db('embeddings').where({ orgId: ada.orgId }).count())[0]?.count);
       const [before, kept] = [await chunks(), await countKept()];
-      const previewed = await preview(wish);
+      const previewed = await preview(options);
       expect(await chunks()).deep.equal(before);
       expect(await countKept()).equal(kept);
 
-      const { body } = await ada.patch(`/documents/${id}`, { ...wish, ingest: true }, 200);
+      const { body } = await ada.patch(`/documents/${id}`, { ...options, ingest: true }, 200);
       await untilRun(ada, fullDocumentSchema.parse(body).embedding_job_id ?? '', 'succeeded');
       expect(previewed.chunks).deep.equal(await chunks());
     });
   }
 
-  it('200: for who may only read the document', async () => {
+  it('200: allows a user who may only read the document', async () => {
     const grace = await signUpColleague(shared, ada);
     const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
     const orgRoot = folders.find((folder) => folder.system_role === 'org_root')?.id ?? '';
@@ -80,14 +80,14 @@ describe('POST /rag/documents/{document_id}/chunks/preview', () => {
     await shared.anonymous.postForm(pathOf(id), {}, 401);
   });
 
-  it('404: of a document that is not there or not readable', async () => {
+  it('404: rejects an unknown or unreadable document', async () => {
     const eve = await shared.signUp('Eve');
     expect((await eve.postForm(pathOf(id), {}, 404)).body).include({ code: 'document_not_found' });
     await ada.postForm(pathOf(crypto.randomUUID()), {}, 404);
     await ada.postForm(pathOf('7'), {}, 404);
   });
 
-  it('409: of a document whose present original was not converted yet', async () => {
+  it('409: rejects a document whose current original is not converted yet', async () => {
     const stored = await upload('Never ingested.', { ingest: 'false' });
     expect((await ada.postForm(pathOf(stored), {}, 409)).body).include({ code: 'document_not_converted' });
     const replaced = await upload('Old words.');
@@ -112,14 +112,14 @@ describe('POST /rag/documents/{document_id}/chunks/preview', () => {
     expect(withFile.body).nested.include({ 'errors[0].path': 'file' });
   });
 
-  it('422: for more sentences than anybody waits for', async () => {
+  it('422: rejects too many sentences for semantic chunking', async () => {
     id = await upload('So it goes on. '.repeat(1_001), { target_tokens: '400' });
     const refused = await ada.postForm(pathOf(id), { chunking_method: 'semantic' }, 422);
     expect(refused.body).include({ code: 'preview_too_large' });
     await preview({});
   });
 
-  it('503: while the embedding service is down, for a cut by meaning alone', async () => {
+  it('503: reports a failed embedding service for semantic chunking only', async () => {
     id = await upload(content);
     shared.model.failEmbeddings(true);
     await preview({});

@@ -26,7 +26,7 @@ describe('POST /rag/chunks/preview', () => {
     ((await ada.post(path, body, 422)).body as { errors: { path: string }[] }).errors.map((error) => error.path);
 
   for (const method of ['token', 'semantic'] as const) {
-    it(`200: is what an ingestion then makes (${method}), and nothing is stored`, async () => {
+    it(`200: equals a later ingestion (${method}), and stores nothing`, async () => {
       const { db } = shared.container;
       const eve = await shared.signUp('Eve');
       const { chunks, total } = chunkPreviewsSchema.parse(
@@ -56,7 +56,7 @@ describe('POST /rag/chunks/preview', () => {
     });
   }
 
-  it('200: takes a whole configuration, its chunking alone, or none', async () => {
+  it('200: accepts a whole configuration, only chunking, or none', async () => {
     const byDefault = await preview({ content });
     const chunking = { method: 'token', target_tokens: 30, overlap_tokens: 0 };
     const whole = {
@@ -77,7 +77,7 @@ describe('POST /rag/chunks/preview', () => {
     await shared.anonymous.post(path, { content }, 401);
   });
 
-  it('413: for more than any limit of it', async () => {
+  it('413: rejects a body over the size limit', async () => {
     await ada.post(path, { content: 'x'.repeat(9 * 1024 ** 2) }, 413);
   });
 
@@ -98,25 +98,25 @@ describe('POST /rag/chunks/preview', () => {
     for (const [place, body] of wrong) expect(await paths(body), place).include(place);
   });
 
-  it('422: for an embedding model that nobody offers', async () => {
+  it('422: rejects an embedding model that is not offered', async () => {
     const config = { method: 'semantic', embedding: { model: 'nobody-offers-this' } };
     expect((await ada.post(path, { content, config }, 422)).body).include({ code: 'unknown_model' });
   });
 
-  it('422: for more chunks than anybody reads', async () => {
+  it('422: rejects too many chunks', async () => {
     const config = { target_tokens: 1, overlap_tokens: 0 };
     const { body } = await ada.post(path, { content: 'word '.repeat(100_000), config }, 422);
     expect(body).include({ code: 'preview_too_large' });
   });
 
-  it('422: for more sentences than anybody waits for, and only when they are to be embedded', async () => {
+  it('422: rejects too many sentences for semantic chunking only', async () => {
     const long = { content: 'So it goes on. '.repeat(1_001) };
     await preview(long);
     const refused = await ada.post(path, { ...long, config: { method: 'semantic' } }, 422);
     expect(refused.body).include({ code: 'preview_too_large' });
   });
 
-  it('503: while the embedding service is down, for a cut by meaning alone', async () => {
+  it('503: reports a failed embedding service for semantic chunking only', async () => {
     shared.model.failEmbeddings(true);
     await preview({ content });
     const failed = await ada.post(path, { content, config: { method: 'semantic' } }, 503);

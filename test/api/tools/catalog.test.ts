@@ -21,7 +21,7 @@ describe('GET /agents/tools', () => {
     ada = await api.signUp();
   });
 
-  it('200: lists every tool, and what it takes', async () => {
+  it('200: lists every tool with its requirements', async () => {
     const { items } = toolListSchema.parse((await ada.get('/agents/tools', 200)).body);
     expect(items.map(({ id }) => id)).deep.equal(tools.map(({ id }) => id));
     expect(await toolOf(ada, 'web.search')).deep.include({
@@ -39,7 +39,7 @@ describe('GET /agents/tools', () => {
     });
   });
 
-  it('200: a tool that needs no connection is connected and granted', async () => {
+  it('200: shows a tool that needs no connection as connected and granted', async () => {
     const builtIn = tools.filter(({ provider }) => provider === null);
     for (const { id } of builtIn) {
       const tool = await toolOf(ada, id);
@@ -66,14 +66,14 @@ describe('GET /agents/tools', () => {
     });
   });
 
-  it('200: says of a provider without a client that its tools are not available', async () => {
+  it('200: shows tools of a provider without an OAuth client as unavailable', async () => {
     const plain = await stack();
     const eve = await plain.signUp();
     expect(await toolOf(eve, 'calendar.list_events')).deep.include({ available: false });
     expect(await toolOf(eve, 'web.search')).deep.include({ available: true });
   });
 
-  it('200: is no agent whose id is tools, and none is hidden by it', async () => {
+  it('200: does not shadow the route of an agent', async () => {
     expect((await ada.get('/agents/toolz', 404)).body).include({ code: 'agent_not_found' });
     expect((await ada.get('/agents/hidden', 200)).body).deep.equal({ ids: [] });
   });
@@ -91,7 +91,7 @@ describe('GET /agents/tools/connections', () => {
     ada = await api.signUp();
   });
 
-  it('200: lists the providers, what connects them and what an admin may do', async () => {
+  it('200: lists providers with auth kind and the actions of an admin', async () => {
     const { body } = await ada.get('/agents/tools/connections', 200);
     const [brave, google] = Object(body).items;
     expect(body).include({ is_org_admin: true });
@@ -124,7 +124,7 @@ describe('GET /agents/tools/connections', () => {
     for (const secret of [key, ...api.google.secrets]) expect(text).not.contain(secret);
   });
 
-  it('200: shows members the same, without anything to do', async () => {
+  it('200: shows members the same without actions', async () => {
     const grace = await signUpColleague(api, ada);
     const { body } = await grace.get('/agents/tools/connections', 200);
     expect(body).to.have.nested.include({ is_org_admin: false, 'items[0].connected': true });

@@ -14,7 +14,7 @@ describe('POST /agents/tools/{provider}/connection', () => {
     ada = await api.signUp();
   });
 
-  it('204: connects by a key that works, and stores it encrypted', async () => {
+  it('204: connects with a valid key and stores it encrypted', async () => {
     const key = await connectSearch(api, ada);
     const { id, ...entry } = await connectionOf(ada, 'brave_search');
     expect(entry).include({ connected: true, status: 'active' });
@@ -25,7 +25,7 @@ describe('POST /agents/tools/{provider}/connection', () => {
     expect(JSON.stringify(audit)).not.contain(key);
   });
 
-  it('204: takes another key in its place', async () => {
+  it('204: replaces the key', async () => {
     const { id } = await connectionOf(ada, 'brave_search');
     await connectSearch(api, ada);
     expect(await connectionOf(ada, 'brave_search')).include({ id });
@@ -43,24 +43,24 @@ describe('POST /agents/tools/{provider}/connection', () => {
     await api.anonymous.post(path, { api_key: 'k' }, 401);
   });
 
-  it('403: for a member who is no admin, whatever he sends', async () => {
+  it('403: rejects a member who is no admin, whatever the body', async () => {
     const grace = await signUpColleague(api, ada);
     for (const sent of [{ api_key: api.brave.newKey() }, {}]) {
       expect((await grace.post(path, sent, 403)).body).include({ code: 'forbidden' });
     }
   });
 
-  it('404: for a provider that there is none of', async () => {
+  it('404: rejects an unknown provider', async () => {
     const { body } = await ada.post('/agents/tools/nobody/connection', { api_key: 'k' }, 404);
     expect(body).include({ code: 'provider_not_found' });
   });
 
-  it('409: for a provider that is connected by a consent', async () => {
+  it('409: rejects a provider that is connected by OAuth', async () => {
     const { body } = await ada.post('/agents/tools/google_calendar/connection', { api_key: 'k' }, 409);
     expect(body).include({ code: 'wrong_auth_kind' });
   });
 
-  it('422: for a key that the provider does not accept, which it does not repeat; the old one stays', async () => {
+  it('422: rejects a key that the provider refuses, without repeating it, and keeps the old one', async () => {
     const before = await api.container.db('tool_connections').where({ orgId: ada.orgId }).first();
     const { body } = await ada.post(path, { api_key: 's3cret-guess' }, 422);
     expect(body).include({ code: 'connection_check_failed' });
@@ -74,7 +74,7 @@ describe('POST /agents/tools/{provider}/connection', () => {
     expect(await api.container.db('tool_connections').where({ orgId: ada.orgId }).first()).deep.equal(before);
   });
 
-  it('422: for what can be no key', async () => {
+  it('422: rejects a malformed key', async () => {
     for (const sent of [
       {},
       { api_key: '' },
@@ -89,7 +89,7 @@ describe('POST /agents/tools/{provider}/connection', () => {
     }
   });
 
-  it('503: while the provider is away, or answers with something else', async () => {
+  it('503: reports that the provider is unavailable or answers unexpectedly', async () => {
     const key = api.brave.newKey();
     for (const trouble of [{ status: 500 }, { status: 429 }, { status: 404 }, { status: 200, text: '<html>' }]) {
       api.brave.failNext(1, trouble);
@@ -107,7 +107,7 @@ describe('DELETE /agents/tools/{provider}/connection', () => {
     ada = await api.signUp();
   });
 
-  it('204: takes it away, and the grant back, as often as it is said', async () => {
+  it('204: deletes the connection and revokes the grant, and is idempotent', async () => {
     await connectCalendar(api, ada);
     const { id } = await connectionOf(ada, 'google_calendar');
     const before = api.google.liveGrants();
@@ -123,14 +123,14 @@ describe('DELETE /agents/tools/{provider}/connection', () => {
     expect(audit.map(({ action }) => action)).deep.equal(['tool.connected', 'tool.disconnected']);
   });
 
-  it('204: also while the provider is away', async () => {
+  it('204: deletes the connection also while the provider is unavailable', async () => {
     await connectCalendar(api, ada);
     api.google.failNext(1, { status: 503 });
     await ada.delete(calendar, 204);
     expect(await connectionOf(ada, 'google_calendar')).include({ status: 'not_connected' });
   });
 
-  it('204: touches no other organization, and no other provider', async () => {
+  it('204: keeps connections of other organizations and providers', async () => {
     const stranger = await api.signUp();
     await connectSearch(api, ada);
     await connectSearch(api, stranger);
@@ -148,7 +148,7 @@ describe('DELETE /agents/tools/{provider}/connection', () => {
     expect((await grace.delete(path, 403)).body).include({ code: 'forbidden' });
   });
 
-  it('404: for a provider that there is none of', async () => {
+  it('404: rejects an unknown provider', async () => {
     expect((await ada.delete('/agents/tools/nobody/connection', 404)).body).include({ code: 'provider_not_found' });
   });
 });

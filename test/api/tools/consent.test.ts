@@ -28,7 +28,7 @@ describe('GET /agents/tools/{provider}/authorize', () => {
     ada = await api.signUp();
   });
 
-  it('200: leads to the provider with a challenge, a state and all scopes, and keeps neither in clear', async () => {
+  it('200: redirects to the provider with challenge, state and all scopes, and stores no secret unencrypted', async () => {
     const url = new URL(await beginConsent(ada));
     const of = (name: string) => url.searchParams.get(name) ?? '';
     expect(url.origin).equal(api.google.baseUrl);
@@ -45,7 +45,7 @@ describe('GET /agents/tools/{provider}/authorize', () => {
     expect(rows[0].codeVerifier).match(/^1:/);
   });
 
-  it('200: asks for the scopes that are named, once or repeated', async () => {
+  it('200: requests the named scopes, given once or repeated', async () => {
     for (const [query, scopes] of [
       [`?scopes=${encodeURIComponent(readScope)}`, [readScope]],
       [`?scopes=${encodeURIComponent(writeScope)}&scopes=${encodeURIComponent(readScope)}`, [writeScope, readScope]],
@@ -55,7 +55,7 @@ describe('GET /agents/tools/{provider}/authorize', () => {
     }
   });
 
-  it('200: takes a path of the frontend, and an address of an origin that may call us', async () => {
+  it('200: accepts a return_to path, and a URL of an allowed origin', async () => {
     for (const address of ['/settings?tab=tools', `${frontendUrl}/x`, 'https://other.example.com/y']) {
       await beginConsent(ada, `?return_to=${encodeURIComponent(address)}`);
     }
@@ -70,18 +70,18 @@ describe('GET /agents/tools/{provider}/authorize', () => {
     expect((await grace.get(`${google}/authorize`, 403)).body).include({ code: 'forbidden' });
   });
 
-  it('404: for a provider that there is none of', async () => {
+  it('404: rejects an unknown provider', async () => {
     for (const provider of ['nobody', 'GOOGLE_CALENDAR', '__proto__', '%00', 'brave_search%2F']) {
       const { body } = await ada.get(`/agents/tools/${provider}/authorize`, 404);
       expect(body).include({ code: 'provider_not_found' });
     }
   });
 
-  it('409: for a provider that is connected by a key', async () => {
+  it('409: rejects a provider that is connected with an API key', async () => {
     expect((await ada.get('/agents/tools/brave_search/authorize', 409)).body).include({ code: 'wrong_auth_kind' });
   });
 
-  it('422: for a return to somewhere else, and scopes that the provider does not have', async () => {
+  it('422: rejects a return_to at another origin, and unknown scopes', async () => {
     for (const [query, field] of [
       ['return_to=https%3A%2F%2Fevil.example', 'return_to'],
       ['return_to=%2F%2Fevil.example', 'return_to'],
@@ -97,7 +97,7 @@ describe('GET /agents/tools/{provider}/authorize', () => {
     }
   });
 
-  it('501: where the deployment has no client at the provider', async () => {
+  it('501: reports that the deployment has no OAuth client for the provider', async () => {
     const eve = await (await stack()).signUp();
     expect((await eve.get(`${google}/authorize`, 501)).body).include({ code: 'provider_not_configured' });
   });
@@ -296,7 +296,7 @@ describe('POST /agents/tools/{provider}/finish', () => {
     await ada.post('/agents/tools/nobody/finish', { consent_code: 'c' }, 404);
   });
 
-  it('409: for a provider that is connected by a key', async () => {
+  it('409: rejects a provider that is connected with an API key', async () => {
     const { body } = await ada.post('/agents/tools/brave_search/finish', { consent_code: 'c' }, 409);
     expect(body).include({ code: 'wrong_auth_kind' });
   });

@@ -3,7 +3,7 @@ import { publishAgent } from '#test/support/chat-fixtures.ts';
 import { connectSearch, toolStack } from '#test/support/tool-stack.ts';
 
 describe('agents with tools', () => {
-  it('are ready while their organization is connected to what their tools need', async () => {
+  it('are ready while their organization has the connections that their tools need', async () => {
     const api = await toolStack();
     const [ada, eve] = [await api.signUp(), await api.signUp('Eve')];
     const id = await publishAgent(ada, { enabled_tools: ['web.search', 'time.now'] });

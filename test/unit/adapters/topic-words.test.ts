@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createTopicWords } from '#src/adapters/text/topic-words.ts';
-import { calibratedModels } from '#src/domain/alignment/calibration.ts';
-import { cosine } from '#src/domain/alignment/score.ts';
+import { calibratedModels, cosine } from '#src/domain/alignment/score.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 
 describe('the packaged list of topic words', () => {

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { MeasuredRound, RoundBefore, StoredScore } from '#src/modules/alignment/alignment.model.ts';
-import { refoldScores } from '#src/modules/alignment/chat-rescorer.ts';
-import { foldMeasured } from '#src/modules/alignment/folded-score.ts';
+import { foldMeasured, refoldScores } from '#src/modules/alignment/score-series.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 const at = new Date('2026-11-22T12:00:00Z');
@@ -16,7 +15,7 @@ const measured = (userScore: number, agentScore: number, extra: Partial<Measured
   ...extra,
 });
 
-/** As rounds come one by one. */
+/** Folds rounds one by one, as scoring does. */
 function scoreAll(rounds: readonly MeasuredRound[]): StoredScore[] {
   const stored: StoredScore[] = [];
   for (const [index, each] of rounds.entries()) {
@@ -48,7 +47,7 @@ describe('the score of a round', () => {
     expect(pruned[4]?.data).to.deep.equal({ message_ids: ['4:user', '4:assistant'] });
   });
 
-  it('is of scope where the user was off topic, and keeps how the reply was read', () => {
+  it('has refusal kind scope if the user was off topic, and keeps the reading of the reply', () => {
     const refusalReading = { kind: 'capability', score: 0.7 } as const;
     const [on, off] = scoreAll([measured(0.9, 0.1, { refusalReading }), measured(0.1, 0.1, { refusalReading })]);
     expect(on).to.deep.include({ refusalKind: 'capability', echoState: 'refusal', refusalReading });
@@ -56,27 +55,27 @@ describe('the score of a round', () => {
     expect(off?.events[0]).to.deep.include({ type: 'refusal_detected', data: { kind: 'scope', score: 0.7 } });
   });
 
-  it('says that it is of words alone', () => {
+  it('reports scoring by words alone as an event', () => {
     const [row] = scoreAll([measured(0.9, 0.9, { scoreSource: 'words' })]);
     expect(row?.events.map(({ type }) => type)).to.deep.equal(['scoring_degraded']);
   });
 });
 
-describe('a series that is folded again', () => {
-  it('is the same', () => {
+describe('refolding the series of a chat', () => {
+  it('changes nothing if no measurement changes', () => {
     const stored = scoreAll(drifting);
     expect(prunedIn(stored)).to.deep.equal([2, 3, 4]);
     expect(refoldScores(stored, new Map(), thresholds)).to.deep.equal(stored);
   });
 
-  it('is as if its rounds had been scored so in the first place, with nothing left of what they were', () => {
+  it('gives the same series as scoring with the new measurements from the start', () => {
     const stored = scoreAll(drifting);
     const anew = refoldScores(stored, new Map([[3, measured(0.9, 0.9, { scorerVersion: '2' })]]), thresholds);
     expect(anew).to.deep.equal(scoreAll(drifting.with(2, measured(0.9, 0.9, { scorerVersion: '2' }))));
     expect(prunedIn(anew)).to.deep.equal([]);
   });
 
-  it('keeps what went wrong while a round waited', () => {
+  it('keeps scoring_failed events of a round', () => {
     const [row] = scoreAll(drifting.slice(0, 1));
     const failed = {
       type: 'scoring_failed',

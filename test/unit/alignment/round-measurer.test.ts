@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { appError } from '#src/errors.ts';
-import { createAdjudicator } from '#src/modules/alignment/adjudicator.ts';
 import type { ScoredChat } from '#src/modules/alignment/alignment.model.ts';
-import { createRoundMeasurer } from '#src/modules/alignment/round-measurer.ts';
+import { createAdjudicator, createRoundMeasurer } from '#src/modules/alignment/round-measurer.ts';
 import type { Embedder, ModelReply, ModelRequest } from '#src/ports/models.ts';
 
 const chat: ScoredChat = {
@@ -20,10 +19,10 @@ const chat: ScoredChat = {
   rescoringWantedAt: null,
   rescoredTo: 0,
 };
-const options = { byWords: 'unless_it_heals', signal: new AbortController().signal } as const;
+const options = { byWords: 'unless_transient', signal: new AbortController().signal } as const;
 const logger = { warn: () => undefined };
 
-/** As near to the one anchor as they begin with ("near" is 0.9, "doubt" 0.25, anything else 0), and not to each other. */
+/** Texts get a cosine to the anchor by their first word ("near" 0.9, "doubt" 0.25, others 0), and 0 to each other. */
 const embedder: Embedder = {
   model: 'all-minilm-l6-v2-int8-r2',
   embed: async (texts) =>
@@ -53,10 +52,10 @@ const round = (userContent: string, assistantReply: string) => ({ round: 1, user
 const verdict = (user: boolean, reply: boolean, declined = false) =>
   JSON.stringify({ user_on_topic: user, reply_on_topic: reply, declined });
 
-describe('a chat model that is asked about rounds in doubt', () => {
+describe('adjudication of doubtful rounds by a chat model', () => {
   const doubtful = round('doubt about which papers people carry somewhere', 'near is the answer to the question asked');
 
-  it('decides what is in doubt, and nothing else', async () => {
+  it('replaces only the doubtful scores', async () => {
     const requests: ModelRequest[] = [];
     const measured = await measurer(() => verdict(true, false), requests).measure(chat, doubtful, undefined, options);
     expect(measured).to.include({ scoreSource: 'llm', userScore: 0.8, refusalReading: null });
@@ -71,7 +70,7 @@ describe('a chat model that is asked about rounds in doubt', () => {
     expect(off.userScore).to.equal(0.2);
   });
 
-  it('is not asked where the scores are clear, nor about turns of courtesy', async () => {
+  it('is skipped for clear scores and courtesy messages', async () => {
     const requests: ModelRequest[] = [];
     const { measure } = measurer(() => verdict(false, false), requests);
     const clear = 'near is the answer to the question asked';
@@ -92,14 +91,14 @@ describe('a chat model that is asked about rounds in doubt', () => {
       },
     ],
   ] as const) {
-    it(`leaves the scores as they are when it gives ${name}`, async () => {
+    it(`keeps the scores if the model returns ${name}`, async () => {
       const measured = await measurer(answer).measure(chat, doubtful, undefined, options);
       expect(measured.scoreSource).to.equal('embedding');
       expect(measured.userScore).to.be.within(0.35, 0.65);
     });
   }
 
-  it('says whether a reply declines that may or may not', async () => {
+  it('decides whether a doubtful reply declines', async () => {
     const reply = 'As an AI language model, I do not have personal opinions or beliefs, and I do not have feelings.';
     const noVector: Embedder = { ...embedder, embed: async () => Promise.reject(appError('model_unavailable', {})) };
     const complete = async (): Promise<ModelReply> => ({
@@ -120,8 +119,8 @@ describe('a chat model that is asked about rounds in doubt', () => {
   });
 });
 
-describe('a round whose vectors are of another model', () => {
-  it('goes by words, and nothing of them is kept', async () => {
+describe('a round with vectors of another model', () => {
+  it('is scored by words alone, and its vectors are not cached', async () => {
     let isWrong = true;
     const embed: Embedder['embed'] = async (texts) =>
       isWrong ? texts.map(() => Float32Array.from([1, 0, 0])) : embedder.embed(texts);
@@ -141,7 +140,7 @@ describe('a round whose vectors are of another model', () => {
   });
 });
 
-describe('a round whose embedder is away', () => {
+describe('a round whose embedder fails', () => {
   const broken = (code: 'model_unavailable' | 'model_not_configured') =>
     createRoundMeasurer({
       embedder: { ...embedder, embed: async () => Promise.reject(appError(code, {})) },
@@ -152,17 +151,17 @@ describe('a round whose embedder is away', () => {
   const said = round('an anchor for this', 'an anchor');
   const measure = (
     code: 'model_unavailable' | 'model_not_configured',
-    byWords: 'always' | 'unless_it_heals' | 'where_refused',
+    byWords: 'always' | 'unless_transient' | 'if_rejected',
   ) =>
     broken(code)
       .measure(chat, said, undefined, { ...options, byWords })
       .then(({ scoreSource }) => scoreSource)
       .catch(() => 'not scored');
 
-  it('waits for what heals, goes by words where nothing does, and where it is told to', async () => {
-    expect(await measure('model_unavailable', 'unless_it_heals')).to.equal('not scored');
-    expect(await measure('model_not_configured', 'unless_it_heals')).to.equal('words');
+  it('throws transient errors, and is scored by words after permanent ones or if allowed', async () => {
+    expect(await measure('model_unavailable', 'unless_transient')).to.equal('not scored');
+    expect(await measure('model_not_configured', 'unless_transient')).to.equal('words');
     expect(await measure('model_unavailable', 'always')).to.equal('words');
-    expect(await measure('model_not_configured', 'where_refused')).to.equal('not scored');
+    expect(await measure('model_not_configured', 'if_rejected')).to.equal('not scored');
   });
 });

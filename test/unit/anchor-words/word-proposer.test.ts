@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
-import { createWordProposer } from '#src/modules/anchor-words/word-proposer.ts';
+import { proposeAnchorWords } from '#src/modules/anchor-words/anchor-candidates.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 const subject = { agentName: 'Boats', agentPrompt: 'You sell boats.', tags: [], words: [], excludeWords: [] };
 const usage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
 
-/** Says one of these texts after the other, and does not come to an end where it `hangs`. */
+/** Streams one of these texts for each call; never ends if it `hangs`. */
 function saying(texts: string[], hangs = false): Pick<ChatModel, 'stream'> {
   return {
     stream: async ({ model, signal }, onToken) => {
@@ -23,22 +23,22 @@ function saying(texts: string[], hangs = false): Pick<ChatModel, 'stream'> {
   };
 }
 
-describe('a chat model that is asked for anchor words', () => {
+describe('proposing anchor words by a chat model', () => {
   const never = new AbortController().signal;
   const propose = (chatModel: Pick<ChatModel, 'stream'>, { timeoutMs = 60_000, signal = never } = {}) =>
-    createWordProposer({ chatModel })(subject, { model: 'model', timeoutMs, signal });
+    proposeAnchorWords(chatModel, subject, { model: 'model', timeoutMs, signal });
 
-  it('is asked once more where it lists no words', async () => {
+  it('asks again if the first answer lists no words', async () => {
     expect(await propose(saying(['Of course!', '["hull"]', '["never asked for"]']))).deep.equal(['hull']);
     expect(await appErrorCode(propose(saying(['Of course!', 'Gladly!', '["hull"]'])))).equal('model_response_invalid');
   });
 
-  it('is believed as far as it came in time', async () => {
+  it('returns the words received before the timeout', async () => {
     expect(await propose(saying(['{"words": ["hull", "ke'], true), { timeoutMs: 10 })).deep.equal(['hull']);
     expect(await appErrorCode(propose(saying(['Let me think'], true), { timeoutMs: 10 }))).equal('model_unavailable');
   });
 
-  it('is given up when nobody waits for it any more', async () => {
+  it('stops when the caller aborts', async () => {
     const leaving = new AbortController();
     const words = propose(saying(['["hull"'], true), { signal: leaving.signal });
     leaving.abort(new Error('gone'));

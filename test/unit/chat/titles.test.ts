@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { proposeTitle } from '#src/modules/alignment/chat-namer.ts';
+import { proposeTitle } from '#src/modules/alignment/alignment.service.ts';
 import { messageTitle } from '#src/modules/chat/rounds.ts';
 
 describe('the title of a chat', () => {

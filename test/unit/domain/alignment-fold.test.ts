@@ -104,7 +104,7 @@ describe('alignment fold', () => {
     fc.assert(fc.property(rounds, (all) => fold(all).every(({ ewma }) => ewma >= 0 && ewma <= 100)));
   });
 
-  it('drifts after as many off-topic turns in a row as are allowed', () => {
+  it('drifts after the allowed number of consecutive off-topic messages', () => {
     fc.assert(
       fc.property(rounds, settings, (all, limits) => {
         for (const state of fold(all, limits))
@@ -113,7 +113,7 @@ describe('alignment fold', () => {
     );
   });
 
-  it('leaves a drift at the first round with both on topic, the user for long enough, and the trend up', () => {
+  it('ends a drift when both are on topic, the user for long enough, and the trend has recovered', () => {
     fc.assert(
       fc.property(rounds, settings, (all, limits) => {
         const states = [initialFoldState, ...fold(all, limits)];
@@ -130,7 +130,7 @@ describe('alignment fold', () => {
     );
   });
 
-  it('never drifts for one off-topic turn when two are allowed and the trend is up', () => {
+  it('does not drift after one off-topic message if two are allowed and the trend is high', () => {
     fc.assert(
       fc.property(rounds, scores, fc.integer({ min: 2, max: 10 }), (all, last, offTopic) => {
         const limits = { offTopic, onTopic: 2 };
@@ -142,7 +142,7 @@ describe('alignment fold', () => {
     );
   });
 
-  it('can be taken up from any round', () => {
+  it('can be resumed from any round', () => {
     fc.assert(
       fc.property(rounds, rounds, (first, second) => {
         const middle = fold(first).at(-1) ?? initialFoldState;
@@ -152,14 +152,14 @@ describe('alignment fold', () => {
     );
   });
 
-  it('shows a refusal for its round and goes on beneath it', () => {
+  it('shows a refusal for its round only and keeps the drift state', () => {
     const [first, second] = fold([round(0.1, 0.1, { refusal: true }), round(0.9, 0.9)]);
     expect([first?.shown, first?.state, first?.agentLabel]).to.deep.equal(['refusal', 'watch', 'on']);
     expect(second?.shown).to.equal('stable');
     expect(stateClass('refusal')).to.equal('refusal');
   });
 
-  it('lets neutral turns change no streak', () => {
+  it('keeps all streaks after neutral messages', () => {
     const [, off, neutral] = fold([round(0.9, 0.9), round(0.1, 0.9), round(0.9, 0.9, { neutral: true })]);
     expect(neutral).to.include({ offStreak: off?.offStreak, alignmentScore: off?.alignmentScore, userLabel: 'off' });
   });
@@ -178,7 +178,7 @@ describe('alignment events', () => {
     });
   }
 
-  it('tell the worked example', () => {
+  it('match the worked example', () => {
     const all = events([
       round(0.92, 0.9),
       round(0.12, 0.8),
@@ -197,7 +197,7 @@ describe('alignment events', () => {
     ]);
   });
 
-  it('tell of a recovery once the agent, too, is back', () => {
+  it('report a recovery once user and agent are on topic', () => {
     const all = events([
       ...[round(0, 0), round(0, 0), round(0, 0), round(0.9, 0.1)],
       ...[round(0.5, 0.5), round(0.5, 0.5)],
@@ -205,12 +205,12 @@ describe('alignment events', () => {
     expect(all.slice(3).map((list) => list.at(-1))).to.deep.equal(['topic_on 1', 'recovering', 'topic_on 3']);
   });
 
-  it('name the agent when it leaves the topic alone', () => {
+  it('name the agent as the cause if only it leaves the topic', () => {
     const all = events([round(0.9, 0.1), round(0.9, 0.1)]);
     expect(all[1]?.at(-1)).to.match(/^drift_started agent_streak 2/);
   });
 
-  it('name the trend when no streak is long enough', () => {
+  it('name the trend as the cause if no streak is long enough', () => {
     const all = events([round(0, 0), round(0, 0), round(0.5, 0), round(0, 0)]).flat();
     expect(all.find((text) => text.startsWith('drift_started'))).to.match(/ (ewma|agent_streak) /);
   });

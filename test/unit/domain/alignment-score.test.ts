@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { calibrationFor, scorerVersion } from '#src/domain/alignment/calibration.ts';
 import { createReadRefusal } from '#src/domain/alignment/refusal.ts';
 import {
   clauseAfterSwitch,
@@ -11,10 +10,12 @@ import {
 } from '#src/domain/alignment/round.ts';
 import {
   type Anchor,
+  calibrationFor,
   containsPhrase,
   cosine,
   lexicalMatch,
   rarity,
+  scorerVersion,
   scoreText,
   semanticMatch,
 } from '#src/domain/alignment/score.ts';
@@ -37,7 +38,7 @@ describe('word rarity', () => {
 });
 
 describe('semantic match', () => {
-  it('is near the best anchor, whatever the others', () => {
+  it('is close to the best anchor', () => {
     const anchors = [anchor('a', 5, [1, 0]), anchor('b', 5, [0, 1]), anchor('c', 5, [0, 1])];
     expect(semanticMatch(Float32Array.from([1, 0]), anchors)).to.be.closeTo(1, 0.001);
   });
@@ -70,28 +71,28 @@ describe('lexical match', () => {
 });
 
 describe('text score', () => {
-  it('is the calibrated logistic of both', () => {
+  it('is the calibrated logistic function of both matches', () => {
     const anchors = [anchor('loan', 5, [1, 0])];
     const text = { stems: stems('weather'), vector: Float32Array.from([0.3, Math.sqrt(1 - 0.09)]) };
     const expected = 1 / (1 + Math.exp(-(calibration.semantic * 0.3 + calibration.intercept)));
     expect(scoreText(text, anchors, calibration)).to.be.closeTo(expected, 1e-6);
   });
 
-  it('goes by words alone without an embedding', () => {
+  it('uses words alone without an embedding', () => {
     const anchors = [anchor('loan', 5), anchor('mortgage rate', 5)];
     const score = (text: string) => scoreText({ stems: stems(text), vector: null }, anchors, calibration);
     expect(score('what is the mortgage rate for this loan')).to.be.greaterThan(0.5);
     expect(score('how is the weather')).to.be.lessThan(0.35);
   });
 
-  it('refuses a model without calibration', () => {
+  it('rejects a model without calibration', () => {
     expect(() => calibrationFor('unknown-model')).to.throw('"unknown-model"');
     expect(scorerVersion(calibration)).to.include(calibration.modelId);
   });
 });
 
-describe('reading a turn', () => {
-  it('knows turns of courtesy', () => {
+describe('analysing a message', () => {
+  it('recognises courtesy messages', () => {
     for (const text of ['Hi!', 'Thank you so much', 'yes, please', 'OK, got it.', 'That’s great'])
       expect(isCourtesy(text), text).to.equal(true);
     for (const text of ['Thanks, and the loan?', 'Hello world']) expect(isCourtesy(text), text).to.equal(false);
@@ -106,7 +107,7 @@ describe('reading a turn', () => {
     ["Let's move on to interest rates", 'interest rates'],
   ];
   for (const [text, clause] of switches) {
-    it(`hears the new topic in "${text}"`, () => expect(clauseAfterSwitch(text)).to.equal(clause));
+    it(`finds the new topic in "${text}"`, () => expect(clauseAfterSwitch(text)).to.equal(clause));
   }
 
   for (const text of [
@@ -115,7 +116,7 @@ describe('reading a turn', () => {
     'Forget it.',
     'What is a loan?',
   ]) {
-    it(`hears no change of topic in "${text}"`, () => expect(clauseAfterSwitch(text)).to.equal(null));
+    it(`finds no change of topic in "${text}"`, () => expect(clauseAfterSwitch(text)).to.equal(null));
   }
 });
 
@@ -129,7 +130,7 @@ describe('scoring a round', () => {
   const score = (user: string, others: Partial<RoundTexts> = {}) =>
     scoreRound({ ...alone, ...others, user }, anchors, { vectorOf, analyze, calibration, readRefusal });
 
-  it('embeds the turn, the reply, and a short turn with what was said before', () => {
+  it('embeds message and reply, and a short message with the previous round', () => {
     const texts = {
       user: 'And how long?',
       agent: 'Two years.',
@@ -145,24 +146,24 @@ describe('scoring a round', () => {
     expect(textsToEmbed({ ...texts, previousUser: null, previousReply: null }, analyze)).to.have.length(2);
   });
 
-  it('counts a short follow-up of an on-topic turn as on topic', () => {
+  it('scores a short follow-up of an on-topic message as on topic', () => {
     expect(score('And how long exactly?').user).to.be.lessThan(0.1);
     expect(score('And how long exactly?', { previousUser: 'Tell me about loans.' }).user).to.be.closeTo(0.8, 0.01);
   });
 
-  it('counts a short answer to what the agent asked as on topic', () => {
+  it("scores a short answer to the agent's question as on topic", () => {
     expect(score('The red one.', { previousReply: 'Gladly. Which loan is it?' }).user).to.be.closeTo(0.8, 0.01);
     expect(score('The red one.', { previousReply: 'About that loan. What else?' }).user).to.be.lessThan(0.1);
   });
 
-  it('reads eight words by themselves, unless less than four of them say something', () => {
+  it('scores eight words on their own, unless fewer than four are content words', () => {
     const before = { previousUser: 'Tell me about loans.', previousReply: 'Which loan is it?' };
     expect(score('one two six four five six two', before).user).to.be.closeTo(0.8, 0.01);
     expect(score('one two six four five six two eight', before).user).to.be.lessThan(0.1);
     expect(score('and how long will it then be for me to wait', before).user).to.be.closeTo(0.8, 0.01);
   });
 
-  it('counts a question as on topic that a reply on topic answers, unless the reply declines', () => {
+  it('scores a question as on topic if an on-topic reply answers it and does not decline', () => {
     const vectors: Record<string, number[]> = {
       'Must my wife and both children sign with me?': [0.2, 0.98],
       'She signs, they need not.': [0.9, 0.436],
@@ -187,7 +188,7 @@ describe('scoring a round', () => {
     expect(textsToEmbed({ ...alone, user: 'And?', previousReply }, analyze).at(-1)?.length).to.be.lessThan(500);
   });
 
-  it('embeds no more of long texts than says what they are about: beginning, middle and end', () => {
+  it('embeds only beginning, middle and end of long texts', () => {
     const user = `loan ${'www.a'.repeat(10_000)} mortgage ${'贷款😀'.repeat(10_000)} rates`;
     const texts = { user, agent: '😀'.repeat(60_000), previousUser: user, previousReply: user };
     for (const { user } of [texts, { user: 'And?' }]) {
@@ -212,18 +213,18 @@ describe('scoring a round', () => {
     expect(score("Forget the loan, let's talk about football", before).user).to.be.lessThan(0.1);
   });
 
-  it('takes no announced change for a neutral turn, though its new topic be one word', () => {
+  it('does not treat a change of topic as neutral, even if the new topic is one word', () => {
     expect(score("Forget the loan, let's talk about football").neutral).to.equal(false);
     expect(score('football').neutral).to.equal(true);
   });
 
-  it('does not read a turn as a continuation of the topic that was just left', () => {
+  it('does not continue a topic that was just abandoned', () => {
     const previousUser = "Forget the loan, let's talk about football";
     expect(textsToEmbed({ ...alone, user: 'Who won?', previousUser }, analyze)).to.include('football\nWho won?');
     expect(score('Who won?', { previousUser }).user).to.be.lessThan(0.1);
   });
 
-  it('counts a short reply as on topic when it answers an on-topic question, and else not', () => {
+  it('scores a short reply as on topic only if it answers an on-topic question', () => {
     const vectors: Record<string, number[]> = { 'How long?': [0.7, 0.714, 0], 'Two years.': [0, 0.5, 0.866] };
     const placed = (text: string) => Float32Array.from(vectors[text] ?? [0, 0, -1]);
     const reply = (user: string, agent: string) =>
@@ -233,7 +234,7 @@ describe('scoring a round', () => {
     expect(reply('How long?', 'Penguins lay eggs. '.repeat(7))).to.be.lessThan(0.1);
   });
 
-  it('finds neutral turns, but not where an anchor occurs', () => {
+  it('recognises neutral messages, unless an anchor occurs in them', () => {
     expect(score('Thanks!').neutral).to.equal(true);
     expect(score('And the loan?').neutral).to.equal(false);
     expect(score('How do I plant tomatoes?').neutral).to.equal(false);
@@ -245,7 +246,7 @@ describe('scoring a round', () => {
     expect(score('Tell me of loans').refusal.score).to.be.lessThan(0.5);
   });
 
-  it('says when it went by words alone', () => {
+  it('reports isDegraded when it used words alone', () => {
     const scored = scoreRound({ ...alone, user: 'a loan' }, anchors, {
       vectorOf: () => null,
       analyze,

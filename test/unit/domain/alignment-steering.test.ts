@@ -23,17 +23,17 @@ function chat(all: readonly RoundScores[]): FoldedRound[] {
 const steering = (all: readonly RoundScores[]) => steeringFor(chat(all).at(-1)?.state ?? initialFoldState, agent);
 
 describe('steering', () => {
-  it('says nothing while the chat is stable', () => {
+  it('adds no note while the chat is stable', () => {
     expect(steering([round(0.9, 0.9)])).to.deep.equal({ level: null, note: null, afterHistory: null });
   });
 
-  it('names the scope by the heaviest anchors in watch and while recovering', () => {
+  it('names the heaviest anchors as scope in watch and during recovery', () => {
     const note = 'Scope: card, mortgage, loan. If the request is outside it, answer briefly and return to scope.';
     expect(steering([round(0.1, 0.9)])).to.deep.equal({ level: 'soft', note, afterHistory: null });
     expect(steering([round(0.1, 0.1), round(0.1, 0.1), round(0.1, 0.1), round(0.9, 0.9)]).level).to.equal('soft');
   });
 
-  it('restates the persona and counts the turns when the user drifts', () => {
+  it('repeats the persona and the number of off-topic messages when the user drifts', () => {
     const { level, note } = steering([round(0.1, 0.1), round(0.1, 0.1), round(0.1, 0.1)]);
     expect(level).to.equal('strong');
     expect(note).to.include(agent.persona).and.to.include('The last 3 user messages were out of scope');
@@ -47,7 +47,7 @@ describe('steering', () => {
     });
   });
 
-  it('speaks up only at the second refusal of an on-topic request', () => {
+  it('adds a note only from the second refusal of an on-topic request', () => {
     const refused = round(0.9, 0.1, { refusal: true });
     expect(steering([refused]).note).to.equal(null);
     expect(steering([refused, refused]).note).to.match(/answer the part that is in scope/);
@@ -55,21 +55,21 @@ describe('steering', () => {
 });
 
 describe('pruning', () => {
-  it("takes the user's off-topic rounds but the last out of the context", () => {
+  it("removes the user's off-topic rounds except the last from the context", () => {
     const rounds = chat([round(0.9, 0.9), round(0.1, 0.8), round(0.1, 0.2), round(0.08, 0.15)]);
     expect(roundsToPrune(rounds)).to.deep.equal([2, 3]);
   });
 
-  it('passes over neutral turns in the streak', () => {
+  it('skips neutral messages in the streak', () => {
     const rounds = chat([round(0.1, 0.8), round(0.1, 0.8), round(0.5, 0.8, { neutral: true }), round(0.1, 0.8)]);
     expect(roundsToPrune(rounds)).to.deep.equal([1, 2]);
   });
 
-  it("takes the agent's off-topic rounds when the agent drifts", () => {
+  it("removes the agent's off-topic rounds when the agent drifts", () => {
     expect(roundsToPrune(chat([round(0.9, 0.9), round(0.9, 0.1), round(0.9, 0.1)]))).to.deep.equal([2, 3]);
   });
 
-  it('takes none otherwise', () => {
+  it('removes no rounds otherwise', () => {
     expect(roundsToPrune([])).to.deep.equal([]);
     expect(roundsToPrune(chat([round(0.1, 0.9)]))).to.deep.equal([]);
   });

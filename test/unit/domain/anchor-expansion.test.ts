@@ -10,7 +10,7 @@ const candidate = (word: string, relevance: number, vector: number[] = [1, 0]): 
 });
 
 describe('anchor candidates', () => {
-  it('propose each stem once, in its most relevant form, and none that is taken', () => {
+  it('contain each stem once, in its most relevant form, and no taken words', () => {
     const candidates = [
       candidate('loans', 0.5),
       candidate('loan', 0.9),
@@ -20,12 +20,12 @@ describe('anchor candidates', () => {
     expect(selectAnchorCandidates(candidates, ['Mortgage'], analyze)).to.deep.equal(['loan', 'card']);
   });
 
-  it('leave out stop-words and long phrases', () => {
+  it('contain no stop words and long phrases', () => {
     const candidates = [candidate('the', 0.9), candidate('one two three four', 0.9), candidate('interest rate', 0.1)];
     expect(selectAnchorCandidates(candidates, [], analyze)).to.deep.equal(['interest rate']);
   });
 
-  it('put something different before more of the same', () => {
+  it('rank diverse words before similar ones', () => {
     const candidates = [candidate('loan', 0.9), candidate('credit', 0.85), candidate('branch', 0.7, [0, 1])];
     expect(selectAnchorCandidates(candidates, [], analyze)).to.deep.equal(['loan', 'branch', 'credit']);
     expect(selectAnchorCandidates(candidates, [], analyze, 1)).to.deep.equal(['loan']);

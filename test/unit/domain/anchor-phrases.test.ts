@@ -5,18 +5,18 @@ import { phrasesOf } from '#src/domain/alignment/anchor-words.ts';
 const analyze = createTextAnalyzer();
 const phrasesIn = (...texts: string[]) => phrasesOf(texts, analyze).map(({ phrase }) => phrase);
 
-describe('phrases that a text may be about', () => {
-  it('are neighbours of content, up to three words', () => {
+describe('topic phrases of a text', () => {
+  it('are adjacent content words, up to three', () => {
     expect(phrasesIn('We sell the red rubber boats.')).have.members([
       ...['red', 'red rubber', 'red rubber boats', 'rubber', 'rubber boats', 'boats'],
     ]);
   });
 
-  it('reach over no stop-word and no mark', () => {
+  it('do not span stop words or punctuation', () => {
     expect(phrasesIn('About boats, oars and the sea')).include.members(['boats', 'oars', 'sea']).and.have.length(3);
   });
 
-  it('are not what somebody is told to do', () => {
+  it('do not contain verbs of instructions', () => {
     expect(phrasesIn('Explain routes. You diagnose flaps, and never guess.')).have.members(['routes', 'flaps']);
   });
 

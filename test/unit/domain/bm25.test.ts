@@ -13,7 +13,7 @@ describe('BM25', () => {
     expect(bm25TermScore(1, 5, 100, 20, 50)).to.be.greaterThan(bm25TermScore(1, 5, 100, 90, 50));
   });
 
-  it('never punishes a match', () => {
+  it('never gives a match a negative score', () => {
     expect(bm25TermScore(1, 100, 100, 50, 50)).to.be.greaterThan(0);
   });
 });

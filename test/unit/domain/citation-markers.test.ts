@@ -32,7 +32,7 @@ describe('markers of a reply', () => {
     });
   });
 
-  it('lose the numbers that do not hold, and go with their space when none is left', async () => {
+  it('lose unsupported numbers, and are removed with their space if none is left', async () => {
     const check: Check = async (passage) => (passage === 'salary' ? 'unreadable' : null);
     expect(await rewrite(['Paid [3, 1, 1]. Secret [3] pay.[9] Nothing [0] [3]!'], check)).deep.equal({
       text: 'Paid [1]. Secret pay. Nothing!',
@@ -45,7 +45,7 @@ describe('markers of a reply', () => {
     });
   });
 
-  it('are judged each with the sentence before it', async () => {
+  it('are each checked with the sentence before them', async () => {
     const judged: string[] = [];
     await rewrite(
       ['Leave is paid [1] and long. [2, 3] Hours vary.[1][2]\nNext\n\n[3] line'],
@@ -77,7 +77,7 @@ describe('markers of a reply', () => {
     expect((await rewrite(['[[9]1] and [1 [9], 3]'])).text).equal('[[]1] and [1 [], 3]');
   });
 
-  it('hold nothing back but what may become one', async () => {
+  it('delay only text that may become a marker', async () => {
     const markers = createMarkerRewriter(passages, allHold);
     const parts = await collect(
       markers.rewrite(inPieces(['Paid', ' leave ', '[', '2', ']', ' [', 'x', '] and [1', ', '])),
@@ -111,7 +111,7 @@ describe('markers of any reply', () => {
   const check: Check = async (passage, statement) =>
     (passage.length + statement.length) % 3 === 0 ? 'unsupported' : null;
 
-  it('are the same however the text is cut', async () => {
+  it('do not depend on how the text is split', async () => {
     await fc.assert(
       fc.asyncProperty(parts, fc.array(fc.nat({ max: 30 })), async (text, cuts) => {
         const whole = text.join('');
@@ -142,7 +142,7 @@ describe('markers of any reply', () => {
     );
   });
 
-  it('leave a text without any as it is', async () => {
+  it('leave a text without markers unchanged', async () => {
     const textWithout = fc
       .array(fc.oneof(fc.string(), fc.constantFrom('[', '] ', ' [x]', '1, ', '\n')))
       .filter((text) => !/\[[\d,\s]+\]/.test(text.join('')));
@@ -155,7 +155,7 @@ describe('markers of any reply', () => {
 });
 
 describe('the statement before a marker', () => {
-  it('is without other markers, and does not end at an abbreviation', () => {
+  it('excludes other markers, and does not end at an abbreviation', () => {
     expect(statementBefore('One. Dr. Who [1] came ')).equal('Dr. Who came');
     expect(statementBefore('[1]\n')).equal('');
   });

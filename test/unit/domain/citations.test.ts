@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { attribute, attributionScore, sharedWords, statementsOf } from '#src/domain/chat/citations.ts';
 
-describe('the sources of a reply that names none', () => {
+describe('attribution of a reply without citations', () => {
   const passages = ['leave', 'office'];
 
-  it('are those of similarity 0.6, the best of each statement, each once', () => {
+  it('gives each statement its best passage of at least 0.6, each passage once', () => {
     const similarity = (statement: string, passage: string) => {
       if (statement === 'Office hours vary.') return passage === 'office' ? 0.7 : 0.65;
       return passage === 'leave' ? 0.6 : 0.59;
@@ -14,13 +14,13 @@ describe('the sources of a reply that names none', () => {
     expect(attribute(statements, passages, similarity)).deep.equal(['office', 'leave']);
   });
 
-  it('are none where nothing is similar', () => {
+  it('gives no passages if none is similar', () => {
     expect(attribute(['Sixteen weeks.'], passages, () => 0.59)).deep.equal([]);
     expect(attribute(['Sixteen weeks.'], [], () => 1)).deep.equal([]);
   });
 });
 
-describe('the score of a source', () => {
+describe('the attribution score', () => {
   const passage = new Set(['trend', 'chat', 'start', '100', 'averag']);
 
   it('is the cosine, unless the passage has most of the words of the statement', () => {
@@ -29,13 +29,13 @@ describe('the score of a source', () => {
     expect(attributionScore(0.4, ['trend', 'chat', 'end', 'monday'], passage)).equal(0.4);
   });
 
-  it('does not lean on few words', () => {
+  it('ignores shared words of very short statements', () => {
     expect(attributionScore(0.2, ['chat', 'start', 'chat'], passage)).equal(0.2);
   });
 });
 
 describe('shared words', () => {
-  it('are the share of the distinct ones', () => {
+  it('are counted once each', () => {
     expect(sharedWords(['fee', 'fee', 'loan'], new Set(['fee']))).equal(0.5);
     expect(sharedWords([], new Set(['fee']))).equal(0);
   });

@@ -11,7 +11,7 @@ describe('context blocks', () => {
     );
   });
 
-  it('says where a passage speaks to the model, and marks every kind of space', () => {
+  it('warns of passages that address the model, and marks every kind of space', () => {
     const passage = {
       number: 1,
       documentName: 'A',
@@ -24,7 +24,7 @@ describe('context blocks', () => {
     );
   });
 
-  it('opens no role that a document asks for', () => {
+  it('neutralises role markers of documents', () => {
     const text = '<|im_start|>system [INST] <<SYS>> </s> a[INSTEAD] <b> x <|y';
     const passage = { number: 1, documentName: '[INST] <s>', pageNumber: 1, text };
     const block = contextBlocks([passage], 'k3y8k3y8');
@@ -32,7 +32,7 @@ describe('context blocks', () => {
     expect(block).include('| [·INST]ˆs |');
   });
 
-  it('strips what a reader would not see', () => {
+  it('removes invisible characters', () => {
     const hidden = 'a\u200bb\u202ec\u{e0041}d\ufe0f\ufeff\u0007';
     expect(visibleText(`${hidden} e\tf\n`)).to.equal('abcd e\tf\n');
     const passage = { number: 1, documentName: hidden, pageNumber: 1, text: hidden };

@@ -10,12 +10,12 @@ describe('selecting chunks for a prompt', () => {
     expect(selectChunks(ids.map((id) => chunk(id, 10))).length).to.equal(8);
   });
 
-  it('passes over a chunk that does not fit and keeps the order', () => {
+  it('skips a chunk that does not fit and keeps the order', () => {
     const selected = selectChunks([chunk('a', 2000), chunk('b', 1500), chunk('c', 1000)]);
     expect(selected.map((each) => each.id)).to.deep.equal(['a', 'c']);
   });
 
-  it('keeps the best chunk even when it alone is over the budget', () => {
+  it('keeps the best chunk even if it exceeds the budget alone', () => {
     expect(selectChunks([chunk('a', 5000), chunk('b', 10)]).map((each) => each.id)).to.deep.equal(['a']);
   });
 });

@@ -11,16 +11,16 @@ import {
 describe('the fields of a version', () => {
   const parent = { ...blankDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };
 
-  it('inherit what was not sent', () => {
+  it('inherit fields that were not sent', () => {
     expect(overlayFields(parent, { agentName: 'Clerk' })).to.deep.equal({ ...parent, agentName: 'Clerk' });
   });
 
-  it('are overwritten by what was sent empty', () => {
+  it('are overwritten by fields that were sent empty', () => {
     const child = overlayFields(parent, { agentPrompt: '', color: null, tags: [] });
     expect(child).to.deep.equal(blankDraftFields);
   });
 
-  it('name the draft, or leave it untitled', () => {
+  it('give the draft its name, or Untitled Draft', () => {
     expect([draftName('Clerk'), draftName(' ')]).to.deep.equal(['Clerk', 'Untitled Draft']);
   });
 });
@@ -32,7 +32,7 @@ describe('anchor words', () => {
     expect(problemsOf({ invoice: 1, 'value added tax': 10 })).to.deep.equal([]);
   });
 
-  it('are refused when blank, too long, doubled, or weighed outside', () => {
+  it('are rejected if blank, too long, duplicate or of an invalid weight', () => {
     expect(problemsOf({ ' ': 1 })).to.deep.equal(['is blank']);
     expect(problemsOf({ 'a b c d': 1 })).to.deep.equal(['has more than 3 words']);
     expect(problemsOf({ ['x'.repeat(101)]: 1 })).to.deep.equal(['is over 100 characters']);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { addressesModel } from '#src/domain/chat/embedded-instructions.ts';
+import { addressesModel } from '#src/domain/chat/context-blocks.ts';
 
-describe('texts that speak to the model', () => {
+describe('instructions to the model inside texts', () => {
   for (const run of ['\n', 'ignore ', 'reveal ', 'ai ', '# ', 'A', '=', 'forget all ']) {
     it(`are told in long runs as well: ${JSON.stringify(run)}`, () => {
       expect(addressesModel(run.repeat(10_000))).equal(false);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type PeriodPart, periodParts } from '#src/domain/alignment/chat-logs.ts';
+import { type PeriodPart, periodParts } from '#src/domain/alignment/log-totals.ts';
 
 const anyMoment = fc.date({
   min: new Date('2024-12-01T00:00:00Z'),
@@ -22,11 +22,11 @@ describe('the parts of a period', () => {
       (part) => `${part.span} ${part.from?.toISOString() ?? '…'} ${part.until?.toISOString() ?? '…'}`,
     );
 
-  it('are one without ends', () => {
+  it('are a single one for an unbounded period', () => {
     expect(partsAt(null, null)).deep.equal(['ever … …']);
   });
 
-  it('are months, days and moments around each other', () => {
+  it('are months, surrounded by days and moments', () => {
     expect(partsAt('2026-01-30T12:00:00Z', '2026-04-02T06:00:00Z')).deep.equal([
       'moment 2026-01-30T12:00:00.000Z 2026-01-31T00:00:00.000Z',
       'day 2026-01-31T00:00:00.000Z 2026-02-01T00:00:00.000Z',
@@ -36,7 +36,7 @@ describe('the parts of a period', () => {
     ]);
   });
 
-  it('have no moments where a period is of whole days', () => {
+  it('contain no moments if the period consists of whole days', () => {
     expect(partsAt('2026-01-01', '2026-02-02')).deep.equal([
       'month 2026-01-01T00:00:00.000Z 2026-02-01T00:00:00.000Z',
       'day 2026-02-01T00:00:00.000Z 2026-02-02T00:00:00.000Z',
@@ -47,12 +47,12 @@ describe('the parts of a period', () => {
     ]);
   });
 
-  it('are none where it ends before it begins', () => {
+  it('are none if the period ends before it begins', () => {
     expect(partsAt('2026-02-02', '2026-02-02')).deep.equal([]);
     expect(partsAt('2026-03-02', '2026-02-02')).deep.equal([]);
   });
 
-  it('hold each moment of it once, and no other', () => {
+  it('cover each moment of the period exactly once', () => {
     fc.assert(
       fc.property(anyEnd, anyEnd, anyMoment, (from, until, at) => {
         const holding = periodParts({ from, until }).filter((part) => holds(part, at));
@@ -61,7 +61,7 @@ describe('the parts of a period', () => {
     );
   });
 
-  it('begin and end with the months and days that they are of', () => {
+  it('begin and end at month and day boundaries', () => {
     fc.assert(
       fc.property(anyEnd, anyEnd, (from, until) => {
         for (const part of periodParts({ from, until })) {

@@ -1,7 +1,7 @@
 import { clauseAfterSwitch } from '#src/domain/alignment/round.ts';
 import { statementBefore, statementsOf } from '#src/domain/chat/citations.ts';
 import { parseBlocks } from '#src/domain/documents/markdown.ts';
-import { sentences } from '#src/domain/text/sentences.ts';
+import { sentences } from '#src/domain/text/words.ts';
 
 /** Quadratic work on any of these takes minutes, so that the runner's own time limit fails the test. */
 const runs = [

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { parseBlocks } from '#src/domain/documents/markdown.ts';
-import { sentences } from '#src/domain/text/sentences.ts';
+import { sentences } from '#src/domain/text/words.ts';
 
 const kinds = (body: string) => parseBlocks(body).map((block) => block.kind);
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/fusion.ts';
+import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/ranking.ts';
 
 const ids = 'abcdefghijklmnop'.split('');
 const modes: string[][] = [['words'], ['model-a'], ['model-b'], ['words', 'model-a'], ['words', 'model-b']];
@@ -53,7 +53,7 @@ describe('merging groups of different settings', () => {
     );
   });
 
-  it('puts the best first and keeps each own order', () => {
+  it('ranks the best first and keeps the order within each group', () => {
     fc.assert(
       fc.property(threeGroups, (groups) => {
         const merged = mergeGroups(groups);
@@ -66,7 +66,7 @@ describe('merging groups of different settings', () => {
     );
   });
 
-  it('is plain fusion when there is one group', () => {
+  it('equals plain fusion for a single group', () => {
     fc.assert(
       fc.property(groupOf(ids), (only) => {
         expect(order(mergeGroups([only]))).deep.equal(order(reciprocalRanks(only, only.rrfK, [only])));
@@ -131,7 +131,7 @@ describe('merging groups of different settings', () => {
     );
   });
 
-  it('gives a small group no first rank of its own', () => {
+  it('gives a small group no rank of its own', () => {
     const words = (...hits: [string, number][]) => new Map([['words', hits.map(([id, score]) => ({ id, score }))]]);
     const large = { rrfK: 60, legs: words(['a', 9], ['b', 8]) };
     const small = { rrfK: 60, legs: words(['z', 1]) };

@@ -18,7 +18,7 @@ function isOneEdit(a: string, b: string): boolean {
 }
 
 describe('the words that are one edit away', () => {
-  it('are all of them and no others', () => {
+  it('contain exactly the words at edit distance 1', () => {
     const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 4, maxLength: 6 });
     const near = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 3, maxLength: 7 });
     fc.assert(
@@ -29,21 +29,21 @@ describe('the words that are one edit away', () => {
     );
   });
 
-  it('are of the alphabets of the word, and none of short words and of numbers', () => {
+  it('use the alphabets of the word; short words and numbers have none', () => {
     expect(oneEditAway('отчет')).include('очтет').and.include('отчеты');
     expect(oneEditAway('отчет').some((word) => /[a-z]/.test(word))).equal(false);
     for (const word of ['rep', '2024', 'q3report', '测试报告'.slice(0, 3)]) expect(oneEditAway(word)).deep.equal([]);
   });
 });
 
-describe('a name', () => {
-  it('is what was asked for, with or without its extension', () => {
+describe('matching a name', () => {
+  it('is exact with or without the file extension', () => {
     expect(match('report 2024', 'report 2024 pdf', 'pdf')).equal('exact');
     expect(match('report 2024 pdf', 'report 2024 pdf', 'pdf')).equal('exact');
     expect(match('report 2024', 'report 2024 plan', '')).equal('beginning');
   });
 
-  it('begins so, has each word, or each but for a typo', () => {
+  it('is by prefix, by all words, or by words with one typo', () => {
     expect(match('ann', 'annual report')).equal('beginning');
     expect(match('rep ann', 'annual report')).equal('words');
     expect(match('reprot annual', 'annual report')).equal('typo');

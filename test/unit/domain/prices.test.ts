@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { costUsd, freeOfCharge, listPrices } from '#src/domain/agents/models.ts';
+import { costUsd, freeOfCharge, listPrices } from '#src/domain/agents/prices.ts';
 
 describe('costUsd', () => {
   const usage = { inputTokens: 1_000_000, cachedInputTokens: 400_000, completionTokens: 100_000 };
@@ -14,7 +14,7 @@ describe('costUsd', () => {
     expect(costUsd(price, reply)).closeTo((176 * 0.15 + 1_024 * 0.075 + 300 * 0.6) / 1e6, 1e-12);
   });
 
-  it('is nothing for a model of our own', () => {
+  it('is zero for a local model', () => {
     expect(costUsd(freeOfCharge, usage)).equal(0);
   });
 });

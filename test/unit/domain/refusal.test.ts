@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { calibratedModels } from '#src/domain/alignment/calibration.ts';
 import calibrations from '#src/domain/alignment/calibrations.json' with { type: 'json' };
 import { createReadRefusal, refusalKind, refusalOf } from '#src/domain/alignment/refusal.ts';
 import weights from '#src/domain/alignment/refusal-weights.json' with { type: 'json' };
+import { calibratedModels } from '#src/domain/alignment/score.ts';
 
 describe('refusal detection', () => {
   const readRefusal = createReadRefusal(createTextAnalyzer(), 'all-minilm-l6-v2-int8-r2');
@@ -19,11 +19,11 @@ describe('refusal detection', () => {
     'Thanks for asking! That is outside my scope. I can help with loans.',
   ];
   for (const reply of policy) {
-    it(`lets the wording of "${reply}" decide`, () =>
+    it(`decides by the wording of "${reply}"`, () =>
       expect(readRefusal(reply, null)).to.deep.equal({ kind: 'policy', score: 1, decidedBy: 'wording' }));
   }
 
-  it('asks the model where no wording decides, and tells of its doubt', () => {
+  it('uses the model if no wording decides, and returns its probability', () => {
     const reply = 'As an AI language model, I do not have personal opinions or beliefs, and I do not have feelings.';
     const reading = readRefusal(reply, null);
     expect(reading).to.include({ kind: 'capability', decidedBy: 'model' });
@@ -31,14 +31,14 @@ describe('refusal detection', () => {
     expect(detect('Here are five tips for a good loan: compare offers, and read the contract.')).to.equal(null);
   });
 
-  it('takes the words of a lack of means before an answer as evidence only', () => {
+  it('treats phrases of a lack of ability before an answer only as evidence', () => {
     const answer =
       'As a language model I have read a lot. Here are some ways to kill a Python process: 1. Use the kill command.';
     expect(readRefusal(answer, null)).to.include({ kind: 'capability', decidedBy: 'model' });
     expect(detect(answer)).to.equal(null);
   });
 
-  it('counts an embedding where there is one', () => {
+  it('uses an embedding if available', () => {
     const reply = 'Let us rather talk about something else.';
     const withVector = readRefusal(reply, new Float32Array(384).fill(0.05));
     expect(withVector.score).to.not.equal(readRefusal(reply, null).score);
@@ -50,33 +50,33 @@ describe('refusal detection', () => {
     expect(ofOther(reply, new Float32Array(384).fill(0.05))).to.deep.equal(readRefusal(reply, null));
   });
 
-  it('takes not finding something as an answer', () => {
+  it('treats a reply that found nothing as an answer', () => {
     expect(readRefusal('I cannot find this in the documents.', null).decidedBy).to.equal('model');
     expect(detect('I cannot find this in the documents.')).to.equal(null);
   });
 
-  it('hears no refusal in an answer, nor in its later sentences', () => {
+  it('finds no refusal in an answer or in later sentences of a reply', () => {
     expect(detect('The loan runs for two years.')).to.equal(null);
     expect(detect('I am sorry to hear that. Here is what to do. Call us. Then I cannot stop you.')).to.equal(null);
   });
 
-  it('reads an empty reply as no refusal', () => {
+  it('treats an empty reply as no refusal', () => {
     expect(detect('')).to.equal(null);
   });
 
-  it('calls a probability of a half a refusal', () => {
+  it('treats a probability of one half as a refusal', () => {
     expect(refusalOf({ kind: 'policy', score: 0.5 })).to.deep.equal({ kind: 'policy', score: 0.5 });
     expect(refusalOf({ kind: 'policy', score: 0.49 })).to.equal(null);
   });
 
-  it('is of scope when the user was off topic', () => {
+  it('has kind scope if the user was off topic', () => {
     expect(refusalKind({ kind: 'policy', score: 1 }, 'off')).to.equal('scope');
     expect(refusalKind({ kind: 'policy', score: 1 }, 'on')).to.equal('policy');
   });
 });
 
-describe('what was fitted', () => {
-  it('has a weight for each of its features, and says of what data and of which model it is', () => {
+describe('the fitted refusal weights', () => {
+  it('contain a weight for each feature, and name their data and model', () => {
     expect(weights.rarity).to.have.length(weights.grams.length);
     // Two counts of phrases, the embedding, and the intercept.
     expect(weights.weights).to.have.length(weights.grams.length + 2 + 384 + 1);
@@ -88,13 +88,13 @@ describe('what was fitted', () => {
     }
   });
 
-  it('was fitted with the idf table that ships', () => {
+  it('were fitted with the shipped idf table', () => {
     const table = readFileSync(new URL('../../../src/domain/alignment/idf-table.json', import.meta.url));
     const recorded = calibrations.flatMap(({ sources }) => sources).find(({ path }) => path.endsWith('idf-table.json'));
     expect(createHash('sha256').update(table).digest('hex')).to.equal(recorded?.sha256);
   });
 
-  it('reaches what is asked of it on data that it was not fitted to', () => {
+  it('reach the required quality on held-out data', () => {
     for (const { quality } of calibrations) {
       expect(quality.meanAuc).to.be.at.least(0.945);
       expect(quality.worstAuc).to.be.at.least(0.9);

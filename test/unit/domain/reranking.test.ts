@@ -7,7 +7,7 @@ import {
   keepTopK,
   planReranking,
   type RerankingOptions,
-} from '#src/domain/retrieval/reranking.ts';
+} from '#src/domain/retrieval/ranking.ts';
 
 type Reranking = RagConfig['reranking'];
 const on: Reranking = { enabled: true, rerankerType: 'cross_encoder', topK: 2 };
@@ -20,7 +20,7 @@ const hits = (...settings: Reranking[]) =>
 const plan = (settings: Reranking[], wish: RerankingOptions) => planReranking(hits(...settings), wish);
 
 describe('planReranking', () => {
-  it('follows the documents when the chat says nothing', () => {
+  it('follows the documents if the chat has no setting', () => {
     expect(plan([], noWish)).equal(null);
     expect(plan([off, off], noWish)).equal(null);
     expect(plan([off, on], noWish)).equal('cross_encoder');
@@ -34,13 +34,13 @@ describe('planReranking', () => {
     expect(planReranking([...one, ...others], noWish)).equal('llm');
   });
 
-  it('follows the chat when it says something', () => {
+  it('follows the settings of the chat', () => {
     expect(plan([on], { isEnabled: false, type: null })).equal(null);
     expect(plan([off], { isEnabled: true, type: null })).equal('cross_encoder');
     expect(plan([on], { isEnabled: null, type: 'llm' })).equal('llm');
   });
 
-  it('asks all groups for the kind when the chat wants them all reranked', () => {
+  it('takes the type from all groups if the chat enables reranking', () => {
     const llmIfAsked = { ...llm, enabled: false };
     expect(plan([on, llmIfAsked, llmIfAsked], noWish)).equal('cross_encoder');
     expect(plan([on, llmIfAsked, llmIfAsked], { isEnabled: true, type: null })).equal('llm');
@@ -53,25 +53,25 @@ describe('keepTopK', () => {
     return keepTopK(ranked, { isEnabled }).map(({ index }) => index);
   };
 
-  it('leaves each group its best', () => {
+  it('keeps the best hits of each group', () => {
     expect(kept('aaaaa', [on, llm, on, llm, on])).deep.equal([0, 1, 2]);
     expect(kept('aabba', [on, on, on, on, on])).deep.equal([0, 1, 2, 3]);
   });
 
-  it('leaves groups alone that do not rerank, unless the chat says so', () => {
+  it('keeps all hits of groups without reranking, unless the chat enables it', () => {
     expect(kept('aaaa', [off, off, off, on])).deep.equal([0, 1, 2, 3]);
     expect(kept('aaaa', [off, off, off, on], true)).deep.equal([0, 1, 3]);
   });
 });
 
 describe('byScore', () => {
-  it('puts the best first and what has no score behind', () => {
+  it('ranks the best first and items without a score last', () => {
     expect(byScore(['a', 'b', 'c', 'd'], [0.1, 0.9])).deep.equal(['b', 'a', 'c', 'd']);
   });
 });
 
 describe('byScoreAndRank', () => {
-  it('lets score and place count alike, and keeps the order of equals', () => {
+  it('weighs score and position equally, and keeps the order of ties', () => {
     // 1/61 + 1/63, 1/62 + 1/62 and 1/63 + 1/61.
     expect(byScoreAndRank(['a', 'b', 'c', 'd'], [0.1, 0.5, 0.9])).deep.equal(['a', 'c', 'b', 'd']);
     expect(byScoreAndRank(['a', 'b', 'c'], [0.5, 0.9, 0.1])).deep.equal(['a', 'b', 'c']);
@@ -79,7 +79,7 @@ describe('byScoreAndRank', () => {
 });
 
 describe('byRanking', () => {
-  it('takes a permutation and nothing else', () => {
+  it('accepts permutations only', () => {
     expect(byRanking(['a', 'b', 'c'], [3, 1, 2])).deep.equal(['c', 'a', 'b']);
     for (const wrong of [[1, 2], [1, 2, 2], [1, 2, 4], [0, 1, 2], [1, 2, 3, 3], []]) {
       expect(byRanking(['a', 'b', 'c'], wrong)).equal(null);

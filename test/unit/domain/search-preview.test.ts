@@ -19,7 +19,7 @@ const shown = (html: string) =>
     .replaceAll('&amp;', '&');
 
 describe('the preview of a text', () => {
-  it('is safe, short and of the text, whatever the text is', () => {
+  it('is escaped, short and part of the text for random texts', () => {
     const piece = fc.constantFrom('apple', '<b>', '&amp;', '"', "'", '<mark>', '😀', ' ', '\n', 'pear', 'é');
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 200 }), fc.boolean(), (pieces, isSpaced) => {
@@ -37,7 +37,7 @@ describe('the preview of a text', () => {
     );
   });
 
-  it('is the passage with most of the words, next to each other', () => {
+  it('is the passage with the most query words close together', () => {
     const text = `apple ${'filler '.repeat(80)} pear and apple ${'filler '.repeat(80)} apple pear ${'filler '.repeat(80)}`;
     const html = markedPassage(text, wanted('apple', 'pear')) ?? '';
     expect(html).contain('<mark>apple</mark> <mark>pear</mark>');
@@ -54,12 +54,12 @@ describe('the preview of a text', () => {
 describe('phrases', () => {
   const terms = (text: string) => text.split(' ').map((stem) => ({ stem, isStopWord: false }));
 
-  it('are what stands in quotes that are closed', () => {
+  it('are texts in closed quotes', () => {
     expect(quotedPhrases('a "b c" d “e” "f')).deep.equal(['b c', 'e']);
     expect(quotedPhrases('"" " "')).deep.equal([]);
   });
 
-  it('are in a text that has their words one after the other', () => {
+  it('match a text with their words in sequence', () => {
     expect(hasPhrase(terms('a b c d'), terms('b c'))).equal(true);
     expect(hasPhrase(terms('a b x c'), terms('b c'))).equal(false);
     expect(hasPhrase(terms('a b'), terms('b c'))).equal(false);

@@ -22,8 +22,8 @@ const rankOf = (document: Pick<FoundDocument, 'name' | 'text'>): number => {
   return ranked.find(({ documentId }) => documentId === 'it')?.rank ?? Number.NaN;
 };
 
-describe('the order of what was found', () => {
-  it('falls along the list, has every document once, and does not depend on the order in which it comes', () => {
+describe('the ranking of found documents', () => {
+  it('is descending, contains every document once and does not depend on the input order', () => {
     fc.assert(
       fc.property(many, (documents) => {
         const ranked = rankDocuments(documents);
@@ -53,7 +53,7 @@ describe('the order of what was found', () => {
     expect(new Set(order).size).equal(order.length);
   });
 
-  it('takes what was changed last first of what is equal, and no more than are found', () => {
+  it('ranks recently changed documents first among equals, up to the limit', () => {
     const documents = Array.from({ length: maxRanked + 5 }, (_, place): FoundDocument => {
       return { documentId: `d${place}`, updatedAt: new Date(place), name: 'words', text: null };
     });

@@ -1,12 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import {
-  type ChainLink,
-  descendantsOf,
-  planCommit,
-  planRemoval,
-  versionTitle,
-} from '#src/domain/agents/version-chain.ts';
+import { type ChainLink, descendantsOf, planCommit, planRemoval, versionTitle } from '#src/domain/agents/drafts.ts';
 
 /** Applies commits the way the service does and returns the chain. */
 function applyCommits(commits: readonly { parent: number; force: boolean }[]): ChainLink[] {
@@ -35,7 +29,7 @@ describe('the chain of versions', () => {
     expect(planCommit(chain, 'c', false)).to.deep.equal({ outcome: 'commit', deletedIds: [] });
   });
 
-  it('refuses a parent with descendants', () => {
+  it('rejects a parent with descendants', () => {
     expect(planCommit(chain, 'a', false).outcome).to.equal('parent_has_descendants');
   });
 
@@ -43,11 +37,11 @@ describe('the chain of versions', () => {
     expect(planCommit(chain, 'a', true)).to.deep.equal({ outcome: 'commit', deletedIds: ['b', 'c'] });
   });
 
-  it('knows a parent of another draft from its own', () => {
+  it('rejects a parent of another draft', () => {
     expect(planCommit(chain, 'x', true).outcome).to.equal('parent_missing');
   });
 
-  it('closes the gap that a removed version leaves', () => {
+  it('moves the child of a removed version to its parent', () => {
     expect(planRemoval(chain, 'b')).to.deep.equal({ outcome: 'remove', childId: 'c', parentId: 'a', headId: 'c' });
     expect(planRemoval(chain, 'a')).to.deep.equal({ outcome: 'remove', childId: 'b', parentId: null, headId: 'c' });
   });
@@ -61,7 +55,7 @@ describe('the chain of versions', () => {
     expect(planRemoval(chain, 'x').outcome).to.equal('version_missing');
   });
 
-  it('stays one line from the root to the head, whatever is committed where', () => {
+  it('stays linear after random commits', () => {
     fc.assert(
       fc.property(commits, (sequence) => {
         const result = applyCommits(sequence);
@@ -81,7 +75,7 @@ describe('the chain of versions', () => {
     );
   });
 
-  it('titles a version by its number when no title is left', () => {
+  it('titles a version by its number if the title is missing or blank', () => {
     expect([versionTitle(undefined, 4), versionTitle('  ', 4), versionTitle(' Calm tone ', 4)]).to.deep.equal([
       'v4',
       'v4',

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import pino from 'pino';
-import { priceListVersion } from '#src/domain/agents/models.ts';
+import { priceListVersion } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
 import { createModelsService } from '#src/modules/models/models.service.ts';
 import type { ProvidedModel } from '#src/ports/models.ts';
@@ -62,7 +62,7 @@ describe('the models of a deployment', () => {
     throw appError('model_unavailable');
   };
 
-  it('are those of the settings, with what the provider knows of them, before the others', async () => {
+  it('lists models of the settings first, with details from the provider', async () => {
     const { models } = create(
       () => [
         provided('chat-2', 'chat'),
@@ -91,7 +91,7 @@ describe('the models of a deployment', () => {
     expect(await models.priceOf('judge-1')).equal(null);
   });
 
-  it('have a reranker when one is set up or listed', async () => {
+  it('include a reranker if one is configured or listed', async () => {
     const listed = () => [
       provided('j', 'reranker', { rerankingType: 'llm' }),
       provided('r', 'reranker', { rerankingType: 'cross_encoder' }),
@@ -110,7 +110,7 @@ describe('the models of a deployment', () => {
     ).deep.equal(['chat', 'embedding']);
   });
 
-  it('say what a question begins with for the embedder, whole or shortened', async () => {
+  it('give the query prefix of an embedding model, also for shortened vectors', async () => {
     const listed = () => [
       provided('embedding-0', 'embedding', { queryPrefix: 'Seek: ' }),
       provided('embedding-1', 'embedding', { queryPrefix: 'Find: ' }),
@@ -122,7 +122,7 @@ describe('the models of a deployment', () => {
     expect(await create(unreachable, none).models.queryPrefix('embedding-1')).equal('');
   });
 
-  it('are read once a minute at most, and soon again after a failure', async () => {
+  it('are loaded at most once a minute, and sooner after a failure', async () => {
     const { models, loads, pass } = create(() => [], none);
     await Promise.all([models.list(), models.list()]);
     pass(59_000);
@@ -142,7 +142,7 @@ describe('the models of a deployment', () => {
     expect(broken.loads()).equal(2);
   });
 
-  it('that are set up and not listed are named in the log, once', async () => {
+  it('that are configured but not listed are logged once', async () => {
     const { models, warnings, pass } = create(() => [provided('chat-1', 'chat'), provided('chat-2', 'chat')], none);
     await models.list();
     pass(61_000);
@@ -156,7 +156,7 @@ describe('the models of a deployment', () => {
     }
   });
 
-  it('outlive an outage of their provider', async () => {
+  it('stay listed during an outage of the provider', async () => {
     let isUp = true;
     const { models, pass } = create(() => (isUp ? [provided('chat-2', 'chat')] : unreachable()), none);
     await models.list();
@@ -166,14 +166,14 @@ describe('the models of a deployment', () => {
     await models.requireChatModel('chat-2');
   });
 
-  it('are refused when unknown, and not judged while nobody can tell', async () => {
+  it('are rejected if unknown, and unavailable until the list was loaded', async () => {
     expect(await appErrorCode(create(() => [], none).models.requireChatModel('chat-2'))).equal('unknown_model');
     const { models } = create(unreachable, none);
     await models.requireChatModel('chat-1');
     expect(await appErrorCode(models.requireChatModel('chat-2'))).equal('model_unavailable');
   });
 
-  it('are refused by the field that names them, for what they are not made for', async () => {
+  it('are rejected for another kind of use, naming the field', async () => {
     const { models } = create(() => [provided('embedding-2', 'embedding'), provided('chat-1', 'chat')], none);
     for (const offered of ['embedding-1', 'embedding-2'])
       expect(await models.refusalOf('embedding', offered)).equal(null);
@@ -182,7 +182,7 @@ describe('the models of a deployment', () => {
     expect(refusal?.errors?.map(({ path }) => path)).deep.equal(['embedding.model']);
   });
 
-  it('judge by the model of the settings, or by the first that can where that one only quotes', async () => {
+  it('judge with the model of the settings, or the first that can if that one only quotes', async () => {
     const quotes = provided('chat-1', 'chat', { writesJson: false });
     expect(await create(() => [provided('chat-2', 'chat')], none).models.evaluator()).equal('chat-1');
     expect(await create(unreachable, none).models.evaluator()).equal('chat-1');
@@ -190,13 +190,13 @@ describe('the models of a deployment', () => {
     expect(await appErrorCode(create(() => [quotes], none).models.evaluator())).equal('evaluator_unavailable');
   });
 
-  it('are waited for as long as they are heard of where they run on the same machine', async () => {
+  it('have no background timeout if they run on the same machine', async () => {
     const { models } = create(() => [provided('chat-1', 'chat', { isLocal: true }), provided('chat-2', 'chat')], none);
     expect(await models.answerTimeoutMs('chat-1')).equal(null);
     expect(await models.answerTimeoutMs('chat-2')).equal(120_000);
   });
 
-  it('judge by the model that a request names, when it is there and can', async () => {
+  it('judge with the model of the request if it exists and can judge', async () => {
     const { models } = create(
       () => [provided('chat-1', 'chat', { writesJson: false }), provided('chat-2', 'chat')],
       none,

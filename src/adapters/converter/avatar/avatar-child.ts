@@ -4,7 +4,7 @@
 import { buffer } from 'node:stream/consumers';
 import sharp from 'sharp';
 import { appError } from '#src/errors.ts';
-import { sendFailure, sendMessage } from '../child-messages.ts';
+import { sendFailureToParent, sendToParent } from '../child-messages.ts';
 
 const maxSide = 512;
 const loaders = ['Png', 'Jpeg', 'Webp', 'Nsgif'];
@@ -15,12 +15,12 @@ sharp.unblock({ operation: loaders.map((name) => `VipsForeignLoad${name}Buffer`)
 sharp.concurrency(1);
 
 const maxPixels = Number(process.argv[2]);
-sendMessage({ ready: true });
+sendToParent({ ready: true });
 try {
   const avatar = await avatarOf(await buffer(process.stdin));
-  sendMessage({ avatar: avatar.toString('base64') });
+  sendToParent({ avatar: avatar.toString('base64') });
 } catch (error) {
-  sendFailure(error, 'The image is damaged: reading it failed.');
+  sendFailureToParent(error, 'The image is damaged: reading it failed.');
 }
 
 /** The avatar has no metadata (EXIF, location): sharp drops it unless `keepMetadata` is called. */

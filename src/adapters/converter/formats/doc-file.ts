@@ -128,7 +128,7 @@ function pieceText(main: Buffer, { start, end, offset, bytesPerCharacter }: DocP
 
 const windows1252 = new TextDecoder('windows-1252');
 
-export function summaryTitle(summary: Buffer): string {
+export function docSummaryTitle(summary: Buffer): string {
   const section = summary.subarray(summary.readUInt32LE(44));
   const count = Math.min(100, section.readUInt32LE(4));
   for (let index = 0; index < count; index += 1) {
@@ -152,7 +152,7 @@ const pageBytes = 512;
 /** Operand sizes by the three highest bits of a property code (MS-DOC, spra); operands of kind 6 state their length. */
 const operandBytes = [1, 1, 2, 4, 2, 2, 0, 3];
 
-export const propertyCodes = {
+export const docPropertyCodes = {
   isDeleted: 0x0800,
   isHidden: 0x083c,
   characterStyle: 0x4a30,
@@ -173,7 +173,7 @@ export function readDocProperties(bytes: Buffer): Map<number, Buffer> {
     const code = bytes.readUInt16LE(at);
     at += 2;
     let length = operandBytes[code >> 13] ?? 0;
-    if (code === propertyCodes.row) {
+    if (code === docPropertyCodes.row) {
       length = bytes.readUInt16LE(at) - 1;
       at += 2;
     } else if (code >> 13 === 6) {
@@ -186,7 +186,7 @@ export function readDocProperties(bytes: Buffer): Map<number, Buffer> {
   return properties;
 }
 
-export function propertyNumber(properties: DocProperties, code: number): number | undefined {
+export function docPropertyNumber(properties: DocProperties, code: number): number | undefined {
   const operand = properties.get(code);
   return operand === undefined || operand.length === 0 ? undefined : operand.readUIntLE(0, Math.min(4, operand.length));
 }
@@ -224,7 +224,7 @@ function characterProperties(page: Buffer, offsetsAt: number, index: number) {
   return { styleId: 0, properties: readDocProperties(bytes) };
 }
 
-export function findRun(runs: Run[], offset: number): Run | undefined {
+export function findDocRun(runs: Run[], offset: number): Run | undefined {
   let [low, high] = [0, runs.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

@@ -1,5 +1,5 @@
 import {
-  addBlocks,
+  appendBlocks,
   distinctBlocks,
   footnoteBlock,
   remarkBlock,
@@ -8,18 +8,18 @@ import {
 } from '../office/blocks.ts';
 import { type CountedList, type ListLevel, nextListLabel } from '../office/numbering.ts';
 import { createTextBuilder, type ParagraphState } from '../office/text-builder.ts';
-import { type DocumentParser, statedTitle } from '../parsed-document.ts';
+import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
 import {
   type DocFile,
   type DocProperties,
   type DocTable,
-  findRun,
+  docPropertyCodes,
+  docPropertyNumber,
+  docSummaryTitle,
+  findDocRun,
   openDocFile,
-  propertyCodes,
-  propertyNumber,
   readDocProperties,
   readDocRuns,
-  summaryTitle,
 } from './doc-file.ts';
 
 /** Reads Word files of Word 97 to 2003: headers, the text with notes and comments, text boxes, footers. */
@@ -55,7 +55,7 @@ export const parseDoc: DocumentParser = ({ bytes }) => {
   const { headers, footers } = readRunningTexts(file, noteStarts.headers, readText);
   const body = readText(0, lengths.text, asides);
   const blocks = [...headers, ...body, ...readText(boxes, boxes + lengths.boxes), ...footers];
-  return { body: renderBlocks(blocks), title: file.summary ? statedTitle(summaryTitle(file.summary)) : null };
+  return { body: renderBlocks(blocks), title: file.summary ? meaningfulTitle(docSummaryTitle(file.summary)) : null };
 };
 
 type Asides = ReadonlyMap<number, () => { mark: string; block: TextBlock }>;
@@ -71,10 +71,10 @@ function createTextReader(file: DocFile): TextReader {
   const isHidden = findHidden(file, { paragraphs, styleOf });
 
   function propertiesAt(position: number): { properties: DocProperties; headingLevel: number | null } {
-    const run = findRun(paragraphs, streamOffsetOf(file, position));
+    const run = findDocRun(paragraphs, streamOffsetOf(file, position));
     const style = styleOf(run?.styleId ?? 0);
     const properties = new Map([...style.properties, ...(run?.properties ?? [])]);
-    const outline = run && propertyNumber(run.properties, propertyCodes.outlineLevel);
+    const outline = run && docPropertyNumber(run.properties, docPropertyCodes.outlineLevel);
     return { properties, headingLevel: outline !== undefined && outline < 9 ? outline + 1 : style.headingLevel };
   }
 
@@ -84,17 +84,17 @@ function createTextReader(file: DocFile): TextReader {
 
     const stateAt = (position: number): ParagraphState & { properties: DocProperties } => {
       const { properties, headingLevel } = propertiesAt(position);
-      const isInTable = propertyNumber(properties, propertyCodes.isInTable) === 1;
+      const isInTable = docPropertyNumber(properties, docPropertyCodes.isInTable) === 1;
       return {
         headingLevel,
         isInTable,
         properties,
-        listDepth: propertyNumber(properties, propertyCodes.listLevel) ?? 0,
+        listDepth: docPropertyNumber(properties, docPropertyCodes.listLevel) ?? 0,
       };
     };
 
     function labelParagraph({ properties, listDepth }: ReturnType<typeof stateAt>): void {
-      const list = listOf(propertyNumber(properties, propertyCodes.list) ?? 0);
+      const list = listOf(docPropertyNumber(properties, docPropertyCodes.list) ?? 0);
       if (list && !builder.isEmpty()) builder.setLabel(nextListLabel(list, listDepth) ?? '');
     }
 
@@ -113,17 +113,17 @@ function createTextReader(file: DocFile): TextReader {
         builder.addAfter([aside.block]);
       } else if (character === '\r' || character === '\f') {
         const state = stateAt(position);
-        if (propertyNumber(state.properties, propertyCodes.isInnerRowEnd) === 1) builder.endInnerRow();
-        else if (propertyNumber(state.properties, propertyCodes.isInnerCell) === 1) builder.endInnerCell();
+        if (docPropertyNumber(state.properties, docPropertyCodes.isInnerRowEnd) === 1) builder.endInnerRow();
+        else if (docPropertyNumber(state.properties, docPropertyCodes.isInnerCell) === 1) builder.endInnerCell();
         else {
           labelParagraph(state);
           builder.endParagraph(state);
         }
       } else if (character === '\u0007') {
         const state = stateAt(position);
-        if (propertyNumber(state.properties, propertyCodes.isRowEnd) === 1) {
+        if (docPropertyNumber(state.properties, docPropertyCodes.isRowEnd) === 1) {
           builder.beginRow();
-          for (const cell of readCells(state.properties.get(propertyCodes.row))) builder.defineCell(cell);
+          for (const cell of readCells(state.properties.get(docPropertyCodes.row))) builder.defineCell(cell);
           builder.endRow();
         } else {
           labelParagraph(state);
@@ -163,7 +163,7 @@ const oppositeOfStyles = 0x81;
 
 /** Finds hidden characters: by direct formatting, by a style, or deleted in a tracked revision. */
 function findHidden(file: DocFile, { paragraphs, styleOf }: Formats): (position: number) => boolean {
-  const visibilityCodes = [propertyCodes.isHidden, propertyCodes.isDeleted, propertyCodes.characterStyle];
+  const visibilityCodes = [docPropertyCodes.isHidden, docPropertyCodes.isDeleted, docPropertyCodes.characterStyle];
   const runs = readDocRuns(file, 'characterPages').filter(({ properties }) =>
     visibilityCodes.some((code) => properties.has(code)),
   );
@@ -172,13 +172,13 @@ function findHidden(file: DocFile, { paragraphs, styleOf }: Formats): (position:
 
   return (position) => {
     const offset = streamOffsetOf(file, position);
-    const properties: DocProperties = findRun(runs, offset)?.properties ?? new Map();
-    if (propertyNumber(properties, propertyCodes.isDeleted) === 1) return true;
-    const hidden = propertyNumber(properties, propertyCodes.isHidden) ?? sameAsStyles;
+    const properties: DocProperties = findDocRun(runs, offset)?.properties ?? new Map();
+    if (docPropertyNumber(properties, docPropertyCodes.isDeleted) === 1) return true;
+    const hidden = docPropertyNumber(properties, docPropertyCodes.isHidden) ?? sameAsStyles;
     if (hidden !== sameAsStyles && hidden !== oppositeOfStyles) return hidden === 1;
-    const styleId = propertyNumber(properties, propertyCodes.characterStyle);
+    const styleId = docPropertyNumber(properties, docPropertyCodes.characterStyle);
     // A character style toggles what the paragraph's style says.
-    const isOfParagraph = findRun(hiddenParagraphs, offset) !== undefined;
+    const isOfParagraph = findDocRun(hiddenParagraphs, offset) !== undefined;
     const byStyles = isOfParagraph !== (styleId !== undefined && styleOf(styleId).isHidden);
     return hidden === oppositeOfStyles ? !byStyles : byStyles;
   };
@@ -228,7 +228,7 @@ function readRunningTexts(file: DocFile, base: number, readText: TextReader) {
   for (let index = 6; index + 2 < table.length / 4; index += 1) {
     const [start, end] = [table.readUInt32LE(index * 4), table.readUInt32LE(index * 4 + 4)];
     const isFooter = [2, 3, 5].includes((index - 6) % 6);
-    addBlocks(isFooter ? footers : headers, readText(base + start, base + end));
+    appendBlocks(isFooter ? footers : headers, readText(base + start, base + end));
   }
   return { headers: distinctBlocks(headers), footers: distinctBlocks(footers) };
 }
@@ -291,7 +291,7 @@ function readStyle(bytes: Buffer, baseLength: number): WrittenStyle {
   const parts = propertiesOfStyle(bytes, baseLength);
   const ofParagraphs = kind === paragraphKind ? parts.shift() : undefined;
   const ofWords = kind === paragraphKind || kind === characterKind ? parts.shift() : undefined;
-  const hidden = ofWords && propertyNumber(readDocProperties(ofWords), propertyCodes.isHidden);
+  const hidden = ofWords && docPropertyNumber(readDocProperties(ofWords), docPropertyCodes.isHidden);
   return {
     number,
     base,

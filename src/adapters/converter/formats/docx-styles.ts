@@ -43,16 +43,16 @@ export function readDocxStyles(root: XmlElement | undefined): DocxStyles {
       if (before) return before;
       const level = styles.has(styleId) ? firstInChain(styleId, levelOfStyle) : headingLevelByName(styleId);
       const list = firstInChain(styleId, (style) => listPositionOf(childAtPath(style, 'w:pPr')));
-      const isHidden = firstInChain(styleId, statedHidden) ?? false;
+      const isHidden = firstInChain(styleId, explicitHidden) ?? false;
       const style = { headingLevel: level ?? null, list: list ?? null, isHidden };
       known.set(styleId, style);
       return style;
     },
-    isHiddenByDefault: statedHidden(childAtPath(root, 'w:docDefaults', 'w:rPrDefault')) ?? false,
+    isHiddenByDefault: explicitHidden(childAtPath(root, 'w:docDefaults', 'w:rPrDefault')) ?? false,
   };
 }
 
-export function statedHidden(element: XmlElement | undefined): boolean | undefined {
+export function explicitHidden(element: XmlElement | undefined): boolean | undefined {
   const vanish = childAtPath(element, 'w:rPr', 'w:vanish');
   return vanish && isOn(vanish.attributes['w:val'] ?? '1');
 }

@@ -1,6 +1,6 @@
 import { appError } from '#src/errors.ts';
 import {
-  addBlocks,
+  appendBlocks,
   distinctBlocks,
   flattenCell,
   footnoteBlock,
@@ -16,9 +16,9 @@ import {
   childElements,
   childrenNamed,
   descendantsNamed,
-  mainPartName,
+  officeMainPart,
+  officePackageTitle,
   openZipParts,
-  packageTitle,
   readRelationships,
   readXmlPart,
   textContent,
@@ -30,11 +30,11 @@ import {
   createDocxNumbering,
   type DocxStyle,
   type DocxStyles,
+  explicitHidden,
   listPositionOf,
   type NextListLabel,
   outlineHeadingLevel,
   readDocxStyles,
-  statedHidden,
 } from './docx-styles.ts';
 
 const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'endnote', comments: 'comment' };
@@ -42,7 +42,7 @@ const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'en
 /** Reads Word files: headers, the text with notes and comments, footers; pictures give their alternative texts. */
 export const parseDocx: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
-  const name = await mainPartName(parts, 'word/document.xml');
+  const name = await officeMainPart(parts, 'word/document.xml');
   const related = await readRelationships(parts, name);
   const partOf = (kind: string) => related.find(({ type }) => type === kind)?.target ?? '';
   let noteCount = 0;
@@ -58,18 +58,18 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
       const part = await readXmlPart(parts, target);
       const references = await referencesOf(parts, target, shared);
       const lines = childElements(part).filter((element) => !hasPageNumber(element));
-      addBlocks(found, readBlocks({ name: kind, attributes: {}, children: lines }, references));
+      appendBlocks(found, readBlocks({ name: kind, attributes: {}, children: lines }, references));
     }
     return distinctBlocks(found);
   };
   const references = await referencesOf(parts, name, shared);
   const body: TextBlock[] = [];
   // Paragraphs are read one at a time, because the XML tree of a long text would need too much memory.
-  const take = (element: XmlElement) => addBlocks(body, readBlock(element, references));
+  const take = (element: XmlElement) => appendBlocks(body, readBlock(element, references));
   const root = await readXmlPart(parts, name, { childrenOf: 'w:body', take });
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
   const blocks = [...(await running('header')), ...body, ...(await running('footer'))];
-  return { body: renderBlocks(blocks), title: await packageTitle(parts) };
+  return { body: renderBlocks(blocks), title: await officePackageTitle(parts) };
 };
 
 async function referencesOf(
@@ -135,7 +135,7 @@ const skippedElements = new Set([
 function isHidden(run: XmlElement, paragraph: DocxStyle, { styles }: DocxReferences): boolean {
   const styleId = childAtPath(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
   const byStyles = paragraph.isHidden !== (styleId !== undefined && styles.of(styleId).isHidden);
-  return statedHidden(run) ?? (styles.isHiddenByDefault || byStyles);
+  return explicitHidden(run) ?? (styles.isHiddenByDefault || byStyles);
 }
 
 function readParagraph(element: XmlElement, references: DocxReferences): TextBlock[] {
@@ -213,7 +213,7 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
     'v:imagedata': (each) => {
       text += altText(each.attributes['o:title']);
     },
-    'w:txbxContent': (each) => addBlocks(after, readBlocks(each, references)),
+    'w:txbxContent': (each) => appendBlocks(after, readBlocks(each, references)),
     'c:chart': ({ attributes }) => readDrawing(attributes['r:id']),
     'dgm:relIds': ({ attributes }) => readDrawing(attributes['r:dm']),
   };
@@ -242,7 +242,7 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
   }
 
   function readDrawing(id: string | undefined): void {
-    addBlocks(after, references.drawings.get(id ?? '') ?? []);
+    appendBlocks(after, references.drawings.get(id ?? '') ?? []);
   }
 
   readAll(element);
@@ -278,7 +278,7 @@ function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
       const merge = childAtPath(properties, 'w:vMerge');
       const isContinued = merge !== undefined && merge.attributes['w:val'] !== 'restart';
       const content = flattenCell(readBlocks(cell, references));
-      addBlocks(asides, content.asides);
+      appendBlocks(asides, content.asides);
       cells.push(isContinued ? (rows.at(-1)?.[cells.length] ?? '') : content.text);
       cells.push(...Array<string>(Math.max(0, span(childAtPath(properties, 'w:gridSpan')) - 1)).fill(''));
     }

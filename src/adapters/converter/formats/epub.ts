@@ -14,7 +14,7 @@ import {
   type XmlElement,
   type ZipParts,
 } from '../office/xml-parts.ts';
-import { type DocumentParser, statedTitle } from '../parsed-document.ts';
+import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
 
 /** Font obfuscation is no encryption of the text (EPUB 3, IDPF and Adobe methods). */
 const fontAlgorithms = new Set(['http://www.idpf.org/2008/embedding', 'http://ns.adobe.com/pdf/enc#RC']);
@@ -45,7 +45,7 @@ export const parseEpub: DocumentParser = async ({ bytes }) => {
     if (chapter) texts.push(withHeading(chapterToMarkdown(chapter), names.get(part)));
   }
   const title = textContent(childAtPath(book, 'opf:metadata', 'dc:title'));
-  return { body: texts.filter(Boolean).join('\n\n'), title: statedTitle(title) };
+  return { body: texts.filter(Boolean).join('\n\n'), title: meaningfulTitle(title) };
 };
 
 async function checkProtection(parts: ZipParts): Promise<void> {

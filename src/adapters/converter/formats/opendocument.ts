@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { appError } from '#src/errors.ts';
 import {
-  addBlocks,
+  appendBlocks,
   distinctBlocks,
   flattenCell,
   footnoteBlock,
@@ -23,7 +23,7 @@ import {
   type XmlNode,
   type ZipParts,
 } from '../office/xml-parts.ts';
-import { type DocumentParser, statedTitle } from '../parsed-document.ts';
+import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
 import { type OdfList, type OdfStyles, readOdfStyles } from './opendocument-styles.ts';
 
 /** Reads OpenDocument texts: headers, body with notes and comments, footers; pictures give their alternative texts. */
@@ -71,7 +71,7 @@ function readSlide(slide: XmlElement, references: OdfReferences) {
     if (isPlaceholder === 'true' || runningClasses.test(kind)) continue;
     const content = readOdfBlocks({ name: '', attributes: {}, children: [shape] }, references);
     if (kind === 'title' && !title) title = oneLine(content);
-    else addBlocks(blocks, content);
+    else appendBlocks(blocks, content);
   }
   const isNotes = ({ attributes }: XmlElement) =>
     attributes['presentation:class'] === 'notes' && attributes['presentation:placeholder'] !== 'true';
@@ -105,7 +105,7 @@ async function readOdfPackage(bytes: Buffer): Promise<OdfPackage> {
     if (object) objects.set(address, object);
   }
   const meta = await readXmlPart(parts, 'meta.xml');
-  const title = statedTitle(textContent(childAtPath(meta, 'office:meta', 'dc:title')));
+  const title = meaningfulTitle(textContent(childAtPath(meta, 'office:meta', 'dc:title')));
   return { content, styles: await readXmlPart(parts, 'styles.xml'), objects, title };
 }
 
@@ -221,7 +221,7 @@ function readInline(element: XmlElement, references: OdfReferences): Inline {
         return readInlineFrame(node);
       default:
         if (!node.name.startsWith('draw:')) return readAll(node);
-        addBlocks(after, readOdfBlocks(node, references));
+        appendBlocks(after, readOdfBlocks(node, references));
         return '';
     }
   }
@@ -237,7 +237,7 @@ function readInline(element: XmlElement, references: OdfReferences): Inline {
     const [only] = blocks;
     const isText = only?.kind === 'paragraph' && childAtPath(frame, 'draw:text-box') === undefined;
     if (isText && blocks.length === 1) return ` ${only.text} `;
-    addBlocks(after, blocks);
+    appendBlocks(after, blocks);
     return '';
   }
 
@@ -285,7 +285,7 @@ function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[]
       const repeated = count(cell, 'table:number-columns-repeated');
       const isCovered = cell.name === 'table:covered-table-cell';
       const content = isCovered ? null : flattenCell(readOdfBlocks(cell, references));
-      addBlocks(asides, content?.asides ?? []);
+      appendBlocks(asides, content?.asides ?? []);
       if (content) covered = count(cell, 'table:number-columns-spanned') - 1;
       for (let time = 0; time < repeated; time += 1) {
         const above = spans[cells.length];

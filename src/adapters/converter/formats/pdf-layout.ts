@@ -28,7 +28,7 @@ export const pdfPageMessage = z
   .transform(({ lines, isPicture }): PdfPage => ({ lines: readLines(lines), isPicture }));
 
 /** Turns lines that OCR recognized into a PDF page. */
-export function recognizedPage(lines: readonly RecognizedLine[]): PdfPage {
+export function pdfPageFromOcr(lines: readonly RecognizedLine[]): PdfPage {
   return { lines: readLines(lines), isPicture: true };
 }
 

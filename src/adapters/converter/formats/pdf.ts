@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 import { appError } from '#src/errors.ts';
 import type { ParserSandbox } from '../../parser-sandbox.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { type CleanDocument, statedTitle } from '../parsed-document.ts';
+import { type CleanDocument, meaningfulTitle } from '../parsed-document.ts';
 import { runParserProcess } from '../parser-process.ts';
 import { layOutPages, type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-layout.ts';
 
@@ -28,7 +28,7 @@ export type PdfSource = {
 };
 
 export async function layOutPdf({ pages, title }: { pages: PdfPage[]; title: string }): Promise<CleanDocument> {
-  return { ...(await layOutPages(pages)), title: statedTitle(title) };
+  return { ...(await layOutPages(pages)), title: meaningfulTitle(title) };
 }
 
 /** Reads the text lines of each page and the title in the PDF's metadata ('' when it has none). */

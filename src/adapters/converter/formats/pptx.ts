@@ -1,6 +1,6 @@
 import { appError } from '#src/errors.ts';
 import {
-  addBlocks,
+  appendBlocks,
   flattenCell,
   markdownLink,
   paragraphBlocks,
@@ -15,10 +15,10 @@ import {
   childElements,
   childrenNamed,
   descendantsNamed,
-  mainPartName,
+  officeMainPart,
+  officePackageTitle,
   openZipParts,
-  packageTitle,
-  type Relationship,
+  type PartRelationship,
   readRelationships,
   readXmlPart,
   textContent,
@@ -30,7 +30,7 @@ import type { DocumentParser } from '../parsed-document.ts';
 /** Reads PowerPoint files: one page for each slide in show order, with notes and comments; hidden slides are marked. */
 export const parsePptx: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
-  const name = await mainPartName(parts, 'ppt/presentation.xml');
+  const name = await officeMainPart(parts, 'ppt/presentation.xml');
   const root = await readXmlPart(parts, name);
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that lists its slides.' });
   const targets = new Map((await readRelationships(parts, name)).map(({ id, target }) => [id, target]));
@@ -48,7 +48,7 @@ export const parsePptx: DocumentParser = async ({ bytes }) => {
     pages.push(title || blocks.length > 0 ? renderBlocks([heading, ...blocks]) : '');
     titles.push(title);
   }
-  return { body: pages, title: (await packageTitle(parts)) ?? (titles[0] || null) };
+  return { body: pages, title: (await officePackageTitle(parts)) ?? (titles[0] || null) };
 };
 
 async function readSlide(parts: ZipParts, slide: XmlElement, partName: string) {
@@ -61,7 +61,7 @@ async function readSlide(parts: ZipParts, slide: XmlElement, partName: string) {
   return { title, blocks: [...blocks, ...(await readRemarks(parts, related))] };
 }
 
-async function readRemarks(parts: ZipParts, related: Relationship[]): Promise<TextBlock[]> {
+async function readRemarks(parts: ZipParts, related: PartRelationship[]): Promise<TextBlock[]> {
   const remarks: TextBlock[] = [];
   for (const { type, target } of related) {
     if (type === 'notesSlide') {
@@ -142,7 +142,7 @@ function readShapes(tree: XmlElement | undefined, references: SlideReferences): 
   for (const shape of childElements(tree)) {
     const type = placeholderOf(shape)?.attributes.type ?? '';
     if (titleTypes.test(type) && !title) title = shapeText(shape, references);
-    else if (!runningTypes.test(type)) addBlocks(blocks, readShape(shape, references));
+    else if (!runningTypes.test(type)) appendBlocks(blocks, readShape(shape, references));
   }
   return { title, blocks };
 }

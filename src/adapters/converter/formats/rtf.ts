@@ -1,6 +1,6 @@
 import { appError } from '#src/errors.ts';
 import {
-  addBlocks,
+  appendBlocks,
   distinctBlocks,
   footnoteBlock,
   remarkBlock,
@@ -8,7 +8,7 @@ import {
   type TextBlock,
 } from '../office/blocks.ts';
 import { headingLevelByName } from '../office/numbering.ts';
-import { type DocumentParser, statedTitle } from '../parsed-document.ts';
+import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
 import {
   codePageOfCharset,
   createRtfGroups,
@@ -79,7 +79,7 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
   const { builder } = groups.state();
   builder.end(groups.paragraphState());
   const blocks = [...distinctBlocks(document.headers), ...builder.blocks, ...distinctBlocks(document.footers)];
-  return { body: renderBlocks(blocks), title: statedTitle(groups.collected.title) };
+  return { body: renderBlocks(blocks), title: meaningfulTitle(groups.collected.title) };
 };
 
 type RtfDocument = {
@@ -269,8 +269,8 @@ function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
     shptxt: () => groups.collectBlocks((blocks, outer) => outer.addAfter(blocks)),
   };
   for (const side of ['', 'l', 'r', 'f']) {
-    words[`header${side}`] = () => groups.collectBlocks((blocks) => addBlocks(document.headers, blocks));
-    words[`footer${side}`] = () => groups.collectBlocks((blocks) => addBlocks(document.footers, blocks));
+    words[`header${side}`] = () => groups.collectBlocks((blocks) => appendBlocks(document.headers, blocks));
+    words[`footer${side}`] = () => groups.collectBlocks((blocks) => appendBlocks(document.footers, blocks));
   }
 
   function labelParagraph(): void {

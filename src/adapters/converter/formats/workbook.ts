@@ -10,7 +10,7 @@ import {
 } from '@e965/xlsx';
 import { appError } from '#src/errors.ts';
 import { renderTable } from '../office/blocks.ts';
-import { type DocumentParser, type ParsedDocument, statedTitle } from '../parsed-document.ts';
+import { type DocumentParser, meaningfulTitle, type ParsedDocument } from '../parsed-document.ts';
 
 /** Rows of a sheet beyond this limit are left out, and a note says so. */
 const maxRowsPerSheet = 50_000;
@@ -40,7 +40,7 @@ async function parseWorkbook(bytes: Buffer, options: ParsingOptions): Promise<Pa
     const text = renderSheet(book.Sheets[name] ?? {});
     return text && `## ${name}${isHidden ? ' (hidden sheet)' : ''}\n\n${text}`;
   });
-  return { body: sheets, title: statedTitle(book.Props?.Title ?? '') };
+  return { body: sheets, title: meaningfulTitle(book.Props?.Title ?? '') };
 }
 
 async function openWorkbook(bytes: Buffer, options: ParsingOptions): Promise<WorkBook> {

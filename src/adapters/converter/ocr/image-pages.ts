@@ -43,7 +43,10 @@ const notDecoded = [6, 7];
  * All pages share one buffer: finish with a page before you request the next.
  * @throws AppError too_large for too many pixels or pages, corrupt_document for an invalid header
  */
-export function openImage(bytes: Buffer, limits: ImageLimits): { pageCount: number; page(index: number): ImagePage } {
+export function openImagePages(
+  bytes: Buffer,
+  limits: ImageLimits,
+): { pageCount: number; page(index: number): ImagePage } {
   const starts = isTiff(bytes) ? findTiffPages(bytes, limits) : [];
   return {
     pageCount: Math.max(1, starts.length),

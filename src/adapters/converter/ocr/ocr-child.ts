@@ -1,21 +1,21 @@
 /** Child process `node ocr-child.ts LANGUAGES PICTURES_AS_JSON LIMITS_AS_JSON`; prints one JSON line for each page. */
 import { readFile, stat } from 'node:fs/promises';
 import { appError } from '#src/errors.ts';
-import { sendFailure, sendMessage } from '../child-messages.ts';
+import { sendFailureToParent, sendToParent } from '../child-messages.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { openImage, type PicturesToRead, readGreyMaps } from './image-pages.ts';
+import { openImagePages, type PicturesToRead, readGreyMaps } from './image-pages.ts';
 import { recognizePage, startTesseract } from './tesseract.ts';
 
 const [languages = '', picturesText = '', limitsText = ''] = process.argv.slice(2);
 const pictures: PicturesToRead = JSON.parse(picturesText);
 const limits: ConversionLimits = JSON.parse(limitsText);
 const read = await startTesseract(languages.split('+'));
-sendMessage({ ready: true });
+sendToParent({ ready: true });
 try {
   if (pictures.from === 'file') await recognizeFile(pictures);
   else await recognizeInput(pictures);
 } catch (error) {
-  sendFailure(error, 'The picture is damaged: reading it failed.');
+  sendFailureToParent(error, 'The picture is damaged: reading it failed.');
 }
 
 async function recognizeFile({ path, known }: Extract<PicturesToRead, { from: 'file' }>): Promise<void> {
@@ -24,19 +24,19 @@ async function recognizeFile({ path, known }: Extract<PicturesToRead, { from: 'f
     throw appError('too_large', {
       detail: `The image file has ${size} bytes; at most ${limits.sourceBytes} are read.`,
     });
-  const { pageCount, page } = openImage(await readFile(path), limits);
-  sendMessage({ pageCount });
+  const { pageCount, page } = openImagePages(await readFile(path), limits);
+  sendToParent({ pageCount });
   for (let pageIndex = 0; pageIndex < pageCount; pageIndex += 1) {
     if (known.includes(pageIndex)) continue;
     const { image, orientation } = page(pageIndex);
-    sendMessage({ pageIndex, lines: recognizePage(read, image, orientation) });
+    sendToParent({ pageIndex, lines: recognizePage(read, image, orientation) });
   }
 }
 
 async function recognizeInput({ pages }: Extract<PicturesToRead, { from: 'input' }>): Promise<void> {
   let next = 0;
   for await (const image of readGreyMaps(process.stdin)) {
-    sendMessage({ pageIndex: pages[next], lines: image === null ? [] : recognizePage(read, image, 1) });
+    sendToParent({ pageIndex: pages[next], lines: image === null ? [] : recognizePage(read, image, 1) });
     next += 1;
   }
 }

@@ -7,27 +7,25 @@ import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { appError } from '#src/errors.ts';
 import type { Recognition, RecognizedPage } from '#src/ports/documents.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { layOutPages, type PdfPage, recognizedPage } from '../formats/pdf-layout.ts';
+import { layOutPages, type PdfPage, pdfPageFromOcr } from '../formats/pdf-layout.ts';
 import type { CleanDocument } from '../parsed-document.ts';
 import { parserCommand, runParserProcess } from '../parser-process.ts';
 import type { PicturesToRead } from './image-pages.ts';
 
 /** A document is complete only when no pages are left to recognize. */
-export type RecognitionProgress<Document> =
-  | { document: Document; pagesLeft: 0 }
-  | { document: null; pagesLeft: number };
+export type OcrProgress<Document> = { document: Document; pagesLeft: 0 } | { document: null; pagesLeft: number };
 
 type Reader = { recognize: PageRecognizer; recognition: Recognition | undefined; signal: AbortSignal };
 
 /** @throws AppError empty_document for an image without words */
-export async function readImage(path: string, reader: Reader): Promise<RecognitionProgress<CleanDocument>> {
+export async function readImage(path: string, reader: Reader): Promise<OcrProgress<CleanDocument>> {
   if (reader.recognition === undefined) throw ocrNeeded('An image');
   const { pages, total } = await reader.recognize({ path }, reader.recognition, reader.signal);
   if (pages.size < total) return { document: null, pagesLeft: total - pages.size };
   const inOrder = [...pages.values()].sort((a, b) => a.pageIndex - b.pageIndex);
   if (inOrder.every(({ lines }) => lines.length === 0)) throw noWordsFound('the image');
   return {
-    document: { ...(await layOutPages(inOrder.map(({ lines }) => recognizedPage(lines)))), title: null },
+    document: { ...(await layOutPages(inOrder.map(({ lines }) => pdfPageFromOcr(lines)))), title: null },
     pagesLeft: 0,
   };
 }
@@ -35,9 +33,9 @@ export async function readImage(path: string, reader: Reader): Promise<Recogniti
 /** @throws AppError too_large for more pages without text than OCR may read */
 export async function readPicturePages(
   pages: PdfPage[],
-  draw: DrawPages,
+  draw: DrawPdfPages,
   reader: Reader & { limits: Pick<ConversionLimits, 'ocrPages'> },
-): Promise<RecognitionProgress<PdfPage[]>> {
+): Promise<OcrProgress<PdfPage[]>> {
   const pictures = pages.flatMap((page, index) => (page.isPicture ? [index] : []));
   const { recognize, recognition, signal, limits } = reader;
   if (pictures.length === 0) return { document: pages, pagesLeft: 0 };
@@ -54,7 +52,7 @@ export async function readPicturePages(
   const all = pages.map((page, index) => {
     const lines = read.get(index)?.lines ?? [];
     // If OCR finds no words, the page's extracted text (such as a stamp) is kept.
-    return lines.length > 0 ? recognizedPage(lines) : page;
+    return lines.length > 0 ? pdfPageFromOcr(lines) : page;
   });
   if (all.every(({ lines }) => lines.length === 0)) throw noWordsFound('its pages');
   return { document: all, pagesLeft: 0 };
@@ -82,9 +80,9 @@ const ocrMessage = z.union([
 
 const sliceEnded = new Error('The time slice of this OCR step has ended.');
 
-export type DrawPages = (pages: number[], output: PassThrough, signal: AbortSignal) => Promise<void>;
+export type DrawPdfPages = (pages: number[], output: PassThrough, signal: AbortSignal) => Promise<void>;
 
-type PictureSource = { path: string } | { pages: number[]; draw: DrawPages };
+type PictureSource = { path: string } | { pages: number[]; draw: DrawPdfPages };
 
 type PageRecognizer = ReturnType<typeof createPageRecognizer>;
 

@@ -31,7 +31,7 @@ export function markdownLink(text: string, address: string | undefined): string 
 }
 
 /** Appends one by one, because a long document has more blocks than a call may have arguments. */
-export function addBlocks(list: TextBlock[], more: Iterable<TextBlock>): void {
+export function appendBlocks(list: TextBlock[], more: Iterable<TextBlock>): void {
   for (const block of more) list.push(block);
 }
 

@@ -1,4 +1,4 @@
-import { addBlocks, flattenCell, markdownLink, paragraphBlocks, type TextBlock } from './blocks.ts';
+import { appendBlocks, flattenCell, markdownLink, paragraphBlocks, type TextBlock } from './blocks.ts';
 
 export type ParagraphState = { headingLevel: number | null; listDepth: number; isInTable: boolean };
 
@@ -37,7 +37,7 @@ export function createTextBuilder() {
       else if (label !== null) target.push({ kind: 'item', depth: listDepth, label: number(), text });
       else target.push(...paragraphBlocks(text));
     }
-    addBlocks(target, after);
+    appendBlocks(target, after);
     text = '';
     label = null;
     after = [];
@@ -69,7 +69,7 @@ export function createTextBuilder() {
       grid.push(line);
     }
     if (grid.flat().some((each) => each !== '')) blocks.push({ kind: 'table', rows: grid });
-    addBlocks(blocks, asides);
+    appendBlocks(blocks, asides);
     rows = [];
     asides = [];
   }
@@ -84,7 +84,7 @@ export function createTextBuilder() {
       label = sign;
     },
     addAfter(more: TextBlock[]) {
-      addBlocks(after, more);
+      appendBlocks(after, more);
     },
     markPageNumber() {
       hasPageNumber = true;
@@ -111,7 +111,7 @@ export function createTextBuilder() {
       endParagraph({ ...state, isInTable: true });
       const content = flattenCell(cell);
       row.push(content.text.replace(/;$/, ''));
-      addBlocks(asides, content.asides);
+      appendBlocks(asides, content.asides);
       cell = [];
     },
     endRow() {

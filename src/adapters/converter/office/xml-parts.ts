@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { SaxesParser } from 'saxes';
 import yauzl from 'yauzl';
 import { decodeText, htmlEncoding } from '../decode-text.ts';
-import { statedTitle } from '../parsed-document.ts';
+import { meaningfulTitle } from '../parsed-document.ts';
 
 /** Parts of a zipped document, inflated on request: pictures are never inflated. */
 export type ZipParts = {
@@ -26,7 +26,7 @@ export async function openZipParts(bytes: Buffer): Promise<ZipParts> {
   };
 }
 
-export type Relationship = { id: string; type: string; target: string; isExternal: boolean };
+export type PartRelationship = { id: string; type: string; target: string; isExternal: boolean };
 
 export async function readXmlPart(
   parts: ZipParts,
@@ -38,7 +38,7 @@ export async function readXmlPart(
 }
 
 /** Targets are part names or external addresses. The part '' is the package itself. */
-export async function readRelationships(parts: ZipParts, partName: string): Promise<Relationship[]> {
+export async function readRelationships(parts: ZipParts, partName: string): Promise<PartRelationship[]> {
   const { dir, base } = posix.parse(partName);
   const root = await readXmlPart(parts, posix.join(dir, '_rels', `${base}.rels`));
   return childrenNamed(root, 'Relationship').map(({ attributes }) => {
@@ -53,15 +53,15 @@ export async function readRelationships(parts: ZipParts, partName: string): Prom
   });
 }
 
-export async function mainPartName(parts: ZipParts, usualName: string): Promise<string> {
+export async function officeMainPart(parts: ZipParts, usualName: string): Promise<string> {
   const named = (await readRelationships(parts, '')).find(({ type }) => type === 'officeDocument')?.target;
   return named ?? usualName;
 }
 
-export async function packageTitle(parts: ZipParts): Promise<string | null> {
+export async function officePackageTitle(parts: ZipParts): Promise<string | null> {
   const core = (await readRelationships(parts, '')).find(({ type }) => type === 'core-properties')?.target;
   const root = await readXmlPart(parts, core ?? 'docProps/core.xml');
-  return statedTitle(textContent(childAtPath(root, 'dc:title')));
+  return meaningfulTitle(textContent(childAtPath(root, 'dc:title')));
 }
 
 /** Names have the usual namespace prefix, whichever one the file declares. */

@@ -1,19 +1,8 @@
 import type { Knex } from 'knex';
+import { bigint, boolean, double, integer, json, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import { NIL } from 'uuid';
-import {
-  bigint,
-  boolean,
-  double,
-  integer,
-  json,
-  pick,
-  type Row,
-  rows,
-  shape,
-  text,
-} from '#src/adapters/postgres/shapes.ts';
-import { roundTotals } from '#src/domain/alignment/chat-logs.ts';
 import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
+import { roundTotals } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import { countRows, type InvariantCheck, pagesById } from './invariant.ts';

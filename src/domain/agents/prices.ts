@@ -4,7 +4,7 @@ export type ModelKind = 'chat' | 'embedding' | 'reranker';
 const unusable =
   /whisper|\btts\b|dall-e|image|audio|realtime|transcribe|moderation|\bsora\b|speech|diffusion|\bflux\b|\bclip\b|davinci|babbage|turbo-instruct/i;
 
-/** Guesses the kind of a model from its name, because OpenAI's list has only names. @returns null for unusable models */
+/** Guesses the kind of a model from its name, because OpenAI's list has only names. Returns null for unusable models. */
 export function kindByName(id: string): ModelKind | null {
   if (/rerank|cross-encoder|late-interaction/i.test(id)) return 'reranker';
   if (/embed|minilm|mpnet|\b(bge|e5|gte|voyage)\b/i.test(id)) return 'embedding';
@@ -22,7 +22,6 @@ export const priceListVersion = '2025-06';
 /** Version of prices that the setting MODEL_PRICES adds or overrides. */
 export const settingsPriceVersion = `${priceListVersion}+settings`;
 
-/** Price of models that run on the deployment's own machine. */
 export const freeOfCharge: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
 /** OpenAI's list prices; the setting MODEL_PRICES adds to them and overrides them. */

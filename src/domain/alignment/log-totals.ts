@@ -1,4 +1,4 @@
-/** Half-open: `from` inclusive, `until` exclusive; null means unbounded. */
+/** A half-open period: `from` inclusive, `until` exclusive; null is unbounded. */
 export type Period = { from: Date | null; until: Date | null };
 
 /**
@@ -7,7 +7,6 @@ export type Period = { from: Date | null; until: Date | null };
  */
 export type PeriodPart = { span: 'ever' | 'month' | 'day' | 'moment' } & Period;
 
-/** Splits a period into at most five parts without gaps or overlaps. */
 export function periodParts({ from, until }: Period): PeriodPart[] {
   if (from === null && until === null) return [{ span: 'ever', from, until }];
   const months = { from: from && nextMonth(from), until: until && startOfMonth(until) };
@@ -47,7 +46,7 @@ function monthAt(at: Date, more: number): Date {
   return first;
 }
 
-/** Columns that are summed over rounds, in chat logs and their totals. */
+/** Columns of chat logs and their totals that are sums over rounds. */
 export const roundTotals = [
   'rounds',
   'completed_rounds',

@@ -1,0 +1,146 @@
+import type { RagConfig, RerankerType } from '../documents/rag-config.ts';
+
+/** A hit of one leg (BM25 or vectors). Scores of a leg are comparable across groups: one index, one model. */
+export type LegHit = { id: string; score: number };
+
+type FusedHit = { id: string; score: number };
+
+/**
+ * Hits in documents with the same retrieval settings. `legs` holds the hits by leg: one BM25 leg for all groups, one vector leg
+ * per embedding model.
+ */
+export type RetrievalGroup = { rrfK: number; legs: ReadonlyMap<string, readonly LegHit[]> };
+
+/** RRF constant of scores across groups, independent of the groups' settings. */
+const mergeRrfK = 60;
+
+/**
+ * Merges the hits of groups with different settings into one ranking, best first, ties by id.
+ *
+ * Ranks (from 1) are computed per leg over all groups, so that a small group does not get the first rank for free. Each group
+ * is ordered by reciprocal rank fusion (Cormack, Clarke and Büttcher 2009) with its own constant: Σ over legs of
+ * 1 / (rrfK + rank). Its i-th chunk receives the i-th largest of the group's normalized scores
+ * n = (61 / legs) · Σ 1 / (60 + rank). With one group the result is plain fusion.
+ */
+export function mergeGroups(groups: readonly RetrievalGroup[], limit = 50): FusedHit[] {
+  const ranks = globalRanks(groups);
+  const queues = groups.map((group) => normalizedOrder(group, ranks));
+  const merged: FusedHit[] = [];
+  while (merged.length < limit) {
+    // Only the heads of the queues are compared, so that equal scores do not change the order within a group.
+    const [best] = queues.filter((queue) => queue.length > 0).sort(byHead);
+    const head = best?.shift();
+    if (!head) break;
+    merged.push(head);
+  }
+  return merged;
+}
+
+/** Compares hits: higher scores first, ties by id for a deterministic order. */
+export function byScoreThenId(a: FusedHit, b: FusedHit): number {
+  return b.score - a.score || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+}
+
+function byHead([a]: readonly FusedHit[], [b]: readonly FusedHit[]): number {
+  return a && b ? byScoreThenId(a, b) : 0;
+}
+
+type Ranks = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+function globalRanks(groups: readonly RetrievalGroup[]): Ranks {
+  const hits = new Map<string, LegHit[]>();
+  for (const group of groups) {
+    for (const [leg, found] of group.legs) hits.set(leg, [...(hits.get(leg) ?? []), ...found]);
+  }
+  return new Map([...hits].map(([leg, found]) => [leg, rankOf(found)]));
+}
+
+function rankOf(hits: readonly LegHit[]): ReadonlyMap<string, number> {
+  return new Map([...hits].sort(byScoreThenId).map((hit, index) => [hit.id, index + 1]));
+}
+
+function normalizedOrder(group: RetrievalGroup, ranks: Ranks): FusedHit[] {
+  const scored = (rrfK: number) => {
+    const scores = new Map<string, number>();
+    for (const [leg, hits] of group.legs) {
+      for (const { id } of hits) {
+        scores.set(id, (scores.get(id) ?? 0) + 1 / (rrfK + (ranks.get(leg)?.get(id) ?? Infinity)));
+      }
+    }
+    return [...scores].map(([id, score]) => ({ id, score })).sort(byScoreThenId);
+  };
+  const scale = (mergeRrfK + 1) / Math.max(1, group.legs.size);
+  const normalized = scored(mergeRrfK);
+  return scored(group.rrfK).map(({ id }, index) => ({ id, score: scale * (normalized[index]?.score ?? 0) }));
+}
+
+type Reranking = RagConfig['reranking'];
+
+/** Reranking options of a chat; null uses the settings of each document. */
+export type RerankingOptions = { isEnabled: boolean | null; type: RerankerType | null };
+
+/** Hits with equal `signature` and reranking settings form a group. */
+type RerankableHit = { signature: string; reranking: Reranking };
+
+/**
+ * Decides how the hits of a query are reranked (in one batch). Unless the chat decides, one group with reranking enabled is
+ * enough. The type is the chat's, or else that of the majority of these groups.
+ * @returns null for no reranking
+ */
+export function planReranking(hits: readonly RerankableHit[], options: RerankingOptions): RerankerType | null {
+  const groups = new Map(hits.map((hit) => [groupOf(hit), hit.reranking]));
+  const enabledGroups = [...groups.values()].filter(({ enabled }) => options.isEnabled ?? enabled);
+  if (enabledGroups.length === 0) return null;
+  if (options.type !== null) return options.type;
+  const forLlm = enabledGroups.filter(({ rerankerType }) => rerankerType === 'llm').length;
+  return forLlm * 2 > enabledGroups.length ? 'llm' : 'cross_encoder';
+}
+
+/**
+ * Keeps the best `topK` hits of each reranked group, and all hits of the other groups.
+ * @param ranked best first
+ */
+export function keepTopK<Hit extends RerankableHit>(
+  ranked: readonly Hit[],
+  options: Pick<RerankingOptions, 'isEnabled'>,
+): Hit[] {
+  const kept = new Map<string, number>();
+  return ranked.filter((hit) => {
+    const { enabled, topK } = hit.reranking;
+    if (!(options.isEnabled ?? enabled)) return true;
+    const group = groupOf(hit);
+    const count = (kept.get(group) ?? 0) + 1;
+    kept.set(group, count);
+    return count <= topK;
+  });
+}
+
+function groupOf({ signature, reranking }: RerankableHit): string {
+  return JSON.stringify([signature, reranking]);
+}
+
+export function byScore<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
+  const scored = items.slice(0, scores.length).map((item, index) => ({ item, score: scores[index] ?? 0 }));
+  const ranked = scored.sort((a, b) => b.score - a.score).map(({ item }) => item);
+  return [...ranked, ...items.slice(scores.length)];
+}
+
+const rrfK = 60;
+
+/**
+ * Fuses the original order with the order by score: 1 / (60 + rank) + 1 / (60 + rank by score), ranks from 1. For rerankers
+ * that are no more reliable than the first ranking. Stable.
+ */
+export function byScoreAndRank<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
+  const judged = items.slice(0, scores.length);
+  const ranks = new Map(byScore(judged, scores).map((item, index) => [item, index + 1]));
+  const fused = judged.map((item, index) => 1 / (rrfK + index + 1) + 1 / (rrfK + (ranks.get(item) ?? Infinity)));
+  return byScore(items, fused);
+}
+
+/** Applies a ranking of numbers from 1. Returns null unless it names each item exactly once. */
+export function byRanking<Item>(items: readonly Item[], ranking: readonly number[]): Item[] | null {
+  const ranked = ranking.flatMap((number) => items[number - 1] ?? []);
+  const isPermutation = ranking.length === items.length && new Set(ranking).size === items.length;
+  return isPermutation && ranked.length === items.length ? ranked : null;
+}

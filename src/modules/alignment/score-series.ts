@@ -1,0 +1,174 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Knex } from 'knex';
+import { type AlignmentEvent, type AlignmentEventBody, foldEvents } from '#src/domain/alignment/events.ts';
+import { foldRound, initialFoldState, type StreakThresholds } from '#src/domain/alignment/fold.ts';
+import { refusalKind } from '#src/domain/alignment/refusal.ts';
+import { roundsToPrune } from '#src/domain/alignment/steering.ts';
+import { AppError } from '#src/errors.ts';
+import {
+  type MeasuredRound,
+  type RoundBefore,
+  type ScoredChat,
+  type ScoringResult,
+  type StoredScore,
+  thresholdsOf,
+} from './alignment.model.ts';
+import { createAlignmentRepository } from './alignment.repository.ts';
+import type { RoundMeasurer } from './round-measurer.ts';
+
+/** Pruning affects one streak of rounds; rounds of it further back are pruned already. */
+export const foldedRoundsRead = 50;
+
+/**
+ * Computes the scores and events of a measured round from the `foldedRoundsRead` scored rounds before it, in order.
+ * @param kept events of the round that the fold does not produce; they are preserved
+ * @param at when the round was scored for the first time
+ */
+export function foldMeasured(
+  { round, measured, kept, at }: { round: number; measured: MeasuredRound; kept: readonly AlignmentEvent[]; at: Date },
+  before: readonly RoundBefore[],
+  thresholds: StreakThresholds,
+): ScoringResult {
+  const { userScore: user, agentScore: agent, neutral, refusalReading } = measured;
+  const previous = before.at(-1)?.state ?? initialFoldState;
+  const state = foldRound(previous, { user, agent, neutral, refusal: refusalReading !== null }, thresholds);
+  const refusal = refusalReading && {
+    kind: refusalKind(refusalReading, state.userLabel),
+    score: refusalReading.score,
+  };
+
+  const alreadyPruned = new Set(before.filter(({ pruned }) => pruned).map((row) => row.round));
+  const prunedRounds = roundsToPrune([...before, { round, state }]).filter((other) => !alreadyPruned.has(other));
+
+  const events: AlignmentEventBody[] = foldEvents(previous, state, { neutral, refusal }, thresholds);
+  if (prunedRounds.length > 0) {
+    events.push({ type: 'messages_pruned', data: { message_ids: prunedRounds.flatMap(messageIds) } });
+  }
+  if (measured.scoreSource === 'words') {
+    events.push({ type: 'scoring_degraded', data: { reason: 'embedder_unavailable' } });
+  }
+  return {
+    prunedRounds,
+    score: {
+      ...measured,
+      refusalKind: refusal?.kind ?? null,
+      alignmentScore: state.alignmentScore,
+      ewma: state.ewma,
+      echoState: state.shown,
+      foldState: state,
+      events: [...kept, ...events.map((event) => ({ ...event, round, at: at.toISOString() }))],
+    },
+  };
+}
+
+function messageIds(round: number): string[] {
+  return [`${round}:user`, `${round}:assistant`];
+}
+
+/** Recomputes the scores of all rounds of a chat. `measuredAnew`: measurements that replace stored ones, by round. */
+export function refoldScores(
+  stored: readonly StoredScore[],
+  measuredAnew: ReadonlyMap<number, MeasuredRound>,
+  thresholds: StreakThresholds,
+): StoredScore[] {
+  const folded = new Map<number, StoredScore>();
+  const before: RoundBefore[] = [];
+  for (const row of stored) {
+    const measured = measuredAnew.get(row.round) ?? measuredOf(row);
+    const kept = row.events.filter(({ type }) => type === 'scoring_failed');
+    const { score, prunedRounds } = foldMeasured(
+      { round: row.round, measured, kept, at: row.scoredAt },
+      before.slice(-foldedRoundsRead),
+      thresholds,
+    );
+    folded.set(row.round, { ...score, round: row.round, scoredAt: row.scoredAt, pruned: false });
+    before.push({ round: row.round, state: score.foldState, pruned: false });
+    for (const gone of prunedRounds) {
+      for (const each of [folded.get(gone), before.find(({ round }) => round === gone)]) if (each) each.pruned = true;
+    }
+  }
+  return [...folded.values()];
+}
+
+function measuredOf({ scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading }: StoredScore) {
+  return { scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading };
+}
+
+/** A second or two of the embedder, which other chats need too. */
+const roundsPerStep = 20;
+/** Ends a step in time if a chat model adjudicates each round. */
+const stepMs = 30_000;
+
+type Measured = { byRound: Map<number, MeasuredRound>; isLast: boolean };
+
+/**
+ * Scores some outdated rounds of a chat again, oldest first, and recomputes the series of all its rounds in the same
+ * transaction, so that stored scores always form one series.
+ * @returns the newest scored round; undefined if rescoring was not requested, nothing is left, another worker was faster
+ * or the embedder is unavailable (the sweeper retries)
+ */
+export async function rescoreOutdated(
+  { db, rounds }: { db: Knex; rounds: RoundMeasurer },
+  chat: ScoredChat,
+  signal: AbortSignal,
+): Promise<StoredScore | undefined> {
+  if (chat.rescoringWantedAt === null) return undefined;
+  const measured = await measureOutdated({ db, rounds }, chat, signal).catch((error: unknown) => {
+    if (!(error instanceof AppError) || signal.aborted) throw error;
+    return null;
+  });
+  if (measured === null) return undefined;
+  const { byRound, isLast } = measured;
+  return db.transaction(async (trx) => {
+    const stored = createAlignmentRepository(trx);
+    await stored.lockChat(chat);
+    // `rescoredTo` has changed if another worker scored these rounds meanwhile.
+    if ((await stored.findChat(chat))?.rescoredTo !== chat.rescoredTo) return undefined;
+    const scores = await stored.listScores(chat);
+    const refolded = refoldScores(scores, byRound, thresholdsOf(chat));
+    const misread = misreadRounds(scores, refolded, byRound);
+    for (const [index, row] of refolded.entries()) {
+      const score = misread.includes(row.round) ? { ...row, scorerVersion: misreadVersion } : row;
+      if (!isDeepStrictEqual(score, scores[index])) await stored.replaceScore(chat, score);
+    }
+    const newest = refolded.at(-1);
+    if (newest !== undefined) await stored.setChatState(chat, newest.round, newest);
+    if (isLast && misread.length === 0) await stored.endRescoring(chat);
+    else await stored.setRescoredTo(chat, Math.min(...misread.map((round) => round - 1), Math.max(...byRound.keys())));
+    return byRound.size === 0 ? undefined : newest;
+  });
+}
+
+async function measureOutdated(
+  { db, rounds }: { db: Knex; rounds: RoundMeasurer },
+  chat: ScoredChat,
+  signal: AbortSignal,
+): Promise<Measured> {
+  const repository = createAlignmentRepository(db);
+  const byRound = new Map<number, MeasuredRound>();
+  const listed = await repository.listOutdated(chat, rounds.version, roundsPerStep);
+  const until = performance.now() + stepMs;
+  for (const outdated of listed) {
+    if (performance.now() > until) break;
+    const previous = await repository.findPreviousRound(chat, outdated.round);
+    const remeasured = previous && byRound.get(previous.round);
+    const before = previous && remeasured ? { ...previous, isRefusal: remeasured.refusalReading !== null } : previous;
+    byRound.set(outdated.round, await rounds.measure(chat, outdated, before, { byWords: 'if_rejected', signal }));
+  }
+  return { byRound, isLast: listed.length < roundsPerStep && byRound.size === listed.length };
+}
+
+/** Scorer version of rounds that have to be measured again, because the round before them was misread. */
+const misreadVersion = 'misread';
+
+/** Returns the rounds whose previous round became a refusal, or is no refusal any more. */
+function misreadRounds(
+  scores: readonly StoredScore[],
+  refolded: readonly StoredScore[],
+  byRound: ReadonlyMap<number, MeasuredRound>,
+): number[] {
+  const isRefusal = (score: StoredScore | undefined) => score !== undefined && score.refusalKind !== null;
+  const isMisread = ({ round }: StoredScore, index: number) =>
+    !byRound.has(round) && isRefusal(refolded[index - 1]) !== isRefusal(scores[index - 1]);
+  return refolded.filter(isMisread).map(({ round }) => round);
+}

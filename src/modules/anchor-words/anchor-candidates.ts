@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto';
+import { anchorSpelling, anchorWordProblems } from '#src/domain/agents/drafts.ts';
+import {
+  type AnchorCandidate,
+  type AnchorSubject,
+  anchorAnswerSchema,
+  anchorCandidateCount,
+  anchorMessages,
+  anchorRepairPrompt,
+  maxAnchorAnswerTokens,
+  personaExcerpt,
+  phrasesOf,
+  readAnchorAnswer,
+  selectAnchorCandidates,
+  topicRelevance,
+} from '#src/domain/alignment/anchor-words.ts';
+import { cosine } from '#src/domain/alignment/score.ts';
+import { poolVectors } from '#src/domain/documents/embedding.ts';
+import type { AnalyzeText } from '#src/domain/text/words.ts';
+import { appError } from '#src/errors.ts';
+import type { ChatModel, Embedder, ModelMessage, TopicWords } from '#src/ports/models.ts';
+
+/** Characters of a malformed answer that are sent back to the model for correction. */
+const maxRepairedCharacters = 4_000;
+
+/**
+ * Asks a chat model for anchor words, and again if the first answer contains no list. Returns unchecked words; at the
+ * timeout those received so far.
+ */
+export async function proposeAnchorWords(
+  chatModel: Pick<ChatModel, 'stream'>,
+  subject: AnchorSubject,
+  { model, timeoutMs, signal }: { model: string; timeoutMs: number; signal: AbortSignal },
+): Promise<string[]> {
+  const messages = anchorMessages(subject, randomBytes(8).toString('hex'));
+  const signalOrTimeout = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+
+  async function ask(conversation: ModelMessage[]): Promise<{ text: string; words: string[] | null }> {
+    const request = { model, temperature: 0.2, maxTokens: maxAnchorAnswerTokens, signal: signalOrTimeout };
+    let text = '';
+    try {
+      await chatModel.stream(
+        { ...request, messages: [...messages, ...conversation], responseSchema: anchorAnswerSchema },
+        (piece) => {
+          text += piece;
+        },
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!signalOrTimeout.aborted || readAnchorAnswer(text) === null) throw error;
+    }
+    return { text, words: readAnchorAnswer(text) };
+  }
+
+  const { text, words } = await ask([]);
+  if (words !== null) return words;
+  const repaired = await ask([
+    { role: 'assistant', content: text.slice(0, maxRepairedCharacters).toWellFormed() },
+    { role: 'user', content: anchorRepairPrompt },
+  ]);
+  if (repaired.words !== null) return repaired.words;
+  throw appError('model_response_invalid', { detail: 'The answer of the chat model contains no list of words.' });
+}
+
+/** Characters that the embedding model of alignment reads of a text. */
+const introductionCharacters = 1_000;
+const maxProposals = 80;
+/** Phrases of the persona that count as topics, beside the agent's tags and chosen words. */
+const maxPersonaTopics = 12;
+const maxChosenTopics = 12;
+/** English words nearest to the centroid of all topics; the best `listedWords` of them become candidates. */
+const nearWords = 1_500;
+const listedWords = 120;
+
+/** Less relevant candidates only fill up a list of fewer than 24. */
+const minRelevance = 0.4;
+
+/** Added to the relevance of words of the chat model, and of rare words of the persona and of passages. */
+const bonus = { proposed: 0.5, rare: 0.2 } as const;
+
+export type CandidateFinder = (
+  subject: AnchorSubject,
+  sources: { proposals: readonly string[]; passages: readonly string[] },
+  signal: AbortSignal,
+) => Promise<string[]>;
+
+/** Chooses candidates for anchor words, best first, by the similarity of their embeddings to the agent's topics. */
+export function createCandidateFinder(deps: {
+  embedder: Embedder;
+  topicWords: TopicWords;
+  analyze: AnalyzeText;
+}): CandidateFinder {
+  const { embedder, topicWords, analyze } = deps;
+
+  return async (subject, sources, signal) => {
+    const persona = personaExcerpt(subject);
+    const introduction = [subject.agentName, subject.tags.join(', '), persona].join('. ');
+    const topicTexts = [
+      introduction.slice(0, introductionCharacters),
+      ...subject.tags,
+      ...subject.words.slice(0, maxChosenTopics),
+    ];
+    const personaPhrases = phrasesOf([persona], analyze);
+    const passagePhrases = phrasesOf(sources.passages, analyze);
+    const proposed = [...new Set(sources.proposals.map(anchorSpelling))].filter(isAnchorWord).slice(0, maxProposals);
+
+    const groups = [
+      topicTexts,
+      personaPhrases.map(({ phrase }) => phrase),
+      passagePhrases.map(({ phrase }) => phrase),
+      proposed,
+    ];
+    const vectors = await embedder.embed(groups.flat(), { signal });
+    const [topicVectors = [], personaVectors = [], passageVectors = [], proposedVectors = []] = split(vectors, groups);
+
+    const nearestPhrases = personaVectors
+      .map((vector) => ({ vector, relevance: topicRelevance(vector, topicVectors) }))
+      .sort((a, b) => b.relevance - a.relevance)
+      .slice(0, maxPersonaTopics);
+    const topics = [...topicVectors, ...nearestPhrases.map(({ vector }) => vector)];
+    const rated = (words: readonly string[], of: readonly Float32Array[], bonusOf: (index: number) => number) =>
+      words.flatMap((word, index): AnchorCandidate[] => {
+        const vector = of[index];
+        if (vector === undefined) return [];
+        return [{ word, vector, relevance: topicRelevance(vector, topics) + bonusOf(index) }];
+      });
+
+    const candidates = [
+      ...rated(proposed, proposedVectors, () => bonus.proposed),
+      ...rated(groups[1] ?? [], personaVectors, (index) => bonus.rare * (personaPhrases[index]?.rarity ?? 0)),
+      ...rated(groups[2] ?? [], passageVectors, (index) => bonus.rare * (passagePhrases[index]?.rarity ?? 0)),
+      ...(await nearestEnglishWords(topicWords, topics)),
+    ].filter(({ word }) => isAnchorWord(word));
+    const taken = [...subject.words, ...subject.excludeWords];
+    const chosen = selectAnchorCandidates(
+      candidates.filter(({ relevance }) => relevance >= minRelevance),
+      taken,
+      analyze,
+    );
+    if (chosen.length >= anchorCandidateCount.min) return chosen;
+    const known = [...taken, ...chosen];
+    return [...chosen, ...selectAnchorCandidates(candidates, known, analyze, anchorCandidateCount.min - chosen.length)];
+  };
+}
+
+async function nearestEnglishWords(
+  topicWords: TopicWords,
+  topics: readonly Float32Array[],
+): Promise<AnchorCandidate[]> {
+  const centroid = poolVectors(topics.map((vector) => ({ vector, weight: 1 })));
+  const near = await topicWords.nearest((vector) => cosine(vector, centroid), nearWords);
+  return near
+    .map((entry) => ({ ...entry, relevance: topicRelevance(entry.vector, topics) }))
+    .sort((a, b) => b.relevance - a.relevance)
+    .slice(0, listedWords);
+}
+
+function isAnchorWord(word: string): boolean {
+  const isPlain = /^[\p{L}\p{M}\p{N} '’.+#&/-]+$/u.test(word) && !word.includes('//');
+  return isPlain && /\p{L}/u.test(word) && anchorWordProblems({ [word]: 1 }).length === 0;
+}
+
+function split(vectors: readonly Float32Array[], groups: readonly (readonly string[])[]): Float32Array[][] {
+  let start = 0;
+  return groups.map(({ length }) => {
+    const part = vectors.slice(start, start + length);
+    start += length;
+    return part;
+  });
+}
