@@ -81,7 +81,7 @@ function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promi
   };
 }
 
-/** Does not block other sweeps, and is skipped while it runs. Its error is thrown at the next call. */
+/** Runs a sweep beside the others, and skips it while it still runs. Its error is thrown at the next call. */
 export function inBackground(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;
   let failure: Error | undefined;

@@ -22,11 +22,11 @@ type WorkerVersion = Awaited<ReturnType<typeof workerVersion>>;
  * histories. Set per queue, because Temporal rejects a behavior in workflow code of unversioned workers.
  */
 const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
-  // These runs end within hours and never wait for an operator, so old workers can be kept until then. PINNED also
+  // Evaluations and audits end within hours and never wait for an operator, so old workers can be kept. PINNED also
   // makes sure that a whole evaluation runs on one version.
   evaluation: 'PINNED',
   'store-audit': 'PINNED',
-  // These runs may be parked for days.
+  // Runs of these queues may be parked until an operator acts, for days.
   ingestion: 'AUTO_UPGRADE',
   deletion: 'AUTO_UPGRADE',
   previews: 'AUTO_UPGRADE',
@@ -54,7 +54,7 @@ export function versioningOptions(
   };
 }
 
-/** For a deployment that never had a current version, so that no operator must promote the first one. */
+/** Promotes the first worker version of a new deployment, so that no operator has to. */
 export async function promoteFirstVersion(
   temporal: TemporalConnection,
   version: WorkerVersion,

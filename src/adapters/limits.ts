@@ -19,7 +19,7 @@ export function createFairQueue(
     bound?: { maxWaitingPerOwner: number; refusal: () => Error };
   } = {},
 ): FairQueue {
-  /** Ordered by turn: an owner whose task starts moves to the end. */
+  /** Owners are ordered by turn: an owner whose task starts moves to the end. */
   const owners = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
 
@@ -57,7 +57,7 @@ export function createFairQueue(
 
 const maxWindows = 100_000;
 
-/** Counts in the memory of this process, which is enough for limits that protect the process itself. */
+/** Counts requests in memory, which is enough for limits that only protect this process. */
 export function createMemoryRateLimiter(now: () => number = Date.now): Pick<RateLimiter, 'take'> {
   const windows = new Map<string, { used: number; endsAtMs: number }>();
 

@@ -25,7 +25,7 @@ export type ParserAccess = {
   read: readonly string[];
   write?: readonly string[];
   unixSockets?: boolean;
-  /** Allows child processes within the parser's process group. Without it, the program can only start threads. */
+  /** Allows child processes in the parser's process group; otherwise the parser can only start threads. */
   childProcesses?: boolean;
 };
 

@@ -41,14 +41,14 @@ export type EraseContentInput = ErasureSubject & { dueAt: string; progress?: Era
 
 type ErasedByKind = { [what in 'documents' | ErasedRows]?: number };
 
-/** `erased` counts all items; older histories have no `byKind`. */
+/** `erased` counts all erased items; older histories have no `byKind`. */
 export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number; byKind?: ErasedByKind };
 
 export type EraseContentResult = { erased: number; byKind: ErasedByKind };
 
 export type FinishErasureInput = ErasureSubject & { byKind?: ErasedByKind };
 
-/** `erased` is the number before this slice. */
+/** `erased` is the number of items that were erased before this slice. */
 export type EraseSliceInput = ErasureSubject & { erased: number };
 export type EraseSliceResult = { erased: number; isMore: boolean };
 export type EraseRowsInput = EraseSliceInput & { what: ErasedRows };

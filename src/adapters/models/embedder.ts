@@ -229,7 +229,7 @@ function invalid(reason: string): AppError {
   });
 }
 
-/** Longest wait of a bulk call; after that, Temporal retries its activity. */
+/** Longest wait of a bulk model call; after that, Temporal retries its activity. */
 const timeoutMs = 60_000;
 
 type CallPacing = {

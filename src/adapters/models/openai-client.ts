@@ -4,9 +4,9 @@ import OpenAI, { APIConnectionError, APIError, OpenAIError } from 'openai';
 import { AppError, appError } from '#src/errors.ts';
 
 type ResponseLimits = {
-  /** Size of the whole response, uncompressed. */
+  /** Maximum size of the whole response, uncompressed. */
   maxBytes: number;
-  /** Time for the whole response, or until the first byte of a stream. */
+  /** Timeout for the whole response, or until the first byte of a stream. */
   deadlineMs: number;
   maxEventBytes?: number;
 };

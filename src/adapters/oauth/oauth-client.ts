@@ -87,7 +87,7 @@ export function fetchThroughCaller(call: ProviderCaller): openid.CustomFetch {
       ...(body !== undefined && body !== null && { body: String(body) }),
       ...(signal !== undefined && { signal }),
     });
-    // The Response constructor throws for a body with these statuses.
+    // The Response constructor throws if a status like 204 comes with a body.
     const isEmpty = [204, 205, 304].includes(answer.status);
     return new Response(isEmpty ? null : answer.body, { status: answer.status, headers: answer.headers });
   };

@@ -121,7 +121,7 @@ async function fetchUserInfo(config: openid.Configuration, accessToken: string, 
 
 const requiredAddresses = ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const;
 
-/** OpenID Connect Core 1.0, §2: at most 255 ASCII characters. */
+/** A subject has at most 255 ASCII characters (OpenID Connect Core 1.0, §2). */
 const subjectPattern = /^[ -~]{1,255}$/;
 
 /** Takes both claims from the same source, because `email_verified` is only about the `email` beside it. */

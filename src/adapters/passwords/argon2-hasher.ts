@@ -8,7 +8,9 @@ import { createFairQueue } from '../limits.ts';
 const maxAtOnce = 2;
 const maxWaitingPerOwner = 50;
 
-/** Argon2id with two passes. Hashes with other parameters can be verified, and count as outdated. */
+/**
+ * Hashes passwords by Argon2id with two passes. Hashes with other parameters can be verified, and count as outdated.
+ */
 export function createArgon2Hasher({ memoryMiB }: { memoryMiB: number }): PasswordHasher {
   const parameters = { memoryCost: memoryMiB * 1_024, timeCost: 2, parallelism: 1 };
   const prefix = `$argon2id$v=19$m=${parameters.memoryCost},t=${parameters.timeCost},p=${parameters.parallelism}$`;

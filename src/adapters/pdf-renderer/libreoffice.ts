@@ -29,7 +29,7 @@ export const defaultRenderLimits: Readonly<RenderLimits> = {
 
 export const pdfTooLarge = 'The PDF of this file would be too large.';
 
-/** Blocks macros, and links to the web and to local files. The proxy port has no listener. */
+/** LibreOffice settings that block macros and external links. The proxy port has no listener. */
 const settings: [path: string, name: string, value: string][] = [
   ['Office.Common/Security/Scripting', 'DisableMacrosExecution', 'true'],
   ['Office.Common/Security/Scripting', 'MacroSecurityLevel', '3'],

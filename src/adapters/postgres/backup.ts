@@ -12,7 +12,7 @@ const LOCK = 7_352;
 /** TCP keep-alive interval: shorter than usual idle timeouts of proxies. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** Holds the advisory lock on a separate connection, so that Postgres releases it when the process is killed. */
+/** Holds the backup lock on a separate connection, so that Postgres releases it when the process is killed. */
 export function createMaintenanceLock(databaseUrl: string): MaintenanceLock {
   return async (work) => {
     const client = new pg.Client({
@@ -41,7 +41,7 @@ const usualFolders = ['/usr/local/bin', '/opt/homebrew/opt/libpq/bin', '/opt/hom
 /** Debian installs each version of Postgres into a subfolder. */
 const debianFolder = '/usr/lib/postgresql';
 
-/** Uses pg_dump and pg_restore, so that operators can read dumps without this code. */
+/** Dumps and restores with pg_dump and pg_restore, so that operators can read dumps without this code. */
 export function createDatabaseDumps(options: { databaseUrl: string; programsDir: string }): DatabaseDumps {
   const { databaseUrl, programsDir } = options;
 

@@ -46,7 +46,7 @@ export function createTokenCounter(): TokenCounter {
   }
 
   /**
-   * Stores counts at offsets that start a word in any context; a slice is a difference plus its few edge characters.
+   * Stores token counts at offsets that start a word in any context; a slice is their difference plus its edges.
    */
   function measure(text: string): TokenRuler {
     const offsets: number[] = [0];

@@ -11,7 +11,7 @@ const maxCachedTokens = 20_000;
 /** Proxies refuse headers above 8 kB. The team claims are only a hint for clients, so they may be incomplete. */
 const maxTeamsInClaims = 50;
 
-/** Accepts tokens of its own key and of `verifyKeyPems`, the previous and the next key. */
+/** Signs access tokens with one key, and accepts those of `verifyKeyPems`, the previous and the next key. */
 export function createRs256AccessTokens(options: {
   privateKeyPem: string | null;
   verifyKeyPems: readonly string[];

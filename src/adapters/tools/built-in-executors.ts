@@ -133,7 +133,7 @@ function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempD
 const script = join(import.meta.dirname, 'math-process.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
 const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
-/** CPU time, because wall time includes CPU contention. A calculation takes 1 ms, the process start 300 ms. */
+/** A limit of CPU time, because wall time includes CPU contention. The process start alone takes 300 ms. */
 const longestCpuSeconds = 3;
 const heapMiB = 64;
 /** Waiting calculations per organization: those of two chat answers. Later ones would time out anyway. */

@@ -112,7 +112,7 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
       await prepare(collection, size);
       await write().catch(async (error: unknown) => {
         if (!isMissing(error)) throw error;
-        // The collection was deleted after this process had seen it.
+        // The collection was deleted after this process had prepared it.
         ready.delete(collection);
         await prepare(collection, size);
         await write();

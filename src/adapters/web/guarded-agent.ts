@@ -9,7 +9,7 @@ const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 /** Azure's platform address is in a public range, but serves metadata to its machines. */
 const platformAddress = '168.63.129.16';
 
-/** False for private, special and metadata addresses, also embedded ones (IPv4-mapped, NAT64, 6to4, Teredo). */
+/** False for private and metadata addresses, also if embedded in others (IPv4-mapped, NAT64, 6to4, Teredo). */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);
@@ -28,7 +28,7 @@ function isPrivateName(hostName: string): boolean {
 export type ResolveHost = (hostName: string) => Promise<string[]>;
 
 type GuardedAgentDeps = {
-  /** `host:port` as in a URL; allowed although private. */
+  /** Hosts that may be private, as `host:port` in a URL. */
   allow: readonly string[];
   resolve?: ResolveHost;
 };
