@@ -110,7 +110,7 @@ describe('the files that the service is deployed with', () => {
     expect(schema.definitions.group.properties.queues).nested.property('items.enum').have.members(queues);
     const notes = read(`${chartFolder}/templates/NOTES.txt`);
     expect(queues.filter((queue) => !notes.includes(`"${queue}"`))).deep.equal([]);
-    const row = /^\| `WORKER_QUEUES` .*several: (.+?)\. /m.exec(read('docs/settings.md'))?.[1] ?? '';
+    const row = /^\| `WORKER_QUEUES` .*separated by commas: (.+?)\. /m.exec(read('docs/settings.md'))?.[1] ?? '';
     expect(row.match(/[a-z-]+/g)).have.members(queues);
   });
 
