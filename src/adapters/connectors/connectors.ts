@@ -9,10 +9,8 @@ import { createDropboxConnector } from './dropbox-connector.ts';
 import { createGraphConnector } from './graph-connector.ts';
 import { createS3Connector } from './s3-connector.ts';
 
-/** `baseUrl` is null for the provider's own hosts. */
 type OAuthSettings = { baseUrl: string | null; client: OAuthProvider['client'] };
 
-/** Read-only scopes. */
 function connectorOAuth(provider: OAuthConnectorProvider, settings: OAuthSettings): ConnectorOAuth {
   if (provider === 'acme_drive') {
     const scopes = ['https://www.googleapis.com/auth/drive.readonly'];

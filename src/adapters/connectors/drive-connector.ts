@@ -31,7 +31,6 @@ const fields =
 const everyDrive = { supportsAllDrives: 'true', includeItemsFromAllDrives: 'true' };
 
 const office = 'application/vnd.openxmlformats-officedocument';
-/** Google's own formats have no content and are exported. */
 const exportFormats: Readonly<Record<string, { mediaType: string; ending: string } | undefined>> = {
   'application/vnd.google-apps.document': { mediaType: `${office}.wordprocessingml.document`, ending: '.docx' },
   'application/vnd.google-apps.spreadsheet': { mediaType: `${office}.spreadsheetml.sheet`, ending: '.xlsx' },
@@ -79,8 +78,8 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     let found = await read(access, 'root');
     for (const [depth, wanted] of names.entries()) {
       const isBetween = isFolder || depth < names.length - 1;
-      const q = `${quoted(found.id)} in parents and name = ${quoted(wanted)}`;
-      const kind = isBetween ? ` and mimeType = ${quoted(folderType)}` : '';
+      const q = `${queryLiteral(found.id)} in parents and name = ${queryLiteral(wanted)}`;
+      const kind = isBetween ? ` and mimeType = ${queryLiteral(folderType)}` : '';
       const { files } = await search(access, `${q}${kind}`, { pageSize: '1', orderBy: 'modifiedTime desc' });
       if (files[0] === undefined) throw appError('remote_file_not_found');
       found = files[0];
@@ -88,7 +87,6 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     return found;
   }
 
-  /** Returns the target of a shortcut with the shortcut's own id and name. */
   async function followShortcut(access: ConnectorAccess, file: DriveFile): Promise<DriveFile> {
     if (file.mimeType !== shortcutType || file.targetId === '') return file;
     const target = await read(access, file.targetId).catch(nullIfNotFound);
@@ -113,7 +111,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     async list(access, { fileId, path }, page) {
       const folderId = fileId ?? (await resolve(access, pathSegments(path), true)).id;
       const paging = { pageSize: '500', orderBy: 'folder,name', ...(page !== null && { pageToken: page }) };
-      const { files, nextPage } = await search(access, `${quoted(folderId)} in parents`, paging);
+      const { files, nextPage } = await search(access, `${queryLiteral(folderId)} in parents`, paging);
       const listed: RemoteFile[] = [];
       for (const file of files)
         listed.push(remoteFile(await followShortcut(access, file), childPath(pathSegments(path).join('/'), file.name)));
@@ -233,8 +231,7 @@ function remoteFile({ id, name: called, mimeType, sizeBytes, revision }: DriveFi
   };
 }
 
-/** A string literal of Drive's query language. */
-function quoted(text: string): string {
+function queryLiteral(text: string): string {
   return `'${text.replace(/['\\]/g, '\\$&')}'`;
 }
 
@@ -245,7 +242,6 @@ function readErrorCode({ body }: ProviderAnswer): string {
 
 function errorByCode(reason: string, { status, headers }: ProviderAnswer): AppError | null {
   if (status !== 403) return null;
-  // A daily limit, too, ends after some pauses of an hour.
   if (/RateLimitExceeded$|^rateLimitExceeded$|^quotaExceeded$|^dailyLimitExceeded$/.test(reason))
     return throttledError(name, headers);
   if (reason === 'insufficientPermissions') return appError('not_granted');

@@ -133,7 +133,7 @@ function changeOf(value: unknown): RemoteChange {
     : { kind: 'present', file: remoteFile(value) };
 }
 
-/** JSON for a header, which may hold ASCII characters only. */
+/** HTTP headers may hold ASCII characters only. */
 function headerJson(value: object): string {
   return JSON.stringify(value).replace(/[\u007f-\uffff]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -6,18 +6,17 @@ const folderCursor = z.strictObject({
   position: z.string(),
   folderId: z.string(),
   path: z.string(),
-  /** For shared drives, which have their own change lists. */
+  /** Set for shared drives of Google, which have their own change lists. */
   driveId: z.string().optional(),
 });
 
-/** The provider's position in the changes of a drive, and the synced folder. */
 export type FolderCursor = z.infer<typeof folderCursor>;
 
 export function writeCursor(cursor: FolderCursor): string {
   return JSON.stringify(cursor);
 }
 
-/** Throws `cursor_expired` for a cursor of another version. */
+/** Throws `cursor_expired` for a cursor that another version of this service wrote. */
 export function readCursor(text: string): FolderCursor {
   try {
     return folderCursor.parse(JSON.parse(text));
@@ -26,10 +25,9 @@ export function readCursor(text: string): FolderCursor {
   }
 }
 
-/** `parentId` is null at the root. */
 type Folder = { name: string; parentId: string | null };
 
-/** More than any provider allows; also ends cycles. */
+/** Maximum depth of folders: more than any provider allows; also ends cycles. */
 const maxDepth = 200;
 
 /**
@@ -63,18 +61,16 @@ export function createFolderPaths(
   return (folderId) => pathOf(folderId);
 }
 
-/** Replaces slashes in a name, which some providers allow. */
+/** Some providers allow slashes in file names: they are replaced. */
 export function childPath(folder: string, name: string): string {
   const safe = name.replaceAll('/', '_');
   return folder === '' ? safe : `${folder}/${safe}`;
 }
 
-/** The names in a path; ignores repeated, leading and trailing slashes. */
 export function pathSegments(path: string): string[] {
   return path.split('/').filter(Boolean);
 }
 
-/** The path of a file that is queried by path or name instead of id. */
 export function queriedPathSegments({ path, name, folder = '' }: RemoteFileQuery): string[] {
   if (path !== undefined) return pathSegments(path);
   return name === undefined ? [] : [...pathSegments(folder), name];

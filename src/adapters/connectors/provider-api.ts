@@ -15,17 +15,15 @@ import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports
 
 export type ConnectorDeps = DownloadLimits & {
   call: ProviderCaller;
-  /** Has the SSRF guard. */
+  /** Must have the SSRF guard. */
   agent: Dispatcher;
-  /** Null for the provider's own hosts. */
   baseUrl: string | null;
 };
 
-/** The defaults are right for every deployment; tests set shorter ones. */
+/** Time limits of downloads; only tests set them. */
 type DownloadLimits = { silenceMs?: number; downloadMs?: number };
 
 type ProviderApi = {
-  /** Sends a request and returns the JSON object of its response. */
   ask(access: ConnectorAccess, url: string, request?: ProviderRequest): Promise<Readonly<Record<string, unknown>>>;
   /** Opens a download, whose redirects may lead to other hosts. */
   open(
@@ -44,7 +42,7 @@ type ProviderApi = {
 type ReadErrorCode = (answer: ProviderAnswer) => string;
 
 const maxPauseSeconds = 3_600;
-/** More than any page that is requested has. */
+/** Maximum entries of a page of a listing; every page that is requested has fewer. */
 const maxEntries = 2_000;
 
 /**
@@ -107,7 +105,6 @@ export function pageEntries(name: string, value: unknown): Readonly<Record<strin
   return value;
 }
 
-/** Returns an id or a position; throws if the provider gave none. */
 export function requiredText(name: string, value: unknown): string {
   const text = asText(value);
   if (text === '') throw invalidProviderAnswer(name);
@@ -135,7 +132,6 @@ function failureOf(name: string, { status, headers }: ProviderAnswer, reason: st
   return appError('provider_unavailable', { detail: `${name} responded with ${status}${said}.` });
 }
 
-/** Media type of folders of all providers. */
 export const folderMediaType = 'application/x-directory';
 
 /** Escapes an id as one segment of a URL's path. */
@@ -218,9 +214,8 @@ const maxErrorBodyBytes = 16_000;
 type DownloadRequest = {
   agent: Dispatcher;
   method?: 'GET' | 'POST';
-  /** Called for each URL, because a token must not go to another host. */
+  /** Called for each URL of a redirect, because a token must not go to another host. */
   headersFor: (url: string) => Readonly<Record<string, string>>;
-  /** Error for a response other than 2xx. */
   failure: (answer: ProviderAnswer, url: string) => AppError;
   limitBytes: number;
   signal: AbortSignal;
@@ -239,7 +234,7 @@ async function openContent(url: string, options: DownloadRequest): Promise<{ con
     const { url: finalUrl, answer } = await follow(url, { ...options, signal: until, silenceMs });
     const headers = headersOf(answer);
     const status = answer.statusCode;
-    // 206 without a range request is not the whole file.
+    // Status 206 without a range request is not the whole file.
     if (status < 200 || status >= 300 || status === 206) {
       throw failure(
         { status, headers, body: (await readBodyStart(answer.body, maxErrorBodyBytes)).toString('utf8') },
@@ -273,7 +268,6 @@ async function follow(
     if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === null) return { url, answer };
     closeConnection(answer.body);
     const next = new URL(location, url);
-    // No downgrade from https.
     if (url.startsWith('https:') && next.protocol !== 'https:')
       throw unavailable('The provider redirects from https to http.');
     url = next.href;

@@ -12,11 +12,11 @@ import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import { folderMediaType, limitDownload, maxDownloadMs, pauseSecondsOf } from './provider-api.ts';
 
-/** Objects per page, so that a page fits in `maxAnswerBytes`. */
+/** Objects per page of a listing, so that a page fits in `maxAnswerBytes`. */
 const pageSize = 300;
 /** S3's own limit of a page, for stores that ignore `max-keys`. */
 const maxEntries = 1_000;
-/** For responses 429 and 503 without `Retry-After`. */
+/** Pause after a response 429 or 503 without `Retry-After`. */
 const defaultPauseSeconds = 5;
 
 /** S3 error codes for invalid keys. A missing permission (`AccessDenied`) is not one of them. */
@@ -215,7 +215,6 @@ function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
   const status = Number(response?.statusCode ?? metadata?.httpStatusCode ?? 0);
   if (status === 0)
     return appError('provider_unavailable', { detail: 'The S3 endpoint does not respond, or closed the connection.' });
-  // The SDK could not parse the response.
   if (status < 300) return notS3();
   const name = error instanceof S3ServiceException ? error.name : 'Unknown';
   const detail = reasonOf(error, status).replaceAll(accessKeyId, '…');
@@ -237,7 +236,6 @@ function reasonOf(error: unknown, status: number): string {
   return `${error.name}: ${error.message}`.slice(0, 300);
 }
 
-/** A request of the SDK: signed, with its path already escaped. */
 type S3Request = {
   method: string;
   protocol: string;
@@ -316,7 +314,7 @@ async function readAnswer(body: Readable, statusCode: number): Promise<Buffer> {
   if (bytes === null || hasMore(bytes, '<', maxTags) || hasMore(bytes, '=', maxEqualsSigns)) {
     throw unavailable('The response of the S3 endpoint is too large.');
   }
-  // HTML. S3 sends no document types, and the SDK's parser takes quadratic time for many of them.
+  // An HTML page. S3 sends no document types, and the SDK's parser takes quadratic time for many of them.
   if (!/<!doctype/i.test(bytes.toString('latin1'))) return bytes;
   if (statusCode >= 300) return Buffer.alloc(0);
   throw notS3();
@@ -347,7 +345,7 @@ function urlOf({ protocol, hostname, port, path, query = {} }: S3Request): strin
   return `${protocol}//${place}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`;
 }
 
-/** Escapes like the SDK's signature. */
+/** Escapes a query like the SDK does for its signature. */
 function escaped(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 }

@@ -17,7 +17,6 @@ const specialSyntax = new RegExp(
 /** Matches the end of a text that may become special syntax when more text arrives. */
 const incompleteSyntax =
   /(?:!|\]|<|&[a-z]{0,7}|(?<![a-z])(?:h|ht|htt|https?|f|ft|ftps?)(?::\\?\/?\\?)?|:\\?\/?\\?|(?<![a-z])(?:w{1,3}\.?|m(?:a(?:i(?:l(?:t(?:o:?)?)?)?)?)?))$/i;
-/** Includes one character before the incomplete syntax. */
 const longestIncompleteSyntax = 11;
 
 /** White space of Markdown. `\s` matches more, which Markdown treats as part of a URL. */
@@ -45,8 +44,7 @@ const emphasisEnd = /^[*_~]{1,3}(?=[^\p{L}\p{N}\u{10000}-\u{10ffff}\ud800-\udfff
 const lineStart = /^([ \t>*+\-\d.):]*)(`{3,}|~{3,}|\$\$)?/;
 const incompleteLineStart = /^[ \t>*+\-\d.):]*(?:`*|~*|\$)$/;
 const longestFenceLine = 200;
-/** Kept of the current line, to recognize words and numbered sources. */
-const maxLineLength = 200;
+const keptLineLength = 200;
 
 /**
  * Languages of code blocks that clients render with images and links instead of showing the code. Matched anywhere in the info
@@ -86,28 +84,26 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   let isFenceCertain = true;
   /** Inside a URL above the length limit. */
   let isInLongAddress = false;
-  /** The end of the current line of the original text. */
   let line = '';
-  /** The last character of the filtered reply. */
-  let last = '\n';
+  let lastEmitted = '\n';
   let removedCount = 0;
 
   /** Records the end of the filtered reply. */
   function emit(text: string): string {
-    last = text.at(-1) ?? last;
+    lastEmitted = text.at(-1) ?? lastEmitted;
     return text;
   }
 
   /** Records the end of the original line. */
   function consume(text: string): string {
-    line = (line + text).slice(-maxLineLength);
+    line = (line + text).slice(-keptLineLength);
     return text;
   }
 
   /** Replaces a URL; never directly after `]`, where the replacement would become a link target. */
   function remove(): string {
     removedCount += 1;
-    return emit(/[\s(]/.test(last) ? removalNotice : ` ${removalNotice}`);
+    return emit(/[\s(]/.test(lastEmitted) ? removalNotice : ` ${removalNotice}`);
   }
 
   function endLine(): void {
@@ -228,7 +224,6 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     return index + 1;
   }
 
-  /** Handles a URL that stands in the text and begins with `start`; returns where it stopped. */
   function* rewriteUrl(text: string, index: number, start: string, isEnd: boolean): Generator<string, number> {
     const end = addressEnd(text, index);
     // One more character, because more text may turn a bracket into `](`.
@@ -247,7 +242,6 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     return index + Math.max(address.length, start.length);
   }
 
-  /** Handles `](…)`, the target of a link or an image; returns where it stopped. */
   function* rewriteLinkTarget(text: string, index: number, isEnd: boolean): Generator<string, number> {
     const ahead = text.slice(index, index + longestLinkTarget);
     const link = linkTarget.exec(ahead);
@@ -273,7 +267,6 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     return end + emphasis.length;
   }
 
-  /** Inserts a space into syntax, so that no Markdown parser reads it as such. */
   function* breakUp(index: number, original: string, apart: string): Generator<string, number> {
     consume(original);
     yield emit(apart);
