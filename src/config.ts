@@ -1,13 +1,21 @@
 import { readFileSync } from 'node:fs';
-import { type ConcurrencyLimit, defaultRateLimits, defaultTierLimits, type RateLimit, type RateLimitName, type Tier, type TierLimits } from './domain/access/limits.ts';
 import { join } from 'node:path';
 import { ConfigError, readSettings } from './config/read-settings.ts';
 import type { Fault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
 import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts';
 import type { TaskQueue } from './contracts/workflow-runs.ts';
-import type { OAuthConnectorProvider } from './domain/documents/connector-providers.ts';
+import {
+  type ConcurrencyLimit,
+  defaultRateLimits,
+  defaultTierLimits,
+  type RateLimit,
+  type RateLimitName,
+  type Tier,
+  type TierLimits,
+} from './domain/access/limits.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/prices.ts';
+import type { OAuthConnectorProvider } from './domain/documents/connector-providers.ts';
 import { type EncryptionKey, signingKeyPem, verifyKeyPems } from './keys.ts';
 
 export { ConfigError } from './config/read-settings.ts';

@@ -1,5 +1,5 @@
-import type { ConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import { costUsd, type ModelPrice } from '#src/domain/agents/prices.ts';
+import type { ConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Connector, ConnectorAccesses } from '#src/ports/connectors.ts';

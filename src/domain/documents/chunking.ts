@@ -1,8 +1,8 @@
 import { cosine } from '../alignment/score.ts';
+import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
 import type { Span } from '../text/words.ts';
 import { sentences } from '../text/words.ts';
 import { type Block, type BlockKind, linesOf, parseBlocks } from './markdown.ts';
-import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
 
 /**
  * The units that chunks are built from: a sentence, a heading, a whole table or code block, or a part of one that is too

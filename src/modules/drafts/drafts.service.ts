@@ -1,9 +1,17 @@
 import type { Knex } from 'knex';
-import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields, versionTitle, planCommit, planRemoval } from '#src/domain/agents/drafts.ts';
 import { v7 as uuidv7 } from 'uuid';
 import { makeOnce } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
+import {
+  blankDraftFields,
+  type DraftFields,
+  overlayFields,
+  planCommit,
+  planRemoval,
+  type SentDraftFields,
+  versionTitle,
+} from '#src/domain/agents/drafts.ts';
 import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';

@@ -1,7 +1,17 @@
 import type { Knex } from 'knex';
-import { bytea, integer, text, timestamp, uuid, type Row, firstRow, oneRow, pick } from '#src/adapters/postgres/shapes.ts';
 import { NIL } from 'uuid';
 import { model } from '#src/adapters/postgres/base-model.ts';
+import {
+  bytea,
+  firstRow,
+  integer,
+  oneRow,
+  pick,
+  type Row,
+  text,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 
 export class CachedEmbeddingModel extends model(
   'embeddings',

@@ -1,11 +1,32 @@
 import { createHash } from 'node:crypto';
-import type { AnswerCaseInput, EvaluationInput, EvaluationPlan, JudgeUnitInput, RecordEvaluationEndInput, RecordEvaluationFailureInput, ScoreEvaluationInput, StepsResult } from '#src/contracts/evaluation.ts';
-import { answerName, type CaseText, type ComparedSide, type JudgeTask, type JudgingUnit, nothingSpent, type PromptText, pairMaterial, type Spending, type TextRef, unitName } from '#src/domain/judging/judgement.ts';
 import type { Knex } from 'knex';
+import type {
+  AnswerCaseInput,
+  EvaluationInput,
+  EvaluationPlan,
+  JudgeUnitInput,
+  RecordEvaluationEndInput,
+  RecordEvaluationFailureInput,
+  ScoreEvaluationInput,
+  StepsResult,
+} from '#src/contracts/evaluation.ts';
 import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
 import { costUsd } from '#src/domain/agents/prices.ts';
 import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
 import { planWindow } from '#src/domain/chat/context-window.ts';
+import {
+  answerName,
+  type CaseText,
+  type ComparedSide,
+  type JudgeTask,
+  type JudgingUnit,
+  nothingSpent,
+  type PromptText,
+  pairMaterial,
+  type Spending,
+  type TextRef,
+  unitName,
+} from '#src/domain/judging/judgement.ts';
 import { namesOfFailed, outcomeOf } from '#src/domain/judging/outcome.ts';
 import { isReference, rubricVersion } from '#src/domain/judging/rubric.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';

@@ -1,5 +1,20 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, date, double, integer, json, numeric, pick, type Row, shape, text, textArray, timestamp, tsvector, uuid } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  date,
+  double,
+  integer,
+  json,
+  numeric,
+  pick,
+  type Row,
+  shape,
+  text,
+  textArray,
+  timestamp,
+  tsvector,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import type { EchoState } from '#src/domain/alignment/fold.ts';
 import type { Period } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { text, timestamp, uuid, boolean, type Row, oneRow, shape } from '#src/adapters/postgres/shapes.ts';
 import { model } from '#src/adapters/postgres/base-model.ts';
+import { boolean, oneRow, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import { PreviewModel } from '#src/modules/previews/previews.model.ts';
 
 export class BlobClaimModel extends model('blob_claims', {

@@ -1,10 +1,21 @@
 import type { Knex } from 'knex';
-import { bigint, pick, type Row, shape, text, textArray, timestamp, uuid, firstRow, oneRow } from '#src/adapters/postgres/shapes.ts';
-import { GenerationModel, ConversionModel } from '#src/modules/ingestion/ingestion.model.ts';
-import { numberPages } from '#src/adapters/postgres/chunks.ts';
-import type { PreviewDocumentInput } from '#src/contracts/ingestion.ts';
 import { model } from '#src/adapters/postgres/base-model.ts';
+import { numberPages } from '#src/adapters/postgres/chunks.ts';
+import {
+  bigint,
+  firstRow,
+  oneRow,
+  pick,
+  type Row,
+  shape,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
+import type { PreviewDocumentInput } from '#src/contracts/ingestion.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { ConversionModel, GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
 export class PreviewModel extends model(

@@ -1,13 +1,22 @@
 import type { Knex } from 'knex';
-import { type RagConfig, type ChunkingOptions, isOverlapBelowTarget, withChunking } from '#src/domain/documents/rag-config.ts';
-import { type ExpectedVersions, requireVersion, appError, fieldError } from '#src/errors.ts';
-import type { ChunkContextsService, ChunkingStep, DocumentChunkerService } from '#src/modules/ingestion/chunking.service.ts';
-import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { Chunk } from '#src/domain/documents/chunking.ts';
+import {
+  type ChunkingOptions,
+  isOverlapBelowTarget,
+  type RagConfig,
+  withChunking,
+} from '#src/domain/documents/rag-config.ts';
+import { appError, type ExpectedVersions, fieldError, requireVersion } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
+import type {
+  ChunkContextsService,
+  ChunkingStep,
+  DocumentChunkerService,
+} from '#src/modules/ingestion/chunking.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Embedders } from '#src/ports/models.ts';
 
 /** Sentences that a preview embeds: some seconds on two cores, while the user waits. */

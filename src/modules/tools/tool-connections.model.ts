@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import type { OAuthGrant, NewCredentials } from '#src/modules/credentials/credentials.model.ts';
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { integer, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import type { NewCredentials, OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
 
 export class ToolConnectionModel extends model('tool_connections', {
   id: uuid(),

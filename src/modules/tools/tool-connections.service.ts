@@ -1,17 +1,27 @@
 import type { Knex } from 'knex';
-import type { Consent, ConsentCallback, ConsentReturn, ConsentsService } from '#src/modules/consents/consents.service.ts';
-import { type ApiKey, type Credentials, createToolConnectionsRepository, type ToolConnection } from './tool-connections.model.ts';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { type ToolProvider, tools } from '#src/domain/agents/tools.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
+import type {
+  Consent,
+  ConsentCallback,
+  ConsentReturn,
+  ConsentsService,
+} from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore, CredentialsService, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { ToolCredentials } from '#src/ports/tools.ts';
 import { type ProviderAccesses, requireProvider } from './tool-catalog.service.ts';
+import {
+  type ApiKey,
+  type Credentials,
+  createToolConnectionsRepository,
+  type ToolConnection,
+} from './tool-connections.model.ts';
 
 const purpose = 'tools';
 

@@ -1,6 +1,17 @@
 import type { Knex } from 'knex';
-import { bigint, boolean, double, integer, json, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import { NIL } from 'uuid';
+import {
+  bigint,
+  boolean,
+  double,
+  integer,
+  json,
+  pick,
+  type Row,
+  rows,
+  shape,
+  text,
+} from '#src/adapters/postgres/shapes.ts';
 import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
 import { roundTotals } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
