@@ -25,19 +25,22 @@ const sql = '(\\.(repository|model)|/store-audit/invariants/[^/]+)\\.ts$';
 
 export default {
   forbidden: [
-    {
-      name: 'no-cycles',
-      severity: 'error',
-      comment: 'Not even of types.',
-      from: { path: '^(src|workflows|activities|workers)/' },
-      to: { circular: true },
-    },
-    { name: 'no-cycles-of-values', severity: 'error', from: {}, to: { circular: true, viaOnly: values } },
+    { name: 'no-cycles', severity: 'error', comment: 'Not even of types.', from: {}, to: { circular: true } },
     { name: 'no-unresolved', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    {
+      name: 'packages-declare-their-dependencies',
+      severity: 'error',
+      comment: 'The nearest package.json names every npm package that the code imports.',
+      from: {},
+      to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown'] },
+    },
     {
       name: 'no-dev-dependencies-in-production',
       severity: 'error',
-      from: { path: '^(src|workflows|activities|workers|migrations|services)/', pathNot: '[.-]test\\.ts$' },
+      from: {
+        path: '^(src|workflows|activities|workers|migrations|services)/',
+        pathNot: '([.-]test|/test-server)\\.ts$',
+      },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
 
@@ -109,16 +112,43 @@ export default {
       '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders|http/server/http-server))',
     ),
     {
-      name: 'nobody-imports-upwards',
+      name: 'src-imports-only-src',
       severity: 'error',
       from: { path: '^src/' },
-      to: { path: '^(workflows|activities|workers|scripts|test|bench|services)/', ...values },
+      to: { path: '^(workflows|activities|workers)/', ...values },
+    },
+    {
+      name: 'the-product-imports-no-other-package',
+      severity: 'error',
+      comment: 'Not even types.',
+      from: { path: '^(src|workflows|activities|workers|migrations)/' },
+      to: { path: '^(services|scripts|bench|test)/' },
     },
     {
       name: 'services-stand-alone',
       severity: 'error',
-      from: { path: '^services/' },
-      to: { path: '^(src|workflows|activities|workers|scripts|bench)/' },
+      from: { path: '^services/([^/]+)/' },
+      to: {
+        path: '^(src|workflows|activities|workers|migrations|services|scripts|bench|test)/',
+        pathNot: '^services/$1/',
+      },
+    },
+    {
+      name: 'the-supervisor-stands-alone',
+      severity: 'error',
+      from: { path: '^scripts/supervisor/' },
+      to: {
+        path: '^(src|workflows|activities|workers|migrations|services|scripts|bench|test)/',
+        pathNot: '^scripts/supervisor/',
+      },
+    },
+    { name: 'bench-imports-no-tests', severity: 'error', from: { path: '^bench/' }, to: { path: '^test/' } },
+    {
+      name: 'scripts-import-no-tests',
+      severity: 'error',
+      comment: "Only the test runners and the connector demo use the tests' stand-ins for providers and models.",
+      from: { path: '^scripts/', pathNot: '^scripts/(test/|test-schema|demo-connectors|demo/connector-story)' },
+      to: { path: '^test/' },
     },
     {
       name: 'workflows-use-only-the-workflow-library',

@@ -5,6 +5,7 @@ ARG NODE_VERSION=24.22.1
 FROM node:${NODE_VERSION}-trixie-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY services/model-server/package.json services/model-server/
 RUN npm ci --ignore-scripts --omit=dev --loglevel=error \
     # Nothing here runs on another system, and Node is in the image already.
     && rm -rf node_modules/node-linux-* node_modules/.package-lock.json \

@@ -1,7 +1,7 @@
 // `npm run bench:alignment [-- topics refusals simulation dialogues]`: how well alignment sees what people see; exit code 1 where a gate fails.
 import { cpus } from 'node:os';
-import { calibrationFor } from '#src/domain/alignment/score.ts';
 import { createEmbedTexts } from '../scripts/alignment/embed-texts.ts';
+import { calibrationFor } from '../src/domain/alignment/score.ts';
 import { measureDialogues } from './alignment/dialogue-report.ts';
 import { isWithin, type Report, show } from './alignment/figures.ts';
 import { measureRefusals } from './alignment/refusals.ts';

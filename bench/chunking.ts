@@ -5,11 +5,11 @@ import { RecursiveCharacterTextSplitter } from '@langchain/textsplitters';
 import { encode } from 'gpt-tokenizer/encoding/o200k_base';
 import { Tiktoken } from 'js-tiktoken/lite';
 import o200kBase from 'js-tiktoken/ranks/o200k_base';
-import { createChunker } from '#src/adapters/text/chunker.ts';
-import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { chunkBody } from '#src/domain/documents/chunking.ts';
-import type { TokenCounter } from '#src/domain/text/tokens.ts';
+import { createChunker } from '../src/adapters/text/chunker.ts';
+import { createTextAnalyzer } from '../src/adapters/text/text-analyzer.ts';
+import { createTokenCounter } from '../src/adapters/text/token-counter.ts';
+import { chunkBody } from '../src/domain/documents/chunking.ts';
+import type { TokenCounter } from '../src/domain/text/tokens.ts';
 import { readCorpus } from './ingest/corpus.ts';
 import { median } from './median.ts';
 

@@ -3,11 +3,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import onnxruntime from 'onnxruntime-node/package.json' with { type: 'json' };
-import { createEmbedder } from '#src/adapters/models/embedder.ts';
-import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { quantizeGraph } from '../services/model-server/embedding/quantized-graph.ts';
 import { verifiedModelFile } from '../services/model-server/model-files.ts';
 import { miniLm } from '../services/model-server/model-manifest.ts';
+import { createEmbedder } from '../src/adapters/models/embedder.ts';
+import { createTokenCounter } from '../src/adapters/text/token-counter.ts';
 import { type Lag, type MeasuredServer, startMeasuredServer } from './embed/measured-server.ts';
 import { installPeer, type PythonPeer, startPeer, type Way, ways } from './embed/python-peer.ts';
 

@@ -1,10 +1,11 @@
 // `npm run bench:import`: P10, what the runs of an import of 500 files cost beyond the files themselves.
 import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
-import { importWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { stubConnectors } from '#test/support/stub-connectors.ts';
-import { connectToTemporal } from '#test/support/temporal-client.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import type { ConnectorActivities } from '../activities/connectors.ts';
+import type { ImportCounts } from '../src/contracts/connectors.ts';
+import { importWorkflowId } from '../src/contracts/workflow-ids.ts';
+import { createTemporalConnection } from '../src/temporal/connection.ts';
+import { workflowBundle } from '../workers/bundle.ts';
 import { startProduct } from './measured-product.ts';
 
 const files = 500;
@@ -17,7 +18,7 @@ const product = await startProduct();
 try {
   const address = product.environment.TEMPORAL_ADDRESS ?? '';
   const connection = await NativeConnection.connect({ address });
-  const temporal = connectToTemporal({ address, namespace: 'default' });
+  const temporal = createTemporalConnection({ address, namespace: 'default', callTimeoutMs: 60_000 });
   const bundle = await workflowBundle();
 
   /** What the engine and this process, which has the worker, take meanwhile. */
@@ -35,8 +36,12 @@ try {
 
   /** @returns which history is the first one, which has the files; another one has their end */
   async function importFiles(runId: string): Promise<string> {
-    const { activities } = stubConnectors(files);
-    const worker = await Worker.create({ connection, taskQueue, workflowBundle: bundle, activities });
+    const worker = await Worker.create({
+      connection,
+      taskQueue,
+      workflowBundle: bundle,
+      activities: instantActivities(),
+    });
     return worker.runUntil(async () => {
       const run = await temporal.client.workflow.start('importFromConnector', {
         taskQueue,
@@ -73,4 +78,34 @@ try {
   await connection.close();
 } finally {
   await product.stop();
+}
+
+/** The activities of an import whose files are new and cost nothing to fetch. */
+function instantActivities(): ConnectorActivities {
+  const added = new Set<number>();
+  const counts = (): ImportCounts => {
+    return { total: files, added: added.size, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
+  };
+  return {
+    queueSyncOfConnection: async ({ connectionId }) => ({ jobId: `sync-${connectionId}`, reason: 'scheduled' }),
+    beginImport: async () => undefined,
+    listFiles: async () => ({ counts: counts(), isMore: false }),
+    pendingFiles: async () => {
+      const numbers = Array.from({ length: files }, (_, index) => index + 1).filter((n) => !added.has(n));
+      return { numbers: numbers.slice(0, 500), counts: counts() };
+    },
+    fetchFile: async ({ n }) => {
+      added.add(n);
+      return { status: 'added', code: null };
+    },
+    deleteMissing: async () => ({ counts: counts(), isMore: false, mustListAgain: false }),
+    finishImport: async () => counts(),
+    recordFileFailure: async ({ n, error }) => {
+      throw new Error(`File ${n} of the measured import failed: ${error.code}.`);
+    },
+    recordImportParked: async () => undefined,
+    recordImportResumed: async () => undefined,
+    recordImportFailure: async () => undefined,
+    recordImportCancellation: async () => undefined,
+  };
 }

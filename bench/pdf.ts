@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createConverter } from '#src/adapters/converter/converter.ts';
-import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
+import { createConverter } from '../src/adapters/converter/converter.ts';
+import { createParserSandbox } from '../src/adapters/parser-sandbox.ts';
 import { createPdf } from './ingest/big-pdf.ts';
 import { median } from './median.ts';
 import { writeLargePdf } from './pdf/large-pdf.ts';

@@ -1,7 +1,7 @@
 // `npm run bench:search [-- <chunks>]`: nearest neighbours under a filter, hybrid search, and the words beside Qdrant's, on
 // a large generated corpus.
 import { cpus } from 'node:os';
-import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
+import { createPgVectorStore } from '../src/adapters/vectors/pgvector.ts';
 import { generateCorpus } from './search/corpus.ts';
 import { measureFilteredNeighbours } from './search/filtered-neighbours.ts';
 import { measureHybrid } from './search/hybrid.ts';

@@ -1,5 +1,5 @@
-import type { AlignmentCalibration } from '#src/domain/alignment/score.ts';
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
+import type { AlignmentCalibration } from '../../src/domain/alignment/score.ts';
 import { type Agreement, dialogueQuality, type JudgedRound, judgeDialogues } from './dialogue-quality.ts';
 import { readDialogues } from './dialogues.ts';
 import { type Figure, type Report, written } from './figures.ts';

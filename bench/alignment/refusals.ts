@@ -1,9 +1,9 @@
-import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { refusalWording } from '#src/domain/alignment/refusal.ts';
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { leaveOneModelOut } from '../../scripts/alignment/fitted-refusal.ts';
 import { qualityOfRefusals, type RefusalQuality, refusalQuality } from '../../scripts/alignment/refusal-quality.ts';
 import { readXsTest } from '../../scripts/alignment/xstest.ts';
+import { createTextAnalyzer } from '../../src/adapters/text/text-analyzer.ts';
+import { refusalWording } from '../../src/domain/alignment/refusal.ts';
 import { type Report, written } from './figures.ts';
 
 /** The rule of XSTest's authors: how a reply begins, as their string match has it. */

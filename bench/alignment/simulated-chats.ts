@@ -1,6 +1,6 @@
-import { type FoldState, foldRound, initialFoldState, isDrift } from '#src/domain/alignment/fold.ts';
-import type { AlignmentCalibration } from '#src/domain/alignment/score.ts';
 import type { ClincAgent } from '../../scripts/alignment/clinc.ts';
+import { type FoldState, foldRound, initialFoldState, isDrift } from '../../src/domain/alignment/fold.ts';
+import type { AlignmentCalibration } from '../../src/domain/alignment/score.ts';
 import { type Random, seededRandom } from '../search/random.ts';
 import type { Report } from './figures.ts';
 import { scoreOf } from './topics.ts';

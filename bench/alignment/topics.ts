@@ -1,8 +1,8 @@
-import type { AlignmentCalibration } from '#src/domain/alignment/score.ts';
 import { type ClincAgent, readClinc, type Utterance } from '../../scripts/alignment/clinc.ts';
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { fitTopic, qualityOf, type TopicQuality } from '../../scripts/alignment/fitted-topic.ts';
 import { sigmoid } from '../../scripts/logistic-regression.ts';
+import type { AlignmentCalibration } from '../../src/domain/alignment/score.ts';
 import { type Report, written } from './figures.ts';
 
 /** The score of the product for an utterance. */

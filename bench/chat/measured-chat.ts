@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadConfig } from '#src/config.ts';
-import { createContainer } from '#src/container.ts';
 import type { ApiClient } from '../../scripts/demo/api-client.ts';
+import { loadConfig } from '../../src/config.ts';
+import { createContainer } from '../../src/container.ts';
 import { startProduct } from '../measured-product.ts';
 import { chatModel, type DelayedModel, embeddingModel, startDelayedModel } from './delayed-model.ts';
 

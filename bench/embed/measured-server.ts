@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { answersOk } from '../../scripts/launchers/http-probe.ts';
 import { dieWithParent } from '../../scripts/supervisor/parent-death.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
-import { until } from '../../test/support/until.ts';
+import { until } from '../until.ts';
 
 export type Lag = { p50Ms: number; p99Ms: number };
 

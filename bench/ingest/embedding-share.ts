@@ -1,7 +1,7 @@
-import { createEmbedder } from '#src/adapters/models/embedder.ts';
-import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { indexedText } from '#src/domain/documents/chunk-document.ts';
 import { miniLm } from '../../services/model-server/model-manifest.ts';
+import { createEmbedder } from '../../src/adapters/models/embedder.ts';
+import { createTokenCounter } from '../../src/adapters/text/token-counter.ts';
+import { indexedText } from '../../src/domain/documents/chunk-document.ts';
 import type { MeasuredProduct } from '../measured-product.ts';
 import { median } from '../median.ts';
 import { readCorpus } from './corpus.ts';

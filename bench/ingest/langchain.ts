@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import manifest from '../../package.json' with { type: 'json' };
 import { type MeasuredProduct, startProduct } from '../measured-product.ts';
 import { median } from '../median.ts';
+import manifest from '../package.json' with { type: 'json' };
 import { realDocuments } from '../pdf/real-documents.ts';
 import { createPdf } from './big-pdf.ts';
 import { readManyTexts } from './corpus.ts';

@@ -1,11 +1,11 @@
 import { loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { encode } from 'gpt-tokenizer/encoding/o200k_base';
-import { createEmbedder } from '#src/adapters/models/embedder.ts';
-import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { indexedText } from '#src/domain/documents/chunk-document.ts';
 import type { ApiClient } from '../../scripts/demo/api-client.ts';
 import { miniLm } from '../../services/model-server/model-manifest.ts';
+import { createEmbedder } from '../../src/adapters/models/embedder.ts';
+import { createTokenCounter } from '../../src/adapters/text/token-counter.ts';
+import { indexedText } from '../../src/domain/documents/chunk-document.ts';
 import { type MeasuredProduct, processNames } from '../measured-product.ts';
 import { median } from '../median.ts';
 import { readManyTexts } from './corpus.ts';

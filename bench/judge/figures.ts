@@ -1,4 +1,4 @@
-import type { PairWinner } from '#src/domain/judging/judgement.ts';
+import type { PairWinner } from '../../src/domain/judging/judgement.ts';
 
 /**
  * What was said of a pair: by the judge with the first answer shown first (`ab`) and shown second (`ba`), and by people.

@@ -1,9 +1,9 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { JudgeTask, PairWinner } from '#src/domain/judging/judgement.ts';
-import { AppError } from '#src/errors.ts';
-import { type Judge, judgementKey } from '#src/modules/evaluations/judge.ts';
-import type { ModelUsage } from '#src/ports/models.ts';
+import type { JudgeTask, PairWinner } from '../../src/domain/judging/judgement.ts';
+import { AppError } from '../../src/errors.ts';
+import { type Judge, judgementKey } from '../../src/modules/evaluations/judge.ts';
+import type { ModelUsage } from '../../src/ports/models.ts';
 
 export type Verdict = { key: string; winner: PairWinner; seconds: number; calls: number } & ModelUsage;
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { v5 as uuidv5 } from 'uuid';
-import { aclOf, type Visibility } from '#src/domain/access/visibility.ts';
-import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
-import { toPostingBlocks } from '#src/domain/retrieval/bm25.ts';
+import { aclOf, type Visibility } from '../../src/domain/access/visibility.ts';
+import { defaultRagConfig } from '../../src/domain/documents/rag-config.ts';
+import { toPostingBlocks } from '../../src/domain/retrieval/bm25.ts';
 import { type Random, seededRandom } from '../search/random.ts';
 import { generateTexts } from './texts.ts';
 

@@ -1,5 +1,5 @@
-import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { contentStems } from '#src/domain/text/words.ts';
+import { createTextAnalyzer } from '../../src/adapters/text/text-analyzer.ts';
+import { contentStems } from '../../src/domain/text/words.ts';
 import { readDataset } from '../retrieval/datasets.ts';
 import type { Random } from '../search/random.ts';
 

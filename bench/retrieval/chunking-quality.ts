@@ -1,4 +1,4 @@
-import type { RagConfig } from '#src/domain/documents/rag-config.ts';
+import type { RagConfig } from '../../src/domain/documents/rag-config.ts';
 import { average } from './bootstrap.ts';
 import { readChromaChunking } from './chroma-chunking.ts';
 import type { Library } from './library.ts';

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { loadConfig } from '#src/config.ts';
-import { type Container, createContainer } from '#src/container.ts';
-import type { RequestActor } from '#src/domain/access/visibility.ts';
-import type { RagConfig, RerankerType } from '#src/domain/documents/rag-config.ts';
-import { registerBody } from '#src/modules/auth/auth.schema.ts';
-import type { VectorStore } from '#src/ports/vector-store.ts';
 import { newPassword } from '../../scripts/secrets.ts';
+import { loadConfig } from '../../src/config.ts';
+import { type Container, createContainer } from '../../src/container.ts';
+import type { RequestActor } from '../../src/domain/access/visibility.ts';
+import type { RagConfig, RerankerType } from '../../src/domain/documents/rag-config.ts';
+import { registerBody } from '../../src/modules/auth/auth.schema.ts';
+import type { VectorStore } from '../../src/ports/vector-store.ts';
 import type { MeasuredProduct } from '../measured-product.ts';
 
 export type Source = { id: string; name: string; text: string };

@@ -1,4 +1,4 @@
-import type { RerankerType } from '#src/domain/documents/rag-config.ts';
+import type { RerankerType } from '../../src/domain/documents/rag-config.ts';
 import { median } from '../median.ts';
 import { average, pairedBootstrap } from './bootstrap.ts';
 import { type CranfieldQuery, readCranfield } from './cranfield.ts';

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
-import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { contentStems } from '#src/domain/text/words.ts';
+import { createTextAnalyzer } from '../../src/adapters/text/text-analyzer.ts';
+import { contentStems } from '../../src/domain/text/words.ts';
 import { readDataset } from '../retrieval/datasets.ts';
 import { type Random, seededRandom } from './random.ts';
 

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
-import type { Actor } from '#src/domain/access/visibility.ts';
-import { createGroupSearch } from '#src/modules/retrieval/group-search.ts';
-import { createRetrievalRepository } from '#src/modules/retrieval/retrieval.repository.ts';
-import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
+import type { Actor } from '../../src/domain/access/visibility.ts';
+import { createGroupSearch } from '../../src/modules/retrieval/group-search.ts';
+import { createRetrievalRepository } from '../../src/modules/retrieval/retrieval.repository.ts';
+import { createWordSearchRepository } from '../../src/modules/retrieval/word-search.repository.ts';
 import { median } from '../median.ts';
 import { type CorpusQuery, keyOf } from './corpus.ts';
 import { model } from './load.ts';

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
-import { indexWords } from '#src/adapters/postgres/chunks.ts';
-import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
-import type { VectorStore } from '#src/ports/vector-store.ts';
+import { indexWords } from '../../src/adapters/postgres/chunks.ts';
+import { defaultRagConfig } from '../../src/domain/documents/rag-config.ts';
+import type { VectorStore } from '../../src/ports/vector-store.ts';
 import type { CorpusDocument } from './corpus.ts';
 
 export const model = 'bench-model';

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { BM25_B, BM25_K1 } from '#src/domain/retrieval/bm25.ts';
 import { readTestServiceSettings } from '../../scripts/settings.ts';
+import { BM25_B, BM25_K1 } from '../../src/domain/retrieval/bm25.ts';
 
 export type WordedChunk = { id: string; acl: readonly string[]; words: readonly string[] };
 

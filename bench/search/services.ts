@@ -2,14 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Knex } from 'knex';
-import { createDatabase, migrate } from '#src/adapters/postgres/database.ts';
-import { createQdrantVectorStore } from '#src/adapters/vectors/qdrant.ts';
-import type { VectorStore } from '#src/ports/vector-store.ts';
 import { postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';
 import { qdrantFacade, qdrantUrl } from '../../scripts/launchers/qdrant.ts';
 import { readTestServiceSettings } from '../../scripts/settings.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
+import { createDatabase, migrate } from '../../src/adapters/postgres/database.ts';
+import { createQdrantVectorStore } from '../../src/adapters/vectors/qdrant.ts';
+import type { VectorStore } from '../../src/ports/vector-store.ts';
 
 export type BenchServices = { db: Knex; qdrant: VectorStore; stop(): Promise<void> };
 

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { VectorStore } from '#src/ports/vector-store.ts';
+import type { VectorStore } from '../../src/ports/vector-store.ts';
 import type { CorpusQuery } from './corpus.ts';
 
 /** An organization with a corpus, and what is measured on it. */

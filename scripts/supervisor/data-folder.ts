@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { processStart, takeLock } from '../bootstrap/process-lock.mjs';
 import { boundLog } from './bounded-log.ts';
 import { signalGroup } from './child-process.ts';
 import { whyNotWritable } from './file-failure.ts';
+import { processStart, takeLock } from './process-lock.mjs';
 import { StartFailure } from './start-failure.ts';
 
 const STALE_STOP_MS = 5_000;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { createEmbeddedService, type EmbeddedService } from '#test/support/embedded-service.ts';
 import { until } from '#test/support/until.ts';
-import { processStart } from '../../scripts/bootstrap/process-lock.mjs';
+import { processStart } from '../../scripts/supervisor/process-lock.mjs';
 
 describe('npm start', function () {
   this.timeout(180_000);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createEmbeddedService, type EmbeddedService } from '#test/support/embedded-service.ts';
-import { processStart } from '../../scripts/bootstrap/process-lock.mjs';
+import { processStart } from '../../scripts/supervisor/process-lock.mjs';
 
 describe('npm start', () => {
   let service: EmbeddedService;

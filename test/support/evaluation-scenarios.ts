@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { newEvaluable, startPath } from './evaluations.ts';
-import type { FaultCase } from './fault-case.ts';
-import type { Scenario } from './fault-scenarios.ts';
+import type { FaultCase, Scenario } from './fault-case.ts';
 import { judgeWell } from './scripted-judge.ts';
 import { until } from './until.ts';
 import { type JobView, untilJob } from './until-job.ts';

@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { exportSchema } from '#src/modules/exports/exports.schema.ts';
 import { downloaded, recordsOf, unpack } from './exported.ts';
-import { type FaultCase, uploadText } from './fault-case.ts';
-import type { Scenario } from './fault-scenarios.ts';
+import { type FaultCase, type Scenario, uploadText } from './fault-case.ts';
 import { until } from './until.ts';
 import { type JobView, untilJob } from './until-job.ts';
 

@@ -16,6 +16,16 @@ export type FaultCase = {
   close(): Promise<void>;
 };
 
+/** A way through the service: what a user does, whatever dies meanwhile. */
+export type Scenario = {
+  /** Of the service that it takes place in. */
+  settings?: Record<string, string>;
+  /** What leads to the steps that it is about. */
+  faults?: string;
+  /** @returns the last job, and the document that can be read at the end */
+  drive(own: FaultCase): Promise<{ jobId: string; documentId: string | null }>;
+};
+
 export async function startFaultCase(settings: Record<string, string> = {}): Promise<FaultCase> {
   const model = await startScriptedModel();
   const stack = await startStack(

@@ -32,7 +32,7 @@ import {
 import { docxFile, docxParagraph } from './document-fixtures.ts';
 import { cancelEvaluation, evaluateGolden, failEvaluation } from './evaluation-scenarios.ts';
 import { cancelExport, exportOnce, failExport, parkExport } from './export-scenarios.ts';
-import { type FaultCase, uploadText } from './fault-case.ts';
+import { type FaultCase, type Scenario, uploadText } from './fault-case.ts';
 import { isFullRun, wantedSteps } from './fault-run.ts';
 import { wordVector } from './retrieval-fixture.ts';
 import { embeddedTexts } from './scripted-model.ts';
@@ -42,16 +42,6 @@ import { until } from './until.ts';
 import { type JobView, untilJob } from './until-job.ts';
 
 export const CASE_TIMEOUT_MS = 240_000;
-
-/** A way through the service: what a user does, whatever dies meanwhile. */
-export type Scenario = {
-  /** Of the service that it takes place in. */
-  settings?: Record<string, string>;
-  /** What leads to the steps that it is about. */
-  faults?: string;
-  /** @returns the last job, and the document that can be read at the end */
-  drive(own: FaultCase): Promise<{ jobId: string; documentId: string | null }>;
-};
 
 /** A document of some hundred chunks, which take several calls of the model; another one for each seed. */
 const random = seeded(runSeed);

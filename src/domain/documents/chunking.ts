@@ -1,7 +1,6 @@
 import { cosine } from '../alignment/score.ts';
 import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
-import type { Span } from '../text/words.ts';
-import { sentences } from '../text/words.ts';
+import { type Span, sentences } from '../text/words.ts';
 import { type Block, type BlockKind, linesOf, parseBlocks } from './markdown.ts';
 
 /**

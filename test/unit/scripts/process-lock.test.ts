@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { processStart, takeLock } from '../../../scripts/bootstrap/process-lock.mjs';
+import { processStart, takeLock } from '../../../scripts/supervisor/process-lock.mjs';
 
 describe('process lock', () => {
   let folder: string;
