@@ -8,8 +8,8 @@ import {
   initialAuditProgress,
 } from '#src/domain/documents/audit-report.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
-import { type Command, unexpectedArguments } from './command.ts';
-import { type CommandOutput, errorReason } from './output.ts';
+import { type Command, type CommandOutput, unexpectedArguments } from './command.ts';
+import { errorReason } from './output.ts';
 
 export const auditStoresCommand: Command = {
   usage: '[--repair [--force]]',

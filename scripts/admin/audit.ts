@@ -1,6 +1,14 @@
 import type { Container } from '#src/container.ts';
-import { type Command, isUuid, notAnOrganizationId, readFlags, readUser, unexpectedArguments } from './command.ts';
-import { alignColumns, type CommandOutput } from './output.ts';
+import {
+  type Command,
+  type CommandOutput,
+  isUuid,
+  notAnOrganizationId,
+  readFlags,
+  readUser,
+  unexpectedArguments,
+} from './command.ts';
+import { alignColumns } from './output.ts';
 
 const MAX_ROWS = 10_000;
 const DEFAULT_ROWS = '100';

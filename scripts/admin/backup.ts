@@ -2,9 +2,8 @@ import { mkdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import type { BackupManifest } from '#src/modules/backup/backup-folder.ts';
 import type { RestoreReport } from '#src/modules/backup/restore.service.ts';
-import { type Command, readFlags, unexpectedArguments } from './command.ts';
+import { type Command, type CommandOutput, readFlags, unexpectedArguments } from './command.ts';
 import { withEmbeddedStores } from './embedded-stores.ts';
-import type { CommandOutput } from './output.ts';
 
 const NOT_INCLUDED = [
   'NOT included: the keys that decrypt stored credentials (ENCRYPTION_KEYS; for npm start the folder secrets in DATA_DIR).',

@@ -6,7 +6,14 @@ import { Writable } from 'node:stream';
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import type { Container } from '#src/container.ts';
 import type { Operator, UserReference } from '#src/modules/operator/operator.service.ts';
-import type { CommandOutput } from './output.ts';
+
+/** `print` writes results to standard output, `note` writes progress and warnings to standard error. */
+export type CommandOutput = {
+  print: (line: string) => void;
+  /** Waits until all printed lines are written. Throws StartFailure if one could not be written. */
+  written: () => Promise<void>;
+  note: (line: string) => void;
+};
 
 /** @returns true if the request was carried out, or everything is in order; false exits with code 1 */
 export type Task = (container: Container, output: CommandOutput) => Promise<boolean>;

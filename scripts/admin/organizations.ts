@@ -9,13 +9,13 @@ import { StartFailure } from '../supervisor/start-failure.ts';
 import {
   askLine,
   type Command,
+  type CommandOutput,
   isUuid,
   notAnOrganizationId,
   readFlags,
   thisOperator,
   unexpectedArguments,
 } from './command.ts';
-import type { CommandOutput } from './output.ts';
 
 const exampleId = '01a20286-f472-72a2-a9c9-368f38795a17';
 

@@ -1,13 +1,5 @@
 import { StartFailure } from '../supervisor/start-failure.ts';
-import type { Command } from './command.ts';
-
-/** `print` writes results to standard output, `note` writes progress and warnings to standard error. */
-export type CommandOutput = {
-  print: (line: string) => void;
-  /** Waits until all printed lines are written. Throws StartFailure if one could not be written. */
-  written: () => Promise<void>;
-  note: (line: string) => void;
-};
+import type { Command, CommandOutput } from './command.ts';
 
 /** Reports failed writes, because the output may be the only copy of a password. */
 export function openOutput(stream: NodeJS.WritableStream): Pick<CommandOutput, 'print' | 'written'> {

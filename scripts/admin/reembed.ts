@@ -1,6 +1,5 @@
 import type { Container } from '#src/container.ts';
-import { type Command, isUuid, type WrongArguments } from './command.ts';
-import type { CommandOutput } from './output.ts';
+import { type Command, type CommandOutput, isUuid, type WrongArguments } from './command.ts';
 
 const USAGE = '<organization id> --model <id> | --pause | --resume | --status';
 

@@ -1,6 +1,6 @@
 import type { OperatorService, UserReference } from '#src/modules/operator/operator.service.ts';
-import { type Command, isUuid, readFlags, readUser, thisOperator } from './command.ts';
-import { alignColumns, type CommandOutput } from './output.ts';
+import { type Command, type CommandOutput, isUuid, readFlags, readUser, thisOperator } from './command.ts';
+import { alignColumns } from './output.ts';
 
 export const disableUserCommand: Command = {
   usage: '<email or user id>',

@@ -1,6 +1,6 @@
 import type { InvariantChecks, InvariantReport } from '#src/modules/store-audit/invariants.ts';
-import { type Command, withoutArguments } from './command.ts';
-import { type CommandOutput, errorReason } from './output.ts';
+import { type Command, type CommandOutput, withoutArguments } from './command.ts';
+import { errorReason } from './output.ts';
 
 export const verifyCommand: Command = {
   usage: '',

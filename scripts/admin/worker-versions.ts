@@ -1,8 +1,7 @@
 import type { Container } from '#src/container.ts';
 import type { WorkerVersion } from '#src/temporal/worker-versions.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
-import { type Command, readFlags, unexpectedArguments, type WrongArguments } from './command.ts';
-import type { CommandOutput } from './output.ts';
+import { type Command, type CommandOutput, readFlags, unexpectedArguments, type WrongArguments } from './command.ts';
 
 export const workerVersionsCommand: Command = {
   usage: '[--promote <build id> | --ramp <build id> --percent <0 to 100>]',
