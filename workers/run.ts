@@ -49,7 +49,7 @@ export function startWorkers(container: Container): RunningWorkers {
 
 /** Starts the sweeper without workers. @returns a function that stops it after the running sweep */
 export function startSweeps(container: Container): () => Promise<void> {
-  const { jobs, chat, alignment, sessions, documents, embeddings, chunkContexts, ingestion, erasure, vectors } =
+  const { jobs, chat, scoringRequests, sessions, documents, embeddings, chunkContexts, ingestion, erasure, vectors } =
     container;
   const { evaluations, blobs, originals, idempotency, rateLimiters, consents, temporal, logger } = container;
   const { syncs, importSteps, sso, exports } = container;
@@ -57,7 +57,7 @@ export function startSweeps(container: Container): () => Promise<void> {
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
       { name: 'forget events of answers', run: everyMinute(chat.forgetEvents) },
-      { name: 'requeue overdue chats', run: alignment.requeueOverdue },
+      { name: 'requeue overdue chats', run: scoringRequests.requeueOverdue },
       { name: 'set up the engine', run: inBackground(everyMinute(temporalSetUp(temporal))) },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },

@@ -10,8 +10,9 @@ export const rescoreCommand: Command = {
     const request = readRescoreArguments(args);
     if ('wrong' in request) return request;
     const { orgId, act } = request;
-    return async ({ alignment }, { print }) => {
-      const queued = act === 'start' ? await alignment.requestRescoring(orgId) : await alignment.countRescoring(orgId);
+    return async ({ scoringRequests }, { print }) => {
+      const queued =
+        act === 'start' ? await scoringRequests.requestRescoring(orgId) : await scoringRequests.countRescoring(orgId);
       print(`Chats queued for new scores: ${queued}.`);
       return true;
     };

@@ -1,6 +1,7 @@
 import { isOutage } from '../adapters/postgres/errors.ts';
 import { createAlignmentService } from '../modules/alignment/alignment.service.ts';
 import { createAdjudicator, createRoundMeasurer } from '../modules/alignment/round-measurer.ts';
+import { createScoringRequestsService } from '../modules/alignment/scoring-requests.service.ts';
 import { createAnswerWriter } from '../modules/chat/answer.ts';
 import { createChatService } from '../modules/chat/chat.service.ts';
 import { createCitationTracker } from '../modules/chat/citations.ts';
@@ -18,17 +19,13 @@ export function createChatServices(services: SharedServices & AccountServices & 
   const { config, db, logger, audit, tokens: tokenCounter, analyze, embedders, vectors, chatModel } = services;
   const { alignmentEmbedder, jobs, models, teams, auth, retrieval, toolCatalog, executors } = services;
 
-  const alignment = createAlignmentService({
-    db,
-    rounds: createRoundMeasurer({
-      embedder: alignmentEmbedder,
-      analyze,
-      adjudicate: config.alignmentAdjudication === 'chat_model' ? createAdjudicator({ chatModel, logger }) : null,
-      logger,
-    }),
-    chatModel,
-    jobs,
+  const rounds = createRoundMeasurer({
+    embedder: alignmentEmbedder,
+    analyze,
+    adjudicate: config.alignmentAdjudication === 'chat_model' ? createAdjudicator({ chatModel, logger }) : null,
+    logger,
   });
+  const scoringRequests = createScoringRequestsService({ db, jobs, scorerVersion: rounds.version });
   const chat = createChatService({
     db,
     openRound: createRoundOpener({ db, teams, models, tokenCounter }),
@@ -37,7 +34,7 @@ export function createChatServices(services: SharedServices & AccountServices & 
       askModel: createToolLoop({ chatModel, tokenCounter }),
       chooseTools: createToolChooser({ toolCatalog, executors, retrieval, models }),
       retrieval,
-      alignment,
+      scoringRequests,
       models,
       trackCitations: createCitationTracker({ retrieval, embedders, vectors, analyze, logger }),
       tokenCounter,
@@ -45,7 +42,7 @@ export function createChatServices(services: SharedServices & AccountServices & 
       logger,
     }),
     retrieval,
-    alignment,
+    scoringRequests,
     accounts: auth,
     echoWaitMs: config.echoWaitMs,
     onDisconnect: config.streamOnDisconnect,
@@ -53,5 +50,6 @@ export function createChatServices(services: SharedServices & AccountServices & 
     metrics: services.telemetry.metrics,
     logger,
   });
-  return { alignment, chat, logs: createLogsService({ db }) };
+  const alignment = createAlignmentService({ db, rounds, chatModel, jobs });
+  return { alignment, scoringRequests, chat, logs: createLogsService({ db }) };
 }

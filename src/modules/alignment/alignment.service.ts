@@ -9,14 +9,10 @@ import { asMaterial, visibleText } from '#src/domain/chat/context-blocks.ts';
 import { removeLinks } from '#src/domain/chat/link-filter.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
-import { type AlignmentSubject, type FoldedScore, type ScoredChat, thresholdsOf } from './alignment.model.ts';
+import { type FoldedScore, type ScoredChat, thresholdsOf } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 import type { RoundMeasurer } from './round-measurer.ts';
 import { foldedRoundsRead, foldMeasured, rescoreOutdated } from './score-series.ts';
-
-const overdueBatch = 50;
-/** Limits concurrent rescoring, so that new rounds are scored without delay. */
-const rescoredAtOnce = 20;
 
 type StoredRound = FoldedScore & { round: number };
 
@@ -25,50 +21,15 @@ type ScoringOptions = { mayDegrade: boolean; signal: AbortSignal };
 
 export type AlignmentService = ReturnType<typeof createAlignmentService>;
 
-/**
- * Scores the rounds of chats one by one, in order. Complete rounds without scores are the queue, so that missing or
- * repeated signals do no harm.
- */
+/** The steps of `scoreAlignment`. Rounds are scored one by one, in order. */
 export function createAlignmentService(deps: {
   db: Knex;
   rounds: RoundMeasurer;
   chatModel: Pick<ChatModel, 'complete'>;
-  jobs: Pick<
-    JobsService,
-    'enqueue' | 'enqueueAll' | 'dispatch' | 'advance' | 'advanceWithin' | 'recordCancellationOfNudged'
-  >;
+  jobs: Pick<JobsService, 'advance' | 'advanceWithin' | 'recordCancellationOfNudged'>;
 }) {
   const { db, rounds, chatModel, jobs } = deps;
   const repository = createAlignmentRepository(db);
-
-  /** Writes the job that scores a chat, in the transaction that completes a round. */
-  async function requestScoring(trx: Knex, chat: AlignmentSubject, requestId: string | null): Promise<void> {
-    await jobs.enqueue(trx, jobOf(chat, { requestId, bulk: false }));
-  }
-
-  function jobOf(chat: AlignmentSubject, { requestId, bulk }: { requestId: string | null; bulk: boolean }) {
-    return {
-      id: alignmentWorkflowId(chat.id),
-      kind: 'alignment' as const,
-      orgId: chat.orgId,
-      createdBy: chat.createdBy,
-      acl: chat.acl,
-      chatId: chat.id,
-      agentId: chat.agentId,
-      start: {
-        workflow: 'scoreAlignment' as const,
-        input: { orgId: chat.orgId, chatId: chat.id },
-        summary: `Alignment of chat ${chat.id}`,
-        ...(bulk && { bulk }),
-      },
-      requestId,
-    };
-  }
-
-  /** Starts or signals the scoring workflow of a chat; call it after the commit. Never throws. */
-  async function nudge(chatId: string): Promise<void> {
-    await jobs.dispatch(alignmentWorkflowId(chatId));
-  }
 
   /**
    * Scores the oldest unscored round of a chat.
@@ -101,31 +62,6 @@ export function createAlignmentService(deps: {
   }
 
   return {
-    requestScoring,
-    nudge,
-
-    /** Run by the sweeper: queues chats whose scoring ended too early, and some of those that wait for rescoring. */
-    async requeueOverdue(): Promise<void> {
-      for (const chat of await repository.listOverdue(overdueBatch)) await requestScoring(db, chat, null);
-      const due = await repository.listRescoringDue(rescoredAtOnce);
-      await jobs.enqueueAll(
-        db,
-        due.map((chat) => jobOf(chat, { requestId: null, bulk: true })),
-      );
-    },
-
-    /** Requests rescoring of chats with rounds of other scorer versions. Returns how many chats wait for rescoring. */
-    async requestRescoring(orgId: string | null): Promise<number> {
-      // In batches, because a new message waits while its chat is locked.
-      let after: string | undefined = '00000000-0000-0000-0000-000000000000';
-      while (after !== undefined) after = await repository.markForRescoring(orgId, rounds.version, after);
-      return repository.countRescoring(orgId);
-    },
-
-    async countRescoring(orgId: string | null): Promise<number> {
-      return repository.countRescoring(orgId);
-    },
-
     /**
      * Scores the oldest unscored round, or else some rounds that wait for rescoring. If the embedder fails, throws its
      * error, or scores by words alone if it `mayDegrade`.

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { bigint, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 
-class AuditEntryModel extends model('audit_log', {
+export class AuditEntryModel extends model('audit_log', {
   id: bigint(),
   orgId: uuid().nullable(),
   actorId: uuid().nullable(),

@@ -14,7 +14,7 @@ import { createLinkFilter } from '#src/domain/chat/link-filter.ts';
 import { addressesIn } from '#src/domain/chat/urls.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
-import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
+import type { ScoringRequestsService } from '#src/modules/alignment/scoring-requests.service.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalDegradation, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
@@ -59,14 +59,15 @@ export function createAnswerWriter(deps: {
   askModel: ToolLoop;
   chooseTools: ToolChooser;
   retrieval: Pick<RetrievalService, 'retrieve'>;
-  alignment: Pick<AlignmentService, 'requestScoring'>;
+  scoringRequests: Pick<ScoringRequestsService, 'requestScoring'>;
   trackCitations: CitationTracker;
   models: Pick<ModelsService, 'contextBudget' | 'contextWindow' | 'priceOf'>;
   tokenCounter: TokenCounter;
   audit: AuditService;
   logger: Logger;
 }) {
-  const { db, askModel, chooseTools, retrieval, alignment, trackCitations, models, tokenCounter, audit, logger } = deps;
+  const { db, askModel, chooseTools, retrieval, scoringRequests, trackCitations, models, tokenCounter, audit, logger } =
+    deps;
 
   async function writeAnswer(
     actor: RequestActor,
@@ -206,7 +207,7 @@ export function createAnswerWriter(deps: {
       const isOurs = await createRoundsRepository(trx).complete(key, leaseOwner, answer, lastSeq);
       if (!isOurs) throw appError('interrupted', { detail: 'Another process ended this round.' });
       await chats.recordAnswer(chat.id, answer);
-      await alignment.requestScoring(trx, chat, actor.requestId);
+      await scoringRequests.requestScoring(trx, chat, actor.requestId);
     });
     await stored.catch(async (error: unknown) => {
       // The database connection may have broken after the commit.

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError, type ExpectedVersions, fieldError, requireVersion } from '#src/errors.ts';
-import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
+import type { ScoringRequestsService } from '#src/modules/alignment/scoring-requests.service.ts';
 import type { AuthService } from '#src/modules/auth/auth.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Metrics } from '#src/ports/telemetry.ts';
@@ -64,7 +64,7 @@ export function createChatService(deps: {
   openRound: RoundOpener;
   writeAnswer: AnswerWriter;
   retrieval: Pick<RetrievalService, 'unreadableDocuments'>;
-  alignment: Pick<AlignmentService, 'nudge'>;
+  scoringRequests: Pick<ScoringRequestsService, 'nudge'>;
   accounts: Pick<AuthService, 'findActor'>;
   echoWaitMs: number;
   onDisconnect: OnDisconnect;
@@ -72,7 +72,7 @@ export function createChatService(deps: {
   metrics: Pick<Metrics, 'count' | 'time'>;
   logger: Logger;
 }) {
-  const { db, openRound, writeAnswer, retrieval, alignment, accounts, echoWaitMs, onDisconnect, isOutage } = deps;
+  const { db, openRound, writeAnswer, retrieval, scoringRequests, accounts, echoWaitMs, onDisconnect, isOutage } = deps;
   const { metrics, logger } = deps;
   const chats = createChatRepository(db);
   const rounds = createRoundsRepository(db);
@@ -171,7 +171,7 @@ export function createChatService(deps: {
       rights.stop();
     }
     // The job that scores the round is not awaited: the answer is stored, and chat works while Temporal is down.
-    trackUntilDone(alignment.nudge(chat.id));
+    trackUntilDone(scoringRequests.nudge(chat.id));
     return presenter.fresh(open, written);
   }
 

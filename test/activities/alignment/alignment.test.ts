@@ -173,7 +173,7 @@ describe('alignment activities', () => {
         createdBy: stack.ada.userId,
         acl: [`user:${stack.ada.userId}`],
       };
-      return stack.container.alignment.requestScoring(trx, subject, null);
+      return stack.container.scoringRequests.requestScoring(trx, subject, null);
     };
     const partOf = ({ chatId }: ScoreAlignmentInput, round: number, status: number) =>
       stack.ada.get(`/jobs/${alignmentWorkflowId(chatId)}.${round}`, status);
@@ -244,14 +244,14 @@ describe('alignment activities', () => {
       it('queue it again', async () => {
         const chat = await waitingChat();
         await end(chat, 'failed');
-        await stack.container.alignment.requeueOverdue();
+        await stack.container.scoringRequests.requeueOverdue();
         expect(await jobOf(chat)).include({ status: 'queued', attempt: 2, dispatchedAt: null });
       });
 
       it('leave it alone when an operator cancelled it', async () => {
         const chat = await waitingChat();
         await end(chat, 'cancelled');
-        await stack.container.alignment.requeueOverdue();
+        await stack.container.scoringRequests.requeueOverdue();
         expect(await jobOf(chat)).include({ status: 'cancelled', attempt: 1 });
       });
     });

@@ -73,7 +73,7 @@ describe('the series of a chat', () => {
             ...{ scorerVersion: '1/before', userScore: 0.5, scoreSource: null, refusalReading: null },
             refusalKind: stack.db.raw(`case when refusal_kind is null then 'policy' end`),
           });
-        await stack.container.alignment.requestRescoring(null);
+        await stack.container.scoringRequests.requestRescoring(null);
     }
   }
 

@@ -44,7 +44,7 @@ describe('rescoring a chat', () => {
   }
 
   const chatOf = ({ chatId }: ScoreAlignmentInput) => stack.db('chats').where({ id: chatId }).first();
-  const want = () => stack.container.alignment.requestRescoring(stack.ada.orgId);
+  const want = () => stack.container.scoringRequests.requestRescoring(stack.ada.orgId);
 
   /** Violations that `npm run admin -- verify` reports for the scores of the chat. */
   async function faultsOf({ chatId }: ScoreAlignmentInput): Promise<string[]> {
@@ -133,21 +133,21 @@ describe('rescoring a chat', () => {
   });
 
   it('processes other chats before it retries a failed one', async () => {
-    const { alignment } = stack.container;
+    const { scoringRequests } = stack.container;
     const chats: string[] = [];
     for (let n = 0; n < 21; n++) chats.push((await scoredChat(1)).chatId);
     await stack.db('chats').update({ rescoringWantedAt: null });
     await stack.db('chats').whereIn('id', chats).update({ rescoringWantedAt: new Date() });
     const jobs = chats.map(alignmentWorkflowId);
     const queued = () => stack.db('jobs').whereIn('id', jobs).where({ status: 'queued' }).pluck('id');
-    await alignment.requeueOverdue();
+    await scoringRequests.requeueOverdue();
     const first = await queued();
     expect(first).length(20);
     await stack
       .db('jobs')
       .whereIn('id', first)
       .update({ status: 'failed', finishedAt: new Date(Date.now() - 60_000) });
-    await alignment.requeueOverdue();
+    await scoringRequests.requeueOverdue();
     expect(await queued()).include(jobs.find((id) => !first.includes(id)));
     await stack.db('chats').whereIn('id', chats).update({ rescoringWantedAt: null });
   });
@@ -182,32 +182,32 @@ describe('rescoring a chat', () => {
     expect(await stack.scoreNext(chat, 9)).include({ scored: true, round: 4 });
 
     stack.model.failEmbeddings(false);
-    await stack.container.alignment.requeueOverdue();
+    await stack.container.scoringRequests.requeueOverdue();
     const job = await stack
       .db('jobs')
       .where({ id: alignmentWorkflowId(chat.chatId) })
       .first();
     expect(job).include({ status: 'queued', kind: 'alignment' }).and.have.nested.property('start.bulk', true);
-    await stack.container.alignment.requeueOverdue();
+    await stack.container.scoringRequests.requeueOverdue();
     expect((await stack.db('jobs').where({ id: job.id }).first()).attempt).equal(job.attempt);
     await stack.scoreAll(chat);
     expect((await chatOf(chat)).rescoringWantedAt).equal(null);
   });
 
   it('affects outdated chats of one organization only', async () => {
-    const { alignment } = stack.container;
+    const { scoringRequests } = stack.container;
     const [outdated, current] = [await scoredChat(1), await scoredChat(1)];
     await scoreAsBefore(outdated);
-    await alignment.requestRescoring('019f0000-0000-7000-8000-000000000000');
+    await scoringRequests.requestRescoring('019f0000-0000-7000-8000-000000000000');
     expect((await chatOf(outdated)).rescoringWantedAt).equal(null);
 
-    const wanted = await alignment.requestRescoring(null);
+    const wanted = await scoringRequests.requestRescoring(null);
     const { rescoringWantedAt } = await chatOf(outdated);
     expect(rescoringWantedAt).instanceOf(Date);
     expect((await chatOf(current)).rescoringWantedAt).equal(null);
-    expect(await alignment.requestRescoring(null)).equal(wanted);
+    expect(await scoringRequests.requestRescoring(null)).equal(wanted);
     expect((await chatOf(outdated)).rescoringWantedAt).deep.equal(rescoringWantedAt);
     await stack.scoreAll(outdated);
-    expect(await alignment.countRescoring(stack.ada.orgId)).equal(wanted - 1);
+    expect(await scoringRequests.countRescoring(stack.ada.orgId)).equal(wanted - 1);
   });
 });

@@ -1,0 +1,80 @@
+import type { Knex } from 'knex';
+import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { AlignmentSubject } from './alignment.model.ts';
+import { createAlignmentRepository } from './alignment.repository.ts';
+
+const overdueBatch = 50;
+/** Limits concurrent rescoring, so that new rounds are scored without delay. */
+const rescoredAtOnce = 20;
+
+export type ScoringRequestsService = ReturnType<typeof createScoringRequestsService>;
+
+/**
+ * Queues chats for `scoreAlignment`. Complete rounds without scores are the queue, so that missing or repeated signals do
+ * no harm.
+ */
+export function createScoringRequestsService(deps: {
+  db: Knex;
+  jobs: Pick<JobsService, 'enqueue' | 'enqueueAll' | 'dispatch'>;
+  scorerVersion: string;
+}) {
+  const { db, jobs, scorerVersion } = deps;
+  const repository = createAlignmentRepository(db);
+
+  /** Writes the job that scores a chat, in the transaction that completes a round. */
+  async function requestScoring(trx: Knex, chat: AlignmentSubject, requestId: string | null): Promise<void> {
+    await jobs.enqueue(trx, jobOf(chat, { requestId, bulk: false }));
+  }
+
+  function jobOf(chat: AlignmentSubject, { requestId, bulk }: { requestId: string | null; bulk: boolean }) {
+    return {
+      id: alignmentWorkflowId(chat.id),
+      kind: 'alignment' as const,
+      orgId: chat.orgId,
+      createdBy: chat.createdBy,
+      acl: chat.acl,
+      chatId: chat.id,
+      agentId: chat.agentId,
+      start: {
+        workflow: 'scoreAlignment' as const,
+        input: { orgId: chat.orgId, chatId: chat.id },
+        summary: `Alignment of chat ${chat.id}`,
+        ...(bulk && { bulk }),
+      },
+      requestId,
+    };
+  }
+
+  /** Starts or signals the scoring workflow of a chat; call it after the commit. Never throws. */
+  async function nudge(chatId: string): Promise<void> {
+    await jobs.dispatch(alignmentWorkflowId(chatId));
+  }
+
+  return {
+    requestScoring,
+    nudge,
+
+    /** Run by the sweeper: queues chats whose scoring ended too early, and some of those that wait for rescoring. */
+    async requeueOverdue(): Promise<void> {
+      for (const chat of await repository.listOverdue(overdueBatch)) await requestScoring(db, chat, null);
+      const due = await repository.listRescoringDue(rescoredAtOnce);
+      await jobs.enqueueAll(
+        db,
+        due.map((chat) => jobOf(chat, { requestId: null, bulk: true })),
+      );
+    },
+
+    /** Requests rescoring of chats with rounds of other scorer versions. Returns how many chats wait for rescoring. */
+    async requestRescoring(orgId: string | null): Promise<number> {
+      // In batches, because a new message waits while its chat is locked.
+      let after: string | undefined = '00000000-0000-0000-0000-000000000000';
+      while (after !== undefined) after = await repository.markForRescoring(orgId, scorerVersion, after);
+      return repository.countRescoring(orgId);
+    },
+
+    async countRescoring(orgId: string | null): Promise<number> {
+      return repository.countRescoring(orgId);
+    },
+  };
+}

@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { expect } from 'chai';
+
+const root = resolve(import.meta.dirname, '../..');
+const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
+
+/** A file of a drawing and the files above it, from the nearest to the first of its process. */
+type Step = { file: string; above: string[] };
+
+const walks = [
+  { heading: '## One upload, step by step', first: 'documents.routes.ts', most: 15 },
+  { heading: '## One chat round, step by step', first: 'chat.routes.ts', most: 30 },
+];
+
+describe('docs/architecture.md', () => {
+  for (const { heading, first, most } of walks) {
+    const steps = readWalk(heading);
+    const files = steps.map(({ file }) => file);
+
+    describe(heading.replace('## ', ''), () => {
+      it(`draws at most ${most} files, each once`, () => {
+        expect(files.some((file) => file.endsWith(first))).to.equal(true);
+        expect(files.filter((file, index) => files.indexOf(file) !== index)).to.deep.equal([]);
+        expect(files.length).at.most(most);
+      });
+
+      it('draws each file below one that calls it', () => {
+        const wrong = steps.filter(({ file, above: [parent] }) => parent !== undefined && !calls(parent, file));
+        expect(wrong.map(({ file, above }) => `${above[0]} does not call ${file}`)).to.deep.equal([]);
+      });
+
+      it('draws no file that imports one above it', () => {
+        const wrong = steps.flatMap(({ file, above }) =>
+          above.filter((upper) => importsOf(file).has(upper)).map((upper) => `${file} imports ${upper}`),
+        );
+        expect(wrong).to.deep.equal([]);
+      });
+
+      it("begins the worker's part with a workflow that the orchestrator starts", () => {
+        const { file } = steps.find(({ file: name }) => name.startsWith('workflows/')) ?? { file: '' };
+        const name = basename(file, '.ts').replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+        const starter = files[files.indexOf(file) - 1] ?? '';
+        expect(name).not.to.equal('');
+        expect(readFileSync(join(root, starter), 'utf8')).to.include(name);
+      });
+
+      it('leaves out no service that is called on the way', () => {
+        const missing = steps.flatMap(({ file }) =>
+          [...importsOf(file)]
+            .filter((other) => dirname(other) === dirname(file) && file.startsWith('src/modules/'))
+            .filter((other) => /\.ts$/.test(other) && !/\.(repository|model|schema|routes)\.ts$/.test(other))
+            .filter((other) => !files.includes(other) && !besideTheWay.has(other))
+            .map((other) => `${file} imports ${other}`),
+        );
+        expect(missing).to.deep.equal([]);
+      });
+    });
+  }
+});
+
+/** Files of the modules on the way that serve other requests than an upload and a chat message. */
+const besideTheWay = new Set([
+  'src/modules/documents/document-files.service.ts',
+  'src/modules/documents/document-links.service.ts',
+  'src/modules/documents/document-publisher.ts',
+  'src/modules/documents/web-import.service.ts',
+  'src/modules/chat/chat-export.ts',
+]);
+
+/** Blank lines separate processes: the request, and the workflow that it starts. */
+function readWalk(heading: string): Step[] {
+  const [, text = ''] = /^```walk\n(.*?)^```/ms.exec(page.slice(page.indexOf(`${heading}\n`))) ?? [];
+  const path: string[] = [];
+  return text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const depth = (/^ */.exec(line)?.[0].length ?? 0) / 2;
+      const [file = ''] = line.trim().split(/\s+/);
+      path.splice(depth, path.length, file);
+      return { file, above: path.slice(0, depth).reverse() };
+    });
+}
+
+/** A file calls one that it imports, or one that is passed to it as a type of `src/ports` or as a `Route`. */
+function calls(file: string, other: string): boolean {
+  if (importsOf(file).has(other)) return true;
+  const shared = [...importsOf(file)].filter((path) => importsOf(other).has(path));
+  return shared.some((path) => path.startsWith('src/ports/') || path === 'src/http/routing/route.ts');
+}
+
+/** With imports of types, as paths from the root. */
+function importsOf(file: string): Set<string> {
+  const text = readFileSync(join(root, file), 'utf8');
+  const specifiers = Array.from(
+    text.matchAll(/^(?:import|export|\}) .*?from '([#.][^']+)';$/gm),
+    ([, path = '']) => path,
+  );
+  return new Set(specifiers.map((path) => (path.startsWith('#') ? path.slice(1) : join(dirname(file), path))));
+}
