@@ -40,7 +40,7 @@ const CANARIES: Canary[] = [
     plant: (source) => source.replace('withoutRoleTokens(visibleText(text))', 'withoutRoleTokens(text)'),
     foundBy: {
       test: 'test/unit/domain/context-blocks.test.ts',
-      title: 'context blocks strips what a reader would not see',
+      title: 'context blocks removes invisible characters',
     },
   },
   {
@@ -64,7 +64,7 @@ const CANARIES: Canary[] = [
     plant: (source) => source.replaceAll('inTurn(owner,', "inTurn('all',"),
     foundBy: {
       test: 'test/unit/adapters/argon2-hasher.test.ts',
-      title: 'Argon2 hasher refuses an owner with too much at once',
+      title: 'Argon2 hasher rejects an owner with too many waiting checks',
     },
   },
   {
