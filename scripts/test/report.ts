@@ -6,6 +6,11 @@ import type { FailedTest, TestMessage } from './reporter.ts';
 import type { Usage } from './usage.ts';
 
 const SLOWEST = 10;
+/** Statuses that only system tests see, because they need an S3 server. */
+const IN_SYSTEM_TESTS = new Set([
+  'POST /connectors/acme_s3/connections 201',
+  'POST /connectors/acme_s3/connections 409',
+]);
 /** Of a failure, as the end of the run repeats it. */
 const ERROR_LINES = 20;
 
@@ -26,6 +31,8 @@ export class Report {
   readonly #fileSeconds = new Map<string, number>();
   readonly #otherFailures: string[] = [];
   #otherPassed = 0;
+  readonly #declaredStatuses = new Set<string>();
+  readonly #answeredStatuses = new Set<string>();
   readonly #options: ReportOptions;
 
   constructor(options: ReportOptions) {
@@ -41,6 +48,10 @@ export class Report {
   add(message: TestMessage): void {
     if (message.kind === 'test') this.#addTest(message);
     if (message.kind === 'file') this.#addFile(message.file, message.ms / 1_000);
+    if (message.kind === 'statuses') {
+      for (const status of message.declared) this.#declaredStatuses.add(status);
+      for (const status of message.answered) this.#answeredStatuses.add(status);
+    }
   }
 
   addFailure(message: string): void {
@@ -51,6 +62,17 @@ export class Report {
   addChecks({ passed, failed }: Tally): void {
     this.#otherPassed += passed;
     this.#otherFailures.push(...failed.map((name) => `${name} (npm run check)`));
+  }
+
+  /** Prints how many of the statuses that routes declare were answered in this run, and fails for the others. */
+  addStatusCoverage(): void {
+    const declared = [...this.#declaredStatuses].filter((status) => !IN_SYSTEM_TESTS.has(status));
+    const missing = declared.filter((status) => !this.#answeredStatuses.has(status)).toSorted();
+    console.log(
+      `\nDeclared statuses: ${declared.length - missing.length} of ${declared.length} answered, and ${IN_SYSTEM_TESTS.size} left to system tests`,
+    );
+    if (missing.length === 0) this.#otherPassed += 1;
+    else this.#otherFailures.push(`No test has seen these declared statuses:\n${indent(missing.join('\n'))}`);
   }
 
   #addTest(result: TestResult): void {

@@ -9,6 +9,7 @@ export type TestMessage =
   | { kind: 'test'; file: string; title: string; state: 'skipped'; ms: number; reason: string | null }
   | FailedTest
   | { kind: 'file'; file: string; ms: number }
+  | { kind: 'statuses'; declared: string[]; answered: string[] }
   | { kind: 'end' };
 
 /** @property grep what is common to the titles of the tests that failed with it: of a hook, the title of its suite */

@@ -12,6 +12,7 @@ import { defaultRateLimits } from '#src/domain/access/limits.ts';
 import type { Route } from '#src/http/routing/route.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { type RunningWorkers, startWorkers } from '#workers/run.ts';
+import { recordAnsweredStatuses } from './answered-statuses.ts';
 import { type ApiClient, createClient, type Member } from './client.ts';
 import { createTestDatabase, testServices } from './services.ts';
 import { testCallTimeoutMs } from './temporal-client.ts';
@@ -97,6 +98,7 @@ export async function startStack(
 
   const app = createApp(container);
   const server = createServer({ keepAliveTimeout: config.server.keepAliveMs }, app.express).listen(0, '127.0.0.1');
+  recordAnsweredStatuses(server, app.routes);
   await once(server, 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const anonymous = createClient({ baseUrl, routes: app.routes, token: null });

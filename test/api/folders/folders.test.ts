@@ -101,7 +101,7 @@ describe('folders', () => {
       await shared.anonymous.get(`/folders/${uuidv7()}`, 401);
     });
 
-    it('422: for more documents than a response may have', async () => {
+    it('422: for more documents than a response may have, and for a query parameter', async () => {
       const { db, auth } = shared.container;
       const bob = await shared.signUp('Bob');
       const { id } = await root(bob, 'personal_root');
@@ -114,6 +114,7 @@ describe('folders', () => {
         await bob.post('/documents/paste', { name, content: 'c', source_format: 'text' }, 201);
       }
       expect(await codeOf()).equal('too_many_documents');
+      await bob.get(`/folders/${id}?include_documents=false`, 422);
     });
 
     it('404: for a folder of another user, and for an invalid id', async () => {

@@ -222,6 +222,12 @@ describe('exports of an organization', () => {
       expect(await response.text()).equal('PK');
     });
 
+    it('416: for a range after the end of the archive', async () => {
+      const [volume] = (await exportOf(ada)).volumes;
+      const response = await fetch(volume?.download_url ?? '', { headers: { range: 'bytes=1000000000-' } });
+      expect(response.status).equal(416);
+    });
+
     it('403: rejects a token with a wrong signature', async () => {
       expect((await shared.anonymous.get('/files/exports/x', 403)).body).include({ code: 'file_url_invalid' });
     });

@@ -60,6 +60,22 @@ describe('the report of a test run', () => {
     expect(printed.at(-1)).equal('2 passed, 1 failed, 0 skipped');
   });
 
+  it('fails for a declared status that no test has seen, and adds up the processes of a run', () => {
+    const declared = ['GET /jobs 200', 'GET /jobs 422'];
+    const coverage = (...answered: string[][]) => {
+      const report = new Report({ resultsPath: join(folder, 'r.jsonl'), failOnSkip: 'none', repeatCommand: () => '' });
+      console.log = (line: string) => printed.push(...line.split('\n'));
+      report.add(passed);
+      for (const statuses of answered) report.add({ kind: 'statuses', declared, answered: statuses });
+      report.addStatusCoverage();
+      return report.end({ usage: [], seconds: 1, notRun: [], logsDir: null });
+    };
+    expect(coverage(['GET /jobs 200'])).equal(1);
+    expect(printed.join('\n')).include('No test has seen these declared statuses:\n      GET /jobs 422');
+    expect(coverage(['GET /jobs 200'], ['GET /jobs 422', 'GET /jobs 404'])).equal(0);
+    console.log = log;
+  });
+
   it('fails on a skip without a listed reason, or on any', () => {
     expect(codeOf([passed, skipped('no Go')])).equal(0);
     expect(codeOf([passed, skipped(null)])).equal(1);
