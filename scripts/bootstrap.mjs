@@ -33,6 +33,7 @@ const COMMANDS = {
   'test:all': { run: ['scripts/test-all.ts'], needsTools: true },
   'test:stress': { run: ['scripts/test-stress.ts'], needsTools: true },
   'test:schema': { run: ['scripts/test-schema.ts'], needsTools: true },
+  'test:mutation': { run: ['scripts/test-mutation.ts'], needsTools: true },
   'test:canaries': { run: ['scripts/test-canaries.ts'], needsTools: true },
   coverage: { run: ['node_modules/c8/bin/c8.js', '--include', PRODUCT, 'node', 'scripts/test.ts'], needsTools: true },
   'bench:embed': { run: ['bench/embed.ts'], needsTools: true },
