@@ -1,6 +1,5 @@
 type CountedFiles = 'total' | 'added' | 'updated' | 'unchanged' | 'deleted' | 'failed';
 
-/** Progress of an import or sync for operators. */
 export function importLine(
   stage: string,
   { total, added, updated, unchanged, deleted, failed }: Record<CountedFiles, number>,

@@ -3,12 +3,11 @@ import { isCharacterBoundary, type TokenCounter } from '../text/tokens.ts';
 import type { JudgeTask } from './judgement.ts';
 import { isReference } from './rubric.ts';
 
-/** Maximum length of a text; a longer one is shortened to its beginning and end. */
+/** Maximum length of a text for the judge. A longer text is shortened to its beginning and end. */
 export const maxTextCharacters = 24_000;
-/** Share of the beginning in a shortened text. */
 const headShare = 2 / 3;
 
-/** A text must not be shortened below this: the judge could not grade it. */
+/** Minimum number of tokens to which a text may be shortened; the judge could not grade a shorter one. */
 const minTokens = 200;
 
 /** A text for the judge. `leftOut` is the number of characters removed from its middle. */
@@ -16,7 +15,6 @@ export type Exhibit = { title: string; text: string; leftOut: number };
 
 type Text = Pick<Exhibit, 'title' | 'text'>;
 
-/** @returns all texts of a task, in reading order; the graded text comes last */
 export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
   if (material.kind === 'prompt') {
     const { agentName, tags, agentPrompt } = material;
@@ -44,13 +42,13 @@ export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
   return [...personas, request, ...reference, ...replies].map(toExhibit);
 }
 
-/** Removes role markers and invisible characters, and shortens the text to the limit. */
 export function toExhibit({ title, text }: Text): Exhibit {
   return { title, ...shortened(asMaterial(text), maxTextCharacters) };
 }
 
 /**
- * Shortens the texts to a common token budget. Short texts stay whole and leave their unused share to the others.
+ * Shortens the texts of a judge call to a common token budget. Short texts stay whole and leave their unused share to
+ * the others.
  * @returns null if too little would be left of a text
  */
 export function fitExhibits(exhibits: readonly Exhibit[], tokens: number, counter: TokenCounter): Exhibit[] | null {
@@ -62,7 +60,7 @@ export function fitExhibits(exhibits: readonly Exhibit[], tokens: number, counte
   );
 }
 
-/** Max-min fair share: the largest share per text if none gets more than it needs. */
+/** Max-min fair share of a token budget: the largest share per text if none gets more than it needs. */
 function fairShare(needs: readonly number[], total: number): number {
   let left = total;
   let waiting = needs.length;
@@ -85,7 +83,6 @@ function shortenedToTokens(exhibit: Exhibit, tokens: number, counter: TokenCount
   return { title: exhibit.title, text: fitting.text, leftOut: exhibit.leftOut + fitting.leftOut };
 }
 
-/** Shortens a text to its beginning and end, at most `maxCharacters` together. */
 export function shortened(text: string, maxCharacters: number): Pick<Exhibit, 'text' | 'leftOut'> {
   if (text.length <= maxCharacters) return { text, leftOut: 0 };
   let head = Math.floor(maxCharacters * headShare);
