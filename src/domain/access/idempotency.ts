@@ -2,7 +2,7 @@
  * Creates a resource with an id that repeated requests use again. If creation fails because an earlier attempt or
  * another process already created the resource, returns that one.
  */
-export async function makeOnce<Made>(
+export async function createIdempotently<Made>(
   make: () => Promise<Made>,
   findMade: () => Promise<Made | undefined>,
 ): Promise<Made> {

@@ -43,7 +43,7 @@ export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | '
   return actor.isOrgAdmin ? [...keys, adminsKey(actor.orgId)] : keys;
 }
 
-export function hasLostKeys(before: Actor, now: Actor): boolean {
+export function hasLostAccessKeys(before: Actor, now: Actor): boolean {
   const held = new Set(keysOf(now));
   return keysOf(before).some((key) => !held.has(key));
 }

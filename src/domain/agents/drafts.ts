@@ -35,7 +35,7 @@ export const blankDraftFields: Readonly<DraftFields> = {
   goldenCases: [],
 };
 
-export function overlayFields(parent: DraftFields, sent: SentDraftFields): DraftFields {
+export function mergeDraftFields(parent: DraftFields, sent: SentDraftFields): DraftFields {
   return {
     agentName: sent.agentName ?? parent.agentName,
     agentPrompt: sent.agentPrompt ?? parent.agentPrompt,
@@ -77,7 +77,7 @@ export const maxAnchorWords = 200;
 const maxWordsOfAPhrase = 3;
 const maxPhraseLength = 100;
 
-export function anchorSpelling(word: string): string {
+export function normalizeAnchorWord(word: string): string {
   return word.normalize('NFC').trim().replace(/\s+/gu, ' ');
 }
 
@@ -85,7 +85,7 @@ export function anchorWordProblems(words: AnchorWords): { word: string; message:
   const problems: { word: string; message: string }[] = [];
   const seen = new Set<string>();
   for (const [word, weight] of Object.entries(words)) {
-    const spelling = anchorSpelling(word);
+    const spelling = normalizeAnchorWord(word);
     const key = spelling.toLowerCase();
     if (spelling === '') problems.push({ word, message: 'is blank' });
     else if (spelling.length > maxPhraseLength)
@@ -101,8 +101,8 @@ export function anchorWordProblems(words: AnchorWords): { word: string; message:
   return problems;
 }
 
-export function spellAnchorWords(words: AnchorWords): AnchorWords {
-  return Object.fromEntries(Object.entries(words).map(([word, weight]) => [anchorSpelling(word), weight]));
+export function normalizeAnchorWords(words: AnchorWords): AnchorWords {
+  return Object.fromEntries(Object.entries(words).map(([word, weight]) => [normalizeAnchorWord(word), weight]));
 }
 
 /** A draft version and its parent. The versions of a draft form a chain: each has at most one child. */

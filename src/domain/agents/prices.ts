@@ -23,10 +23,10 @@ export type VersionedPrice = ModelPrice & { version: string };
 export const priceListVersion = '2025-06';
 export const settingsPriceVersion = `${priceListVersion}+settings`;
 
-export const freeOfCharge: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
+export const zeroPrice: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
 export const listPrices: Readonly<Record<string, ModelPrice>> = {
-  'extractive-1': freeOfCharge,
+  'extractive-1': zeroPrice,
   'gpt-4o': { input: 2.5, cachedInput: 1.25, output: 10 },
   'gpt-4o-mini': { input: 0.15, cachedInput: 0.075, output: 0.6 },
   'gpt-4.1': { input: 2, cachedInput: 0.5, output: 8 },

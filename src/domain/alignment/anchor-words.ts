@@ -1,6 +1,6 @@
-import { asMaterial } from '../chat/context-blocks.ts';
+import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
-import { cosine, rarity } from './score.ts';
+import { cosine, stemRarity } from './score.ts';
 
 /** Candidate for an agent's anchor words. `relevance` is its similarity to the agent's topics. */
 export type AnchorCandidate = { word: string; relevance: number; vector: Float32Array };
@@ -90,7 +90,7 @@ export function phrasesOf(texts: readonly string[], analyze: AnalyzeText): Phras
       const known = found.get(key);
       if (known !== undefined) known.count += 1;
       else {
-        const mean = terms.reduce((sum, { stem }) => sum + rarity(stem), 0) / terms.length;
+        const mean = terms.reduce((sum, { stem }) => sum + stemRarity(stem), 0) / terms.length;
         found.set(key, { phrase, count: 1, rarity: mean });
       }
     }
@@ -201,7 +201,7 @@ export function anchorMessages(subject: AnchorSubject, nonce: string): { role: '
     {
       role: 'user',
       content:
-        `<<${nonce}>>\n${asMaterial(agent)}\n<<end ${nonce}>>\n\n` +
+        `<<${nonce}>>\n${sanitizeForPrompt(agent)}\n<<end ${nonce}>>\n\n` +
         `Which ${anchorCandidateCount.max} words or phrases of at most three words would its users say when they ask ` +
         'about its subject? Name things of the subject, technical terms too, the most typical first; none twice, and ' +
         'none of the known words. Use the language of the description. Answer with JSON: {"words": ["…", …]}.',

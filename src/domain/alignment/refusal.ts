@@ -66,7 +66,7 @@ export type ReadRefusalFeatures = (
   vector: Float32Array | null,
 ) => RefusalFeatures;
 
-export function openingGrams(reply: string, analyze: AnalyzeText): Map<string, number> {
+export function openingNgrams(reply: string, analyze: AnalyzeText): Map<string, number> {
   const stems = analyze(reply.trimStart().slice(0, charactersOfGrams)).map((term) => term.stem);
   const counts = new Map<string, number>();
   for (let length = 1; length <= longestGram; length++) {
@@ -83,7 +83,7 @@ export function createRefusalFeatures({ grams, rarity }: RefusalVocabulary, anal
   return (reply, wording, vector) => {
     const indexes: number[] = [];
     const values: number[] = [];
-    for (const [gram, count] of openingGrams(reply, analyze)) {
+    for (const [gram, count] of openingNgrams(reply, analyze)) {
       const index = indexOf.get(gram);
       if (index === undefined) continue;
       indexes.push(index);

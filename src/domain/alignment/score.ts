@@ -51,7 +51,7 @@ export function lexicalMatch(stems: readonly string[], anchors: readonly Anchor[
   let load = 0;
   for (const anchor of anchors) {
     if (!containsPhrase(stems, anchor.stems)) continue;
-    load += scale * anchor.weight * anchor.stems.reduce((sum, stem) => sum + rarity(stem), 0);
+    load += scale * anchor.weight * anchor.stems.reduce((sum, stem) => sum + stemRarity(stem), 0);
   }
   return 1 - Math.exp(-load / lexicalScale);
 }
@@ -92,7 +92,7 @@ const rarest = inverseDocumentFrequency(0, table.texts);
  * @returns how rare a stem is in English, 0 (in every text) to 1 (in none). Comes from a table that ships with the
  * application and not from tenants' texts, so that scores are comparable and reproducible.
  */
-export function rarity(stem: string): number {
+export function stemRarity(stem: string): number {
   return inverseDocumentFrequency(frequencies.get(stem) ?? 0, table.texts) / rarest;
 }
 

@@ -128,7 +128,7 @@ function numbersOf(list: string): number[] {
   return list.split(',').map(Number);
 }
 
-export const minSupport = 0.35;
+export const minCitationSupport = 0.35;
 const minAttribution = 0.6;
 /** Minimum share of a statement's content words in a passage that it is attributed to, if it has at least three. */
 const minWordAttribution = 0.75;
@@ -147,7 +147,7 @@ export function statementsOf(reply: string): string[] {
  * @param words stems of the statement's content words
  */
 export function attributionScore(cosine: number, words: readonly string[], passage: ReadonlySet<string>): number {
-  const shared = new Set(words).size < minAttributedWords ? 0 : sharedWords(words, passage);
+  const shared = new Set(words).size < minAttributedWords ? 0 : sharedWordShare(words, passage);
   return shared < minWordAttribution ? cosine : Math.max(cosine, shared);
 }
 
@@ -156,7 +156,7 @@ export function attributionScore(cosine: number, words: readonly string[], passa
  * passage once, in the order of the statements.
  * @param score see {@link attributionScore}
  */
-export function attribute<Passage>(
+export function attributePassages<Passage>(
   statements: readonly string[],
   passages: readonly Passage[],
   score: (statement: string, passage: Passage) => number,
@@ -170,7 +170,7 @@ export function attribute<Passage>(
   return [...new Set(sources)];
 }
 
-export function sharedWords(statement: readonly string[], passage: ReadonlySet<string>): number {
+export function sharedWordShare(statement: readonly string[], passage: ReadonlySet<string>): number {
   const distinct = new Set(statement);
   if (distinct.size === 0) return 0;
   return [...distinct].filter((word) => passage.has(word)).length / distinct.size;

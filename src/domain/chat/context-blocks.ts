@@ -61,12 +61,12 @@ export function contextBlocks(passages: readonly Passage[], nonce: string): stri
     .join('\n\n');
 }
 
-export function asMaterial(text: string): string {
+export function sanitizeForPrompt(text: string): string {
   return withoutRoleTokens(visibleText(text));
 }
 
 function asData(text: string): string {
-  return asMaterial(text).replaceAll(/[^\S\r\n]/g, datamark);
+  return sanitizeForPrompt(text).replaceAll(/[^\S\r\n]/g, datamark);
 }
 
 export function contextRules(nonce: string): { before: string; after: string } {
@@ -107,7 +107,7 @@ export function foundPassagesMessage(passages: readonly Passage[], note: string,
 }
 
 export function resultPreview(text: string): string {
-  return asMaterial(text).trim().slice(0, previewLength).toWellFormed();
+  return sanitizeForPrompt(text).trim().slice(0, previewLength).toWellFormed();
 }
 
 /**

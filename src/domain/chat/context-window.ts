@@ -43,7 +43,7 @@ type WindowPlan = { maxTokens: number; tools: number; passages: number; history(
  * @param hasTools reserves tokens for tool results
  * @returns null if there is no room for a reply, or for tool results
  */
-export function planWindow(input: {
+export function planContextWindow(input: {
   window: number | null;
   maxTokens: number;
   fixed: number;

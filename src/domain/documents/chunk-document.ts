@@ -1,4 +1,4 @@
-import { asMaterial, visibleText } from '../chat/context-blocks.ts';
+import { sanitizeForPrompt, visibleText } from '../chat/context-blocks.ts';
 import { type TokenCounter, truncateToTokens } from '../text/tokens.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
 import { type Chunk, chunkBody, chunkSemantically } from './chunking.ts';
@@ -40,7 +40,8 @@ export function contextMessages(
   { document, passage }: { document: string; passage: string },
   nonce: string,
 ): { role: 'system' | 'user'; content: string }[] {
-  const block = (name: string, text: string) => `<<${nonce} ${name}>>\n${asMaterial(text)}\n<<end ${nonce} ${name}>>`;
+  const block = (name: string, text: string) =>
+    `<<${nonce} ${name}>>\n${sanitizeForPrompt(text)}\n<<end ${nonce} ${name}>>`;
   return [
     {
       role: 'system',

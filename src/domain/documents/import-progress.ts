@@ -1,6 +1,6 @@
 type CountedFiles = 'total' | 'added' | 'updated' | 'unchanged' | 'deleted' | 'failed';
 
-export function importLine(
+export function importProgressLine(
   stage: string,
   { total, added, updated, unchanged, deleted, failed }: Record<CountedFiles, number>,
 ): string {

@@ -86,7 +86,10 @@ export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: nu
 
 export type IngestionSource = { contentSha256: string; ragConfig: RagConfig };
 
-export function staleness(made: IngestionSource, now: IngestionSource): { chunking: boolean; embedding: boolean } {
+export function staleIngestionResults(
+  made: IngestionSource,
+  now: IngestionSource,
+): { chunking: boolean; embedding: boolean } {
   const [before, after] = [made.ragConfig.chunking, now.ragConfig.chunking];
   const chunking =
     made.contentSha256 !== now.contentSha256 ||

@@ -1,6 +1,6 @@
 import { isLengthConfounded } from './comparison.ts';
 import type { AxisScore, CaseResult, EvaluationResult, FailedUnit } from './outcome.ts';
-import { maxScore, type Rubric, sampling } from './rubric.ts';
+import { judgeSampling, maxScore, type Rubric } from './rubric.ts';
 import { meanInterval } from './statistics.ts';
 
 /**
@@ -101,7 +101,7 @@ export function evalScores(evaluation: {
     response_average: result.responseAverage,
     overall_average: result.overallAverage,
     ci95: interval(cases.map((each) => each.response_average)),
-    samples: sampling[rubric].samples,
+    samples: judgeSampling[rubric].samples,
     same_family: isSameFamily(evaluatorModel, generationModel),
     length_confounded:
       parent !== null && isLengthConfounded(pairCases<AnsweredCase>(cases, parent.cases).map(lengthVerdict)),

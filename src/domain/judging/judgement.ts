@@ -2,12 +2,12 @@ import {
   type Axis,
   axesOfReply,
   isReference,
+  judgeSampling,
   promptAxes,
   type ResponseAxis,
   type Rubric,
   rubricVersion,
   type Severity,
-  sampling,
 } from './rubric.ts';
 
 /** Side of a comparison of two versions. An evaluation of one version only uses the side `version`. */
@@ -54,7 +54,7 @@ function unitsOfText(text: TextRef, rubric: Rubric, axes: readonly Axis[]): Judg
 }
 
 function samplesOf(rubric: Rubric): number[] {
-  return Array.from({ length: sampling[rubric].samples }, (_, index) => index + 1);
+  return Array.from({ length: judgeSampling[rubric].samples }, (_, index) => index + 1);
 }
 
 /**
@@ -178,9 +178,9 @@ export type Spending = {
   costUsd: number;
 };
 
-export const nothingSpent: Spending = { calls: 0, cached: 0, inputTokens: 0, completionTokens: 0, costUsd: 0 };
+export const zeroSpending: Spending = { calls: 0, cached: 0, inputTokens: 0, completionTokens: 0, costUsd: 0 };
 
-export function plusSpending(a: Spending, b: Spending): Spending {
+export function addSpending(a: Spending, b: Spending): Spending {
   return {
     calls: a.calls + b.calls,
     cached: a.cached + b.cached,
@@ -202,7 +202,7 @@ export function spendingLine({ calls, cached, inputTokens, completionTokens, cos
  * of two replies follows from their content, so that a comparison with swapped sides finds the same cached verdicts.
  */
 export function cacheKeyText(task: JudgeTask, evaluatorModel: string): string {
-  const { temperature } = sampling[task.mode];
+  const { temperature } = judgeSampling[task.mode];
   const axis = task.mode === 'plain' ? null : task.axis;
   const sample = task.mode === 'anchored' ? task.sample : 1;
   return JSON.stringify([rubricVersion, task.mode, axis, sample, evaluatorModel, temperature, textsOf(task)]);

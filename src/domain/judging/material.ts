@@ -1,4 +1,4 @@
-import { asMaterial } from '../chat/context-blocks.ts';
+import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { isCharacterBoundary, type TokenCounter } from '../text/tokens.ts';
 import type { JudgeTask } from './judgement.ts';
 import { isReference } from './rubric.ts';
@@ -11,21 +11,21 @@ const headShare = 2 / 3;
 const minTokens = 200;
 
 /** A text for the judge. `leftOut` is the number of characters removed from its middle. */
-export type Exhibit = { title: string; text: string; leftOut: number };
+export type JudgeText = { title: string; text: string; leftOut: number };
 
-type Text = Pick<Exhibit, 'title' | 'text'>;
+type Text = Pick<JudgeText, 'title' | 'text'>;
 
-export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
+export function judgeTextsOf({ material }: JudgeTask): JudgeText[] {
   if (material.kind === 'prompt') {
     const { agentName, tags, agentPrompt } = material;
     const head = [`Name: ${agentName.trim() || '(none)'}`, `Tags: ${tags.join(', ') || '(none)'}`];
-    return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(toExhibit);
+    return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(toJudgeText);
   }
   const request = { title: 'The request', text: material.input };
   const reference = isReference(material.expected) ? [{ title: 'The reference', text: material.expected }] : [];
   if (material.kind === 'reply') {
     const persona = { title: 'The persona of the agent', text: material.persona };
-    return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(toExhibit);
+    return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(toJudgeText);
   }
   const { a, b } = material;
   const personas =
@@ -39,11 +39,11 @@ export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
     { title: 'Reply A', text: a.reply },
     { title: 'Reply B', text: b.reply },
   ];
-  return [...personas, request, ...reference, ...replies].map(toExhibit);
+  return [...personas, request, ...reference, ...replies].map(toJudgeText);
 }
 
-export function toExhibit({ title, text }: Text): Exhibit {
-  return { title, ...shortened(asMaterial(text), maxTextCharacters) };
+export function toJudgeText({ title, text }: Text): JudgeText {
+  return { title, ...shortenMiddle(sanitizeForPrompt(text), maxTextCharacters) };
 }
 
 /**
@@ -51,7 +51,11 @@ export function toExhibit({ title, text }: Text): Exhibit {
  * the others.
  * @returns null if too little would be left of a text
  */
-export function fitExhibits(exhibits: readonly Exhibit[], tokens: number, counter: TokenCounter): Exhibit[] | null {
+export function fitJudgeTexts(
+  exhibits: readonly JudgeText[],
+  tokens: number,
+  counter: TokenCounter,
+): JudgeText[] | null {
   const counts = exhibits.map(({ text }) => counter.count(text));
   const share = fairShare(counts, tokens);
   if (share < minTokens) return null;
@@ -73,17 +77,17 @@ function fairShare(needs: readonly number[], total: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-function shortenedToTokens(exhibit: Exhibit, tokens: number, counter: TokenCounter): Exhibit {
+function shortenedToTokens(exhibit: JudgeText, tokens: number, counter: TokenCounter): JudgeText {
   let limit = exhibit.text.length;
-  let fitting: Pick<Exhibit, 'text' | 'leftOut'> = { text: exhibit.text, leftOut: 0 };
+  let fitting: Pick<JudgeText, 'text' | 'leftOut'> = { text: exhibit.text, leftOut: 0 };
   for (let count = counter.count(fitting.text); count > tokens && limit > 0; count = counter.count(fitting.text)) {
     limit = Math.floor(limit * Math.min(0.9, tokens / count));
-    fitting = shortened(exhibit.text, limit);
+    fitting = shortenMiddle(exhibit.text, limit);
   }
   return { title: exhibit.title, text: fitting.text, leftOut: exhibit.leftOut + fitting.leftOut };
 }
 
-export function shortened(text: string, maxCharacters: number): Pick<Exhibit, 'text' | 'leftOut'> {
+export function shortenMiddle(text: string, maxCharacters: number): Pick<JudgeText, 'text' | 'leftOut'> {
   if (text.length <= maxCharacters) return { text, leftOut: 0 };
   let head = Math.floor(maxCharacters * headShare);
   let tail = text.length - (maxCharacters - head);

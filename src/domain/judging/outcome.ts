@@ -248,7 +248,7 @@ export function failedUnits(outcomes: readonly UnitOutcome[]): FailedUnit[] {
   );
 }
 
-export function namesOfFailed(failed: readonly FailedUnit[]): string {
+export function namesOfFailedUnits(failed: readonly FailedUnit[]): string {
   const names = failed.slice(0, 10).map(({ unit, code }) => `${unit} (${code})`);
   return failed.length > names.length ? `${names.join(', ')}, … (${failed.length} in all)` : names.join(', ');
 }

@@ -25,7 +25,7 @@ export function rubricFor(version: { hasParent: boolean; requested?: Rubric | un
  * Samples per axis and their temperature, by rubric. Judges contradict themselves between calls, the more the finer the
  * question: the mean of three samples is more reliable.
  */
-export const sampling: Readonly<Record<Rubric | 'pairwise', { samples: number; temperature: number }>> = {
+export const judgeSampling: Readonly<Record<Rubric | 'pairwise', { samples: number; temperature: number }>> = {
   plain: { samples: 1, temperature: 0 },
   anchored: { samples: 3, temperature: 0.3 },
   pairwise: { samples: 1, temperature: 0 },

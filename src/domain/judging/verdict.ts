@@ -8,7 +8,7 @@ import type {
   PromptMaterial,
   ReplyMaterial,
 } from './judgement.ts';
-import { type Exhibit, exhibitsOf, toExhibit } from './material.ts';
+import { type JudgeText, judgeTextsOf, toJudgeText } from './material.ts';
 import {
   type Axis,
   allowedScore,
@@ -31,7 +31,7 @@ const rule =
  * Builds the prompt of a judge call, with the texts enclosed in markers `<<{nonce}>>`.
  * @param nonce `[a-z0-9]{16}`, unpredictable for the authors of the texts
  */
-export function judgeMessages(task: JudgeTask, exhibits: readonly Exhibit[], nonce: string): JudgeMessage[] {
+export function judgeMessages(task: JudgeTask, exhibits: readonly JudgeText[], nonce: string): JudgeMessage[] {
   const material = exhibits.map((exhibit) => between(exhibit, nonce));
   const parts = [...questionOf(task), ...material, 'End of the material.', demandOf(task)];
   return [
@@ -109,7 +109,7 @@ export function repairMessages(
   answer: string,
   { problem, nonce }: { problem: string; nonce: string },
 ): JudgeMessage[] {
-  const exhibit = toExhibit({
+  const exhibit = toJudgeText({
     title: 'Your answer so far',
     text: answer.slice(0, shownOfAnswer).replaceAll(nonce, ''),
   });
@@ -121,7 +121,7 @@ export function repairMessages(
 }
 
 /** The note about removed characters is outside of the text's markers, so that a text cannot claim to be shortened. */
-function between({ title, text, leftOut }: Exhibit, nonce: string): string {
+function between({ title, text, leftOut }: JudgeText, nonce: string): string {
   const note = leftOut > 0 ? ` (your copy lacks ${leftOut} characters of its middle, which is no flaw)` : '';
   return `${title}${note}:\n<<${nonce}>>\n${text}\n<<${nonce}>>`;
 }
@@ -286,7 +286,7 @@ function winnerOf({ winner }: Said): PairWinner {
  * and quotes.
  */
 function echoFinder(task: JudgeTask): IsEcho {
-  const judged = exhibitsOf(task).map(({ text }) => bareWords(unescaped(text)));
+  const judged = judgeTextsOf(task).map(({ text }) => bareWords(unescaped(text)));
   return (rationale) => {
     const words = bareWords(rationale);
     return words !== '' && judged.some((text) => text.includes(`rationale${words}`));
@@ -320,7 +320,7 @@ function truncated(text: string, maxCharacters: number): string {
  * Verdicts without a judge call: an empty text gets 0, and equal replies are a tie.
  * @returns null if the judge has to decide
  */
-export function settledByRule(task: JudgeTask): Judgement | null {
+export function verdictWithoutJudge(task: JudgeTask): Judgement | null {
   if (task.mode === 'pairwise') {
     const { a, b } = task.material;
     const isSame = a.persona === b.persona && a.reply === b.reply;

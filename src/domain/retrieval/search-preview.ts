@@ -36,7 +36,7 @@ export function markedPassage(text: string, matchedStem: (word: string) => strin
   return withEllipses(flat, passage, html + escapeHtml(flat.slice(at, passage.end)));
 }
 
-export function beginningOf(text: string): string {
+export function previewOfBeginning(text: string): string {
   const flat = flatten(text);
   const passage = passageFrom(flat, 0);
   return withEllipses(flat, passage, escapeHtml(flat.slice(passage.start, passage.end)));

@@ -93,7 +93,7 @@ export type FoundDocument = {
 
 type RankedDocument = { documentId: string; rank: number };
 
-export const maxRanked = 500;
+export const maxRankedDocuments = 500;
 
 /** A passage with better coverage of the query ranks above all passages with less, whatever their scores. */
 const coverageBase = { phrase: 2 / 3, all: 1 / 3, some: 0 };
@@ -110,7 +110,7 @@ export function rankDocuments(found: readonly FoundDocument[]): RankedDocument[]
   return found
     .map((document) => ({ ...document, rank: Math.round(rankOf(document, best) * 10_000) / 10_000 }))
     .sort((a, b) => b.rank - a.rank || b.updatedAt.getTime() - a.updatedAt.getTime() || byId(a, b))
-    .slice(0, maxRanked)
+    .slice(0, maxRankedDocuments)
     .map(({ documentId, rank }) => ({ documentId, rank }));
 }
 
