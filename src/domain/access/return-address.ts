@@ -4,7 +4,7 @@
  * @returns a URL with the origin of `home` or one of `origins`, otherwise null. A path is appended to `home`, and `..`
  * in it may leave the path of `home`.
  */
-export function returnAddress(
+export function validateReturnUrl(
   text: string,
   { home, origins }: { home: string | null; origins: readonly string[] },
 ): string | null {

@@ -137,7 +137,7 @@ export function planCommit(chain: readonly ChainLink[], parentId: string, force:
   return { outcome: 'commit', deletedIds };
 }
 
-export function planRemoval(chain: readonly ChainLink[], id: string): RemovalPlan {
+export function planVersionRemoval(chain: readonly ChainLink[], id: string): RemovalPlan {
   const removed = chain.find((link) => link.id === id);
   if (removed === undefined) return { outcome: 'version_missing' };
   const { parentVersionId: parentId } = removed;

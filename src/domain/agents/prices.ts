@@ -7,7 +7,7 @@ const unusable =
  * Guesses the kind of a model (chat, embedding) from its name, because OpenAI's list has only names. Returns null for
  * unusable models.
  */
-export function kindByName(id: string): ModelKind | null {
+export function modelKindByName(id: string): ModelKind | null {
   if (/rerank|cross-encoder|late-interaction/i.test(id)) return 'reranker';
   if (/embed|minilm|mpnet|\b(bge|e5|gte|voyage)\b/i.test(id)) return 'embedding';
   return unusable.test(id) ? null : 'chat';

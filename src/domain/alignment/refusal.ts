@@ -1,4 +1,4 @@
-import { type AnalyzeText, sentences } from '../text/words.ts';
+import { type AnalyzeText, splitSentences } from '../text/words.ts';
 import type { TopicLabel } from './fold.ts';
 import head from './refusal-weights.json' with { type: 'json' };
 
@@ -47,7 +47,7 @@ const charactersOfWording = 600;
  */
 export function refusalWording(reply: string): RefusalWording {
   const text = reply.trimStart().slice(0, charactersOfWording);
-  const opening = text.slice(0, sentences(text).at(sentencesRead - 1)?.end);
+  const opening = text.slice(0, splitSentences(text).at(sentencesRead - 1)?.end);
   return { policy: [...opening.matchAll(policy)].length, capability: [...opening.matchAll(capability)].length };
 }
 

@@ -1,4 +1,4 @@
-import { type AnalyzeText, contentStems, sentences, type Term } from '../text/words.ts';
+import { type AnalyzeText, contentStems, splitSentences, type Term } from '../text/words.ts';
 import { type ReadRefusal, type RefusalReading, refusalOf } from './refusal.ts';
 import { type AlignmentCalibration, type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
 
@@ -70,11 +70,11 @@ export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scorin
 }
 
 function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analyze: AnalyzeText): Parts {
-  const newTopic = clauseAfterSwitch(user);
+  const newTopic = topicAfterSwitch(user);
   if (newTopic !== null) return { user: newTopic, agent, continuations: [], isSwitch: true };
   const continuations: string[] = [];
   if (isShortMessage(analyze(user))) {
-    if (previousUser !== null) continuations.push(`${clauseAfterSwitch(previousUser) ?? previousUser}\n${user}`);
+    if (previousUser !== null) continuations.push(`${topicAfterSwitch(previousUser) ?? previousUser}\n${user}`);
     if (previousReply !== null) continuations.push(`${lastSentence(previousReply)}\n${user}`);
   }
   return { user, agent, continuations, isSwitch: false };
@@ -82,7 +82,7 @@ function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analy
 
 function lastSentence(text: string): string {
   const end = text.trimEnd().slice(-contextCharacters);
-  return end.slice(sentences(end).at(-1)?.start);
+  return end.slice(splitSentences(end).at(-1)?.start);
 }
 
 /**
@@ -144,7 +144,7 @@ const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');
  * Returns the new topic of "Forget the loan, let's talk about football": "football". Null if the text announces no
  * change of topic.
  */
-export function clauseAfterSwitch(text: string): string | null {
+export function topicAfterSwitch(text: string): string | null {
   const cue = [...text.matchAll(switchCues)].at(-1);
   if (!cue) return null;
   const clause = text.slice(cue.index + cue[0].length).trim();

@@ -1,5 +1,5 @@
 import { linesOf } from '../documents/markdown.ts';
-import { sentences } from '../text/words.ts';
+import { splitSentences } from '../text/words.ts';
 
 export type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
 export type DroppedCitation = { n: number; reason: DropReason };
@@ -120,7 +120,7 @@ export function withoutMarkers(reply: string, citationCount: number): string {
 export function statementBefore(text: string): string {
   const plain = text.replace(marker, '').trimEnd();
   const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
-  const sentence = sentences(plain, lineStart).at(-1);
+  const sentence = splitSentences(plain, lineStart).at(-1);
   return sentence === undefined ? '' : plain.slice(sentence.start, sentence.end).trim();
 }
 
@@ -136,7 +136,7 @@ const minAttributedWords = 3;
 
 export function statementsOf(reply: string): string[] {
   return [...linesOf(reply)]
-    .flatMap((line) => sentences(reply, line.start, line.end))
+    .flatMap((line) => splitSentences(reply, line.start, line.end))
     .map(({ start, end }) => reply.slice(start, end).trim())
     .filter((statement) => statement !== '');
 }

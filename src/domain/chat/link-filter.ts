@@ -1,8 +1,8 @@
-import { addressEnd, addressRestEnd, addressStart, longestAddress, withoutClosing } from './urls.ts';
+import { maxUrlLength, urlEnd, urlRestEnd, urlStart, withoutClosing } from './urls.ts';
 
 const specialSyntax = new RegExp(
   [
-    `(?<address>${addressStart})`,
+    `(?<address>${urlStart})`,
     String.raw`(?<scheme>:\\?\/\\?\/)`,
     String.raw`(?<image>!\[)`,
     String.raw`(?<target>\]\()`,
@@ -30,7 +30,7 @@ const plainTitle = /^(?!.*www\.)[\p{L}\p{N} .,;?%()'’–-]*$/iu;
 const incompleteLinkTarget = new RegExp(
   String.raw`^\]\(${space}{0,8}(?:<[^<> \t\r\n]*>?|(?:${sign}|\(${sign}*\))*(?:\(${sign}*)?)(?:${space}{1,8}(?:"[^"]{0,200}"?)?)?${space}{0,8}$`,
 );
-const longestLinkTarget = longestAddress + 250;
+const longestLinkTarget = maxUrlLength + 250;
 /** Characters that may directly follow a link, because they close a sentence, a bracket or an emphasis. */
 const closingAfterLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
 /** Maximum length of the closing characters after a link, plus the character after them. */
@@ -142,7 +142,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function passLongAddress(text: string, from: number, isEnd: boolean): number {
-    const end = addressRestEnd(text, from);
+    const end = urlRestEnd(text, from);
     isInLongAddress = end === text.length && !isEnd;
     // Leaves a `]` at the end of the text unread, because more text may turn it into `](`.
     const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
@@ -214,10 +214,10 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function* rewriteUrl(text: string, index: number, start: string, isEnd: boolean): Generator<string, number> {
-    const end = addressEnd(text, index);
+    const end = urlEnd(text, index);
     // Waits for one more character after a URL, because more text may turn a bracket into `](`.
-    if (end === text.length && !isEnd && end - index <= longestAddress + 1) return index;
-    if (end - index > longestAddress) {
+    if (end === text.length && !isEnd && end - index <= maxUrlLength + 1) return index;
+    if (end - index > maxUrlLength) {
       isInLongAddress = true;
       consume(start);
       yield remove();

@@ -1,6 +1,6 @@
 import { cosine } from '../alignment/score.ts';
 import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
-import { type Span, sentences } from '../text/words.ts';
+import { type Span, splitSentences } from '../text/words.ts';
 import { type Block, type BlockKind, linesOf, parseBlocks } from './markdown.ts';
 
 /**
@@ -33,8 +33,8 @@ const byLineWhenTooLong: Split = (body, block, ruler, maxTokens) =>
   ruler(block.start, block.end) <= maxTokens ? whole(body, block, ruler, maxTokens) : textLines(body, block);
 
 const splits: Record<BlockKind, Split> = {
-  text: (body, block) => sentences(body, block.start, block.end),
-  list: (body, block) => textLines(body, block).flatMap((line) => sentences(body, line.start, line.end)),
+  text: (body, block) => splitSentences(body, block.start, block.end),
+  list: (body, block) => textLines(body, block).flatMap((line) => splitSentences(body, line.start, line.end)),
   heading: whole,
   caption: whole,
   table: byLineWhenTooLong,
@@ -208,7 +208,7 @@ export function semanticWindows(body: string, options: SemanticChunking, deps: {
   );
 }
 
-export function subjectDistance(a: Float32Array, b: Float32Array): number {
+export function cosineDistance(a: Float32Array, b: Float32Array): number {
   return 1 - cosine(a, b);
 }
 
@@ -216,7 +216,7 @@ export function subjectDistance(a: Float32Array, b: Float32Array): number {
  * Splits a document's body where its topic changes: between neighbours whose distance is in the top 5 %. A segment
  * above the target is split again at its largest distance; a segment below a quarter of it joins the nearer neighbour
  * if both fit. Chunks do not overlap. A body of fewer than eight sentences is chunked by tokens.
- * @param distances the `subjectDistance` from each of the `semanticWindows` to the next, in order
+ * @param distances the `cosineDistance` from each of the `semanticWindows` to the next, in order
  */
 export function chunkSemantically(
   body: string,

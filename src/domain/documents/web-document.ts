@@ -11,7 +11,7 @@ const secretParameter =
  * @returns the URL that readers of an imported document may see: without user, password, fragment and query parameters
  * that grant access
  */
-export function sourceAddress(asked: string): string {
+export function publicSourceUrl(asked: string): string {
   const url = new URL(asked);
   url.username = '';
   url.password = '';

@@ -77,7 +77,7 @@ type EvaluationOutcome = {
 /**
  * Aggregates the stored verdicts of an evaluation into its result. A pure function, so that `verify` can repeat it.
  */
-export function outcomeOf(specification: EvaluationSpecification, found: Found): EvaluationOutcome {
+export function evaluationOutcomeOf(specification: EvaluationSpecification, found: Found): EvaluationOutcome {
   return specification.kind === 'compare' ? compared(specification, found) : evaluated(specification, found);
 }
 

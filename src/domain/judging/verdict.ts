@@ -172,7 +172,7 @@ function object(properties: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Maximum tokens of a judge's answer: a rationale of 80 words has about 110. */
-export function answerTokens(task: JudgeTask): number {
+export function maxAnswerTokens(task: JudgeTask): number {
   return task.mode === 'plain' ? 250 * axesOf(task.material).length : 500;
 }
 

@@ -33,7 +33,7 @@ const abbreviation =
  * Splits `text.slice(start, end)` into sentences without gaps, each with its trailing white space. A full stop ends a
  * sentence unless it belongs to a known abbreviation or an initial, or a lower-case letter follows.
  */
-export function sentences(text: string, start = 0, end = text.length): Span[] {
+export function splitSentences(text: string, start = 0, end = text.length): Span[] {
   const found: Span[] = [];
   const slice = start === 0 && end === text.length ? text : text.slice(start, end);
   let from = 0;

@@ -8,7 +8,7 @@ import {
   type DraftFields,
   mergeDraftFields,
   planCommit,
-  planRemoval,
+  planVersionRemoval,
   type SentDraftFields,
   versionTitle,
 } from '#src/domain/agents/drafts.ts';
@@ -239,7 +239,7 @@ export function createDraftsService(deps: {
       await db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);
         const draft = await lockOwn(trx, actor, draftId);
-        const plan = planRemoval(await repository.listLinks(draft), versionId);
+        const plan = planVersionRemoval(await repository.listLinks(draft), versionId);
         if (plan.outcome === 'version_missing') throw appError('version_not_found');
         if (plan.outcome === 'last_version') {
           throw appError('last_version', { detail: 'Delete the draft, or commit another version first.' });

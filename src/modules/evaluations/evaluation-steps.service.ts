@@ -27,7 +27,7 @@ import {
   unitName,
   zeroSpending,
 } from '#src/domain/judging/judgement.ts';
-import { namesOfFailedUnits, outcomeOf } from '#src/domain/judging/outcome.ts';
+import { evaluationOutcomeOf, namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
 import { isReference, rubricVersion } from '#src/domain/judging/rubric.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -237,7 +237,7 @@ export function createEvaluationStepsService(deps: {
       const run = await requireRun(of);
       const verdicts = await repository.listVerdicts(of);
       const answers = await repository.listAnswers(of);
-      const outcome = outcomeOf(run.specification, { verdicts, answers, failed });
+      const outcome = evaluationOutcomeOf(run.specification, { verdicts, answers, failed });
       const { status, failedUnits } = outcome;
       await db.transaction(async (trx) => {
         const stored = createEvaluationsRepository(trx);

@@ -3,9 +3,9 @@ import { cacheKeyText, type Judgement, type JudgeTask } from '#src/domain/judgin
 import { fitJudgeTexts, type JudgeText, judgeTextsOf } from '#src/domain/judging/material.ts';
 import { judgeSampling } from '#src/domain/judging/rubric.ts';
 import {
-  answerTokens,
   type JudgeMessage,
   judgeMessages,
+  maxAnswerTokens,
   readVerdict,
   repairMessages,
   verdictSchema,
@@ -61,7 +61,7 @@ export function createJudge(deps: {
     const withoutTexts = exhibits.map((exhibit) => ({ ...exhibit, text: '' }));
     const room = window === null ? Number.POSITIVE_INFINITY : Math.floor(window * usableShareOfWindow) - repairTokens;
     const readable = Math.min(
-      room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - answerTokens(task),
+      room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - maxAnswerTokens(task),
       budget === null ? Number.POSITIVE_INFINITY : budget * (task.mode === 'pairwise' ? 2 : 1),
     );
     const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitJudgeTexts(exhibits, readable, counter);
@@ -69,8 +69,8 @@ export function createJudge(deps: {
       throw appError('context_too_long', { detail: `The window of ${model} is too small to judge these texts.` });
     }
     const messages = judgeMessages(task, shown, nonce);
-    const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - answerTokens(task));
-    return { messages, nonce, maxTokens: answerTokens(task) + Math.max(0, thinking) };
+    const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - maxAnswerTokens(task));
+    return { messages, nonce, maxTokens: maxAnswerTokens(task) + Math.max(0, thinking) };
   }
 
   return async (task, { model, signal }) => {

@@ -2,11 +2,11 @@ import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createReadRefusal } from '#src/domain/alignment/refusal.ts';
 import {
-  clauseAfterSwitch,
   isCourtesy,
   type RoundTexts,
   scoreRound,
   textsToEmbed,
+  topicAfterSwitch,
 } from '#src/domain/alignment/round.ts';
 import {
   type Anchor,
@@ -107,7 +107,7 @@ describe('analysing a message', () => {
     ["Let's move on to interest rates", 'interest rates'],
   ];
   for (const [text, clause] of switches) {
-    it(`finds the new topic in "${text}"`, () => expect(clauseAfterSwitch(text)).to.equal(clause));
+    it(`finds the new topic in "${text}"`, () => expect(topicAfterSwitch(text)).to.equal(clause));
   }
 
   for (const text of [
@@ -116,7 +116,7 @@ describe('analysing a message', () => {
     'Forget it.',
     'What is a loan?',
   ]) {
-    it(`finds no change of topic in "${text}"`, () => expect(clauseAfterSwitch(text)).to.equal(null));
+    it(`finds no change of topic in "${text}"`, () => expect(topicAfterSwitch(text)).to.equal(null));
   }
 });
 
