@@ -228,7 +228,9 @@ export function chunkSemantically(
   const ruler = deps.tokens.measure(body);
   const units = chunkUnits(body, ruler, options.targetTokens);
   if (distances.length !== units.length - 1) {
-    throw new RangeError(`${distances.length} distances between ${units.length} sentences`);
+    throw new RangeError(
+      `Chunking ${units.length} sentences needs ${units.length - 1} distances, not ${distances.length}.`,
+    );
   }
 
   const segments = joinSmall(
