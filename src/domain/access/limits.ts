@@ -121,7 +121,10 @@ export function createSlotCounter() {
 
   return {
     of,
-    /** @returns the function that releases the occupied slots; call it once */
+    /**
+     * Occupies one slot of each owner (a user or an organization).
+     * @returns the function that releases the slots; call it once
+     */
     take(...owners: readonly string[]): () => void {
       for (const owner of owners) add(owner, 1);
       return () => {

@@ -1,6 +1,7 @@
 /**
  * Validates the URL to which a browser returns after a consent or sign-in, to prevent open redirects.
- * @param home base URL without a trailing slash; null returns a path as a normalized path, which the browser resolves
+ * @param home base URL without a trailing slash. With null, a valid path is returned as a normalized path, which the
+ * browser resolves.
  * @returns a URL with the origin of `home` or one of `origins`, otherwise null. A path is appended to `home`, and `..`
  * in it may leave the path of `home`.
  */

@@ -19,7 +19,7 @@ export type ModelPrice = { input: number; cachedInput: number; output: number };
 /** `version` names the price list, so that costs of old chat rounds can be explained. */
 export type VersionedPrice = ModelPrice & { version: string };
 
-/** Month of {@link listPrices}. Change it together with any price. */
+/** Month of OpenAI's list prices. Change it together with any of {@link listPrices}. */
 export const priceListVersion = '2025-06';
 export const settingsPriceVersion = `${priceListVersion}+settings`;
 

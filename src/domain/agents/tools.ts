@@ -131,9 +131,9 @@ export const builtInTools: readonly Tool[] = [
 ];
 
 /**
- * Tools that return third-party texts unchanged. Only their results add URLs that a reply may contain, and only URLs
- * that a search found may be fetched. Results of other tools may repeat what the model sent to them, a calendar even in
- * a later chat.
+ * Tools that return third-party texts unchanged. Of all tool results, only theirs supply URLs that a reply may contain,
+ * and only URLs that a search found may be fetched. Results of other tools may repeat what the model sent to them; a
+ * calendar may do so even in a later chat.
  */
 export const quotingTools: ReadonlySet<string> = new Set([
   'knowledge.search',

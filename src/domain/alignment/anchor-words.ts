@@ -164,7 +164,7 @@ export type AnchorSubject = {
 const maxPromptCharacters = 4_000;
 const maxListedCharacters = 1_000;
 
-/** Maximum tokens of a model's answer: three for each anchor word, times four for phrases and JSON. */
+/** Maximum tokens of a model's answer with anchor words: three for each word, times four for phrases and JSON. */
 export const maxAnchorAnswerTokens = 12 * anchorCandidateCount.max;
 
 export const anchorAnswerSchema = {
@@ -181,7 +181,7 @@ export function personaExcerpt({ agentPrompt }: Pick<AnchorSubject, 'agentPrompt
   return agentPrompt.slice(0, maxPromptCharacters).toWellFormed();
 }
 
-/** @param nonce random per request, so that a persona cannot close its block */
+/** @param nonce random per request, so that a persona cannot imitate the end of its block in the prompt */
 export function anchorMessages(subject: AnchorSubject, nonce: string): { role: 'system' | 'user'; content: string }[] {
   const { agentName, tags, words, excludeWords } = subject;
   const known = [...words, ...excludeWords].join(', ').slice(0, maxListedCharacters);

@@ -109,8 +109,8 @@ export function refusalProbability({ indexes, values }: RefusalFeatures, weights
 }
 
 /**
- * Reason for an agent's refusal: the request was off its topic (`scope`), it should not (`policy`), or it cannot
- * (`capability`).
+ * Reason for an agent's refusal: the request was off its topic (`scope`), the agent should not answer it (`policy`), or
+ * cannot (`capability`).
  */
 export type RefusalKind = 'scope' | 'policy' | 'capability';
 export type Refusal = { kind: Exclude<RefusalKind, 'scope'>; score: number };
