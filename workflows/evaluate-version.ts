@@ -12,18 +12,18 @@ import type {
 import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import {
+  addSpending,
   type ComparedSide,
   type JudgingUnit,
-  nothingSpent,
-  plusSpending,
   spendingLine,
   unitName,
   unitsOfBothPrompts,
   unitsOfPair,
   unitsOfPrompt,
   unitsOfReply,
+  zeroSpending,
 } from '#src/domain/judging/judgement.ts';
-import { namesOfFailed } from '#src/domain/judging/outcome.ts';
+import { namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
 import { modelQuestionPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
@@ -56,7 +56,7 @@ export function compareVersions(input: EvaluationInput): Promise<StepsResult> {
  * not end the others: the result lists the failed units, and a retry repeats only these.
  */
 async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPlan) => Work): Promise<StepsResult> {
-  let progress: EvaluationProgress = { stage: 'queued', calls: 0, spent: nothingSpent, failed: [] };
+  let progress: EvaluationProgress = { stage: 'queued', calls: 0, spent: zeroSpending, failed: [] };
   setHandler(stageQuery, () => progress);
 
   function enter(stage: EvaluationStage, details: string): void {
@@ -64,7 +64,7 @@ async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPl
     showStage(stage, details);
   }
   function add({ spent, failed }: StepsResult): void {
-    progress = { ...progress, spent: plusSpending(progress.spent, spent), failed: [...progress.failed, ...failed] };
+    progress = { ...progress, spent: addSpending(progress.spent, spent), failed: [...progress.failed, ...failed] };
     showProgress(progressLine(progress));
   }
 
@@ -102,10 +102,10 @@ export async function evaluateCase(input: EvaluateCaseInput): Promise<StepsResul
   const sides: ComparedSide[] = mode === 'pairwise' ? ['version', 'baseline'] : ['version'];
   const units =
     mode === 'pairwise' ? unitsOfPair({ caseIndex, hasReference }) : unitsOfReply(mode, { caseIndex, hasReference });
-  const done: StepsResult = { spent: nothingSpent, failed: [] };
+  const done: StepsResult = { spent: zeroSpending, failed: [] };
 
   function add({ spent, failed }: StepsResult): void {
-    done.spent = plusSpending(done.spent, spent);
+    done.spent = addSpending(done.spent, spent);
     done.failed.push(...failed);
     const missing = done.failed.map(({ unit, code }) => `\n- ${unit} failed: ${code}`).join('');
     showProgress(`Of ${sides.length + units.length}: ${spendingLine(done.spent)}.${missing}`);
@@ -129,7 +129,7 @@ function judge(run: EvaluationInput, unit: JudgingUnit): Promise<StepsResult> {
 }
 
 function progressLine({ calls, spent, failed }: Pick<EvaluationProgress, 'calls' | keyof StepsResult>): string {
-  const missing = failed.length === 0 ? '' : ` ${failed.length} failed: ${namesOfFailed(failed)}.`;
+  const missing = failed.length === 0 ? '' : ` ${failed.length} failed: ${namesOfFailedUnits(failed)}.`;
   return `Of ${calls} answers: ${spendingLine(spent)}.${missing}`;
 }
 

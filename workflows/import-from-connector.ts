@@ -26,7 +26,7 @@ import type {
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { importLine } from '#src/domain/documents/import-progress.ts';
+import { importProgressLine } from '#src/domain/documents/import-progress.ts';
 import { attemptOfJob, failureOf, needsOperator, recordEndOfRun, wasTerminated } from './failure.ts';
 import { createParking } from './parking.ts';
 import { quickPolicy, recordPolicy, remotePagesPolicy, transferPolicy } from './policies.ts';
@@ -75,7 +75,7 @@ async function runImport(
 
   function enter(stage: ImportStage, counts: ImportCounts): void {
     progress = { ...progress, stage, counts };
-    showStage(stage, importLine(stage, counts));
+    showStage(stage, importProgressLine(stage, counts));
   }
 
   async function continueAsNewIfLong(): Promise<void> {
@@ -97,7 +97,7 @@ async function runImport(
   function count({ status }: ImportFileResult): void {
     const { counts } = progress;
     progress = { ...progress, counts: { ...counts, [status]: counts[status] + 1 } };
-    showProgress(importLine('import', progress.counts));
+    showProgress(importProgressLine('import', progress.counts));
   }
 
   async function importBatch(): Promise<boolean> {
@@ -136,14 +136,14 @@ async function runImport(
     await condition(allHandlersFinished);
     const counts = await finishImport({ ...run, ...attemptOfJob() });
     progress = { ...progress, stage: 'done', counts };
-    showStage('done', importLine('done', counts));
+    showStage('done', importProgressLine('done', counts));
     return counts;
   } catch (error) {
     const end = await recordEndOfRun(error, {
       cancelled: () => recordImportCancellation({ ...run, ...attemptOfJob() }),
       failed: (failure) => recordImportFailure({ ...run, ...attemptOfJob(), error: failure }),
     });
-    appendProgress(importLine(progress.stage, progress.counts));
+    appendProgress(importProgressLine(progress.stage, progress.counts));
     throw end;
   }
 }

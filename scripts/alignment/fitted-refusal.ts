@@ -1,6 +1,6 @@
 import {
   createRefusalFeatures,
-  openingGrams,
+  openingNgrams,
   refusalProbability,
   refusalWording,
 } from '#src/domain/alignment/refusal.ts';
@@ -65,7 +65,7 @@ export function leaveOneModelOut(
 function vocabularyOf(replies: readonly LabelledReply[], analyze: AnalyzeText): { grams: string[]; rarity: number[] } {
   const frequencies = new Map<string, number>();
   for (const { reply } of replies) {
-    for (const gram of openingGrams(reply, analyze).keys()) frequencies.set(gram, (frequencies.get(gram) ?? 0) + 1);
+    for (const gram of openingNgrams(reply, analyze).keys()) frequencies.set(gram, (frequencies.get(gram) ?? 0) + 1);
   }
   const known = [...frequencies].filter(([, count]) => count >= rarestGram).sort(([a], [b]) => (a < b ? -1 : 1));
   return {

@@ -1,6 +1,6 @@
 import { NotFoundError } from 'openai';
 import { isRecord } from '#src/adapters/providers.ts';
-import { kindByName, type ModelKind } from '#src/domain/agents/prices.ts';
+import { type ModelKind, modelKindByName } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
 import { createModelErrors, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
@@ -36,7 +36,7 @@ export function createModelCatalog(endpoint: ModelEndpoint & { timeoutMs?: numbe
 
 function readModel(entry: unknown): ProvidedModel[] {
   if (!isRecord(entry) || typeof entry.id !== 'string') return [];
-  const kind = isKind(entry.kind) ? entry.kind : kindByName(entry.id);
+  const kind = isKind(entry.kind) ? entry.kind : modelKindByName(entry.id);
   if (kind === null) return [];
   const window = windowNames.map((name) => entry[name]).find(isCount);
   return [

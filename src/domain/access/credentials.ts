@@ -3,7 +3,9 @@ export type PasswordFault = 'length' | 'uppercase' | 'lowercase' | 'digit' | 'sp
 const minPasswordLength = 10;
 const maxPasswordLength = 128;
 
-/** @returns the rules that a password violates: 10 to 128 characters, upper and lower case, a digit, a special character */
+/**
+ * @returns the rules that a password violates: 10 to 128 characters, upper and lower case, a digit, a special character
+ */
 export function passwordFaults(password: string): PasswordFault[] {
   const length = [...password].length;
   const holds: Record<PasswordFault, boolean> = {
@@ -17,10 +19,9 @@ export function passwordFaults(password: string): PasswordFault[] {
   return faults.filter((fault) => !holds[fault]);
 }
 
-/** Shorter secrets are masked completely. */
 const minMaskedLength = 16;
 
-/** Shows the first two and the last four characters. */
+/** Masks a secret except for its first two and last four characters. */
 export function maskSecret(secret: string): string {
   return secret.length < minMaskedLength ? '****' : `${secret.slice(0, 2)}****${secret.slice(-4)}`;
 }

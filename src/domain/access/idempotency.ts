@@ -1,8 +1,8 @@
 /**
- * Creates a resource whose id a repeated request uses again. If creation fails because an earlier attempt or another process
- * already created it, returns that resource.
+ * Creates a resource with an id that repeated requests use again. If creation fails because an earlier attempt or
+ * another process already created the resource, returns that one.
  */
-export async function makeOnce<Made>(
+export async function createIdempotently<Made>(
   make: () => Promise<Made>,
   findMade: () => Promise<Made | undefined>,
 ): Promise<Made> {

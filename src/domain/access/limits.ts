@@ -9,9 +9,7 @@ export type TierLimits = {
   documents: number;
   fileSizeBytes: number;
   storageBytes: number;
-  /** Connections to file providers. */
   connections: number;
-  /** Per UTC day. */
   evaluationCasesPerDay: number;
 };
 
@@ -54,15 +52,15 @@ export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
   },
 };
 
-/** `count` requests per window of `seconds`; a window begins with its first request. */
+/** Rate limit: `count` requests per window of `seconds`. A window begins with its first request. */
 export type RateLimit = { count: number; seconds: number };
 
-/** Maximum of open requests per process, for one user and for all users of an organization. */
+/** Limits of concurrent requests per process. */
 export type ConcurrencyLimit = { perUser: number; perOrganization: number };
 
 /**
- * The `limits` of each route say what they count by: usually the user; without authentication the client network, or
- * network and email. `login_account` counts failed sign-ins per email across all networks.
+ * Name of a rate limit. The `limits` of each route define its key: usually the user; without authentication the client
+ * network, or network and email. `login_account` counts failed sign-ins per email across all networks.
  */
 export type RateLimitName =
   | 'login'
@@ -86,7 +84,8 @@ const minute = 60;
 export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   login: { count: 10, seconds: 15 * minute },
   login_ip: { count: 100, seconds: 15 * minute },
-  // Ten failures without delay, then delays of up to 15 minutes: about 110 guesses per account and day.
+  // Rate limit of failed sign-ins per account: ten without delay, then delays of up to 15 minutes. This allows about
+  // 110 guesses per day.
   login_account: { count: 10, seconds: 15 * minute },
   register: { count: 10, seconds: 15 * minute },
   register_ip: { count: 100, seconds: 15 * minute },
@@ -96,7 +95,8 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   chat: { count: 60, seconds: minute },
   upload: { count: 1_000, seconds: 10 * minute },
   connect: { count: 60, seconds: 10 * minute },
-  // Short windows, because a burst at the beginning of a window delays other users.
+  // Rate limits of reads and writes have short windows, because a burst at the beginning of a window delays other
+  // users.
   read: { count: 300, seconds: 10 },
   write: { count: 200, seconds: 10 },
   search: { count: 30, seconds: 10 },
@@ -104,12 +104,12 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
 };
 
 /**
- * Counted in memory by each process. They need not be exact, because they only keep one user from occupying a process. The
- * other limits are counted in Postgres across processes.
+ * Rate limits that each process counts in memory. They need not be exact, because they only prevent one user from
+ * occupying a process. The other limits are counted in Postgres across processes.
  */
 export const countedByProcess: ReadonlySet<RateLimitName> = new Set(['read', 'write', 'search', 'preview'] as const);
 
-/** Counts the slots that each owner occupies. The caller enforces the limits. */
+/** Counts the concurrent requests of each user or organization. The caller enforces the limits. */
 export function createSlotCounter() {
   const taken = new Map<string, number>();
   const of = (owner: string) => taken.get(owner) ?? 0;
@@ -121,7 +121,10 @@ export function createSlotCounter() {
 
   return {
     of,
-    /** Occupies a slot of each owner. @returns the function that releases them; call it once */
+    /**
+     * Occupies one slot of each owner (a user or an organization).
+     * @returns the function that releases the slots; call it once
+     */
     take(...owners: readonly string[]): () => void {
       for (const owner of owners) add(owner, 1);
       return () => {

@@ -1,18 +1,15 @@
 import { type Actor, adminsKey, keysOf, visibilityOf } from './visibility.ts';
 
 type InOrganization = { orgId: string };
-/** A row with its access keys. */
 type Keyed = InOrganization & { acl: readonly string[] };
-/** `createdBy` is null for rows without an owner, such as root folders. */
 type Owned = InOrganization & { createdBy: string | null };
 type Shared = Keyed & Owned;
-/** Private to one user, even from admins. */
+/** A row that is private to one user, even from admins. */
 type Held = InOrganization & { userId: string };
-/** Access to a job follows from the resource that it works on. */
 type JobTarget = Shared & { kind: string; chatId: string | null };
 /**
- * A user with their teams. `isEntrusted`: added to the team by a user who could manage them. Team admins may add any
- * member of the organization to their team, and must not gain the right to manage that member by doing so.
+ * A user with their teams. `isEntrusted`: added to the team by a user who was allowed to manage them. Team admins may
+ * add any member of the organization to their team, and must not gain the right to manage that member by doing so.
  */
 type Colleague = InOrganization & {
   isOrgAdmin: boolean;
@@ -27,7 +24,6 @@ const holdsKey = (actor: Actor, { acl }: Keyed): boolean => {
 
 const owns = (actor: Actor, { createdBy }: Owned): boolean => createdBy === actor.userId;
 
-/** True for the owner; for shared rows also for org admins and for admins of one of its teams. */
 function manages(actor: Actor, row: Shared): boolean {
   if (owns(actor, row)) return true;
   const visibility = visibilityOf(row.acl);
@@ -67,7 +63,6 @@ export type Action = keyof ResourceOf;
 const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean } = {
   'organization:read': () => true,
   'organization:administer': ({ isOrgAdmin }) => isOrgAdmin,
-  // Change, disable and enable a user, and set their password.
   'user:manage': ({ isOrgAdmin, teamAdminOf }, user) => {
     if (isOrgAdmin) return true;
     if (user.isOrgAdmin || user.teams.length === 0) return false;
@@ -97,8 +92,8 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
 };
 
 /**
- * The authorization decision for a resource in memory. `readableBy` implements the `…:read` actions in SQL. Always false for a
- * resource of another organization.
+ * Decides whether an actor may perform an action on a resource in memory. `readableBy` implements the `…:read` actions
+ * in SQL. Always false for a resource of another organization.
  */
 export function can<A extends Action>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {
   return resource.orgId === actor.orgId && rules[action](actor, resource);

@@ -1,4 +1,3 @@
-/** Who may read a row: its owner, the members of its teams, or all members of the organization. */
 export type Visibility = 'personal' | 'team_level' | 'org_level';
 
 /** The caller of a request, read from the database for each request and not from the token. */
@@ -12,10 +11,12 @@ export type Actor = {
   openTeamIds: readonly string[];
 };
 
-/** A caller with the request id that jobs, audit entries and logs record. */
 export type RequestActor = Actor & { requestId: string };
 
-/** Determines the access keys of a row. `createdBy` is null for rows without an owner, such as root folders. */
+/**
+ * Owner, teams and visibility of a row, which determine its access keys. `createdBy` is null for rows without an owner,
+ * such as root folders.
+ */
 export type Scope = {
   orgId: string;
   createdBy: string | null;
@@ -24,8 +25,8 @@ export type Scope = {
 };
 
 /**
- * @returns the access keys of a row, stored in its column `acl`. A caller of the same organization may read the row if they
- * hold one of its keys (see {@link keysOf}).
+ * @returns the access keys of a row, stored in its column `acl`. A caller of the same organization may read the row if
+ * they hold one of its keys (see {@link keysOf}).
  */
 export function aclOf(scope: Scope): string[] {
   const keys = scope.createdBy === null ? [] : [`user:${scope.createdBy}`];
@@ -34,7 +35,6 @@ export function aclOf(scope: Scope): string[] {
   return keys;
 }
 
-/** Access key that only org admins hold. */
 export const adminsKey = (orgId: string): string => `admins:${orgId}`;
 
 /** @returns the access keys that a caller holds: of the user, of each readable team, and of the organization */
@@ -43,12 +43,11 @@ export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | '
   return actor.isOrgAdmin ? [...keys, adminsKey(actor.orgId)] : keys;
 }
 
-export function hasLostKeys(before: Actor, now: Actor): boolean {
+export function hasLostAccessKeys(before: Actor, now: Actor): boolean {
   const held = new Set(keysOf(now));
   return keysOf(before).some((key) => !held.has(key));
 }
 
-/** @returns the widest visibility that the access keys of a row grant */
 export function visibilityOf(acl: readonly string[]): Visibility {
   if (acl.some((key) => key.startsWith('org:'))) return 'org_level';
   return acl.some((key) => key.startsWith('team:')) ? 'team_level' : 'personal';

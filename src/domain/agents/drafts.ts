@@ -1,9 +1,7 @@
 export type GoldenCase = { id: string; prompt: string; referenceAnswer: string };
 
-/** Weight (1 to 10) by word or phrase. */
 export type AnchorWords = Record<string, number>;
 
-/** Content of a draft version; null for a field without a choice. */
 export type DraftFields = {
   agentName: string;
   agentPrompt: string;
@@ -18,7 +16,9 @@ export type DraftFields = {
   goldenCases: GoldenCase[];
 };
 
-/** Fields of a request: absent ones are inherited from the parent version, present ones replace it even if empty. */
+/**
+ * Draft fields of a request: absent ones are inherited from the parent version, present ones replace it even if empty.
+ */
 export type SentDraftFields = { [Field in keyof DraftFields]?: DraftFields[Field] | undefined };
 
 export const blankDraftFields: Readonly<DraftFields> = {
@@ -35,7 +35,7 @@ export const blankDraftFields: Readonly<DraftFields> = {
   goldenCases: [],
 };
 
-export function overlayFields(parent: DraftFields, sent: SentDraftFields): DraftFields {
+export function mergeDraftFields(parent: DraftFields, sent: SentDraftFields): DraftFields {
   return {
     agentName: sent.agentName ?? parent.agentName,
     agentPrompt: sent.agentPrompt ?? parent.agentPrompt,
@@ -57,7 +57,7 @@ export function draftName(headAgentName: string): string {
 
 type MissingForPublish = { path: 'agent_prompt' | 'anchor_words' | 'chat_model'; message: string };
 
-/** Returns what prevents publishing a version; a version without a model uses the deployment's default. */
+/** A draft version without a chat model can be published, because the deployment's default replaces it. */
 export function missingForPublish(
   fields: Pick<DraftFields, 'agentPrompt' | 'anchorWords' | 'chatModel'>,
   offeredModels: readonly string[],
@@ -77,8 +77,7 @@ export const maxAnchorWords = 200;
 const maxWordsOfAPhrase = 3;
 const maxPhraseLength = 100;
 
-/** Normalizes an anchor word: trimmed, single spaces, Unicode NFC. */
-export function anchorSpelling(word: string): string {
+export function normalizeAnchorWord(word: string): string {
   return word.normalize('NFC').trim().replace(/\s+/gu, ' ');
 }
 
@@ -86,7 +85,7 @@ export function anchorWordProblems(words: AnchorWords): { word: string; message:
   const problems: { word: string; message: string }[] = [];
   const seen = new Set<string>();
   for (const [word, weight] of Object.entries(words)) {
-    const spelling = anchorSpelling(word);
+    const spelling = normalizeAnchorWord(word);
     const key = spelling.toLowerCase();
     if (spelling === '') problems.push({ word, message: 'is blank' });
     else if (spelling.length > maxPhraseLength)
@@ -102,11 +101,11 @@ export function anchorWordProblems(words: AnchorWords): { word: string; message:
   return problems;
 }
 
-export function spellAnchorWords(words: AnchorWords): AnchorWords {
-  return Object.fromEntries(Object.entries(words).map(([word, weight]) => [anchorSpelling(word), weight]));
+export function normalizeAnchorWords(words: AnchorWords): AnchorWords {
+  return Object.fromEntries(Object.entries(words).map(([word, weight]) => [normalizeAnchorWord(word), weight]));
 }
 
-/** A version in its draft's chain: it has one parent (the root has none) and at most one child. */
+/** A draft version and its parent. The versions of a draft form a chain: each has at most one child. */
 export type ChainLink = { id: string; parentVersionId: string | null };
 
 type CommitPlan =
@@ -115,7 +114,7 @@ type CommitPlan =
   | { outcome: 'parent_has_descendants' };
 
 type RemovalPlan =
-  /** `childId` becomes the child of `parentId`; `headId` is the new head. */
+  /** After the removal, `childId` becomes the child of `parentId`, and `headId` is the newest version. */
   | { outcome: 'remove'; childId: string | null; parentId: string | null; headId: string }
   | { outcome: 'version_missing' }
   | { outcome: 'last_version' };
@@ -128,8 +127,8 @@ export function descendantsOf(chain: readonly ChainLink[], id: string): string[]
 }
 
 /**
- * Plans a commit under `parentId`. The chain stays linear: if the parent has descendants, the commit is rejected, or
- * deletes them when `force` is set.
+ * Plans a commit of a draft version under `parentId`. The version chain stays linear: if the parent has descendants,
+ * the commit is rejected, or deletes them when `force` is set.
  */
 export function planCommit(chain: readonly ChainLink[], parentId: string, force: boolean): CommitPlan {
   if (!chain.some((link) => link.id === parentId)) return { outcome: 'parent_missing' };
@@ -138,7 +137,7 @@ export function planCommit(chain: readonly ChainLink[], parentId: string, force:
   return { outcome: 'commit', deletedIds };
 }
 
-export function planRemoval(chain: readonly ChainLink[], id: string): RemovalPlan {
+export function planVersionRemoval(chain: readonly ChainLink[], id: string): RemovalPlan {
   const removed = chain.find((link) => link.id === id);
   if (removed === undefined) return { outcome: 'version_missing' };
   const { parentVersionId: parentId } = removed;
@@ -148,7 +147,6 @@ export function planRemoval(chain: readonly ChainLink[], id: string): RemovalPla
   return { outcome: 'remove', childId: descendants[0] ?? null, parentId, headId };
 }
 
-/** A missing or blank version title becomes `v` and the version's number. */
 export function versionTitle(title: string | undefined, versionNumber: number): string {
   return title?.trim() || `v${versionNumber}`;
 }

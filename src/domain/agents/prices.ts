@@ -1,32 +1,32 @@
 export type ModelKind = 'chat' | 'embedding' | 'reranker';
 
-/** Models that providers also list but this service cannot use: images, audio, moderation, legacy completions. */
 const unusable =
   /whisper|\btts\b|dall-e|image|audio|realtime|transcribe|moderation|\bsora\b|speech|diffusion|\bflux\b|\bclip\b|davinci|babbage|turbo-instruct/i;
 
-/** Guesses the kind of a model from its name, because OpenAI's list has only names. Returns null for unusable models. */
-export function kindByName(id: string): ModelKind | null {
+/**
+ * Guesses the kind of a model (chat, embedding) from its name, because OpenAI's list has only names. Returns null for
+ * unusable models.
+ */
+export function modelKindByName(id: string): ModelKind | null {
   if (/rerank|cross-encoder|late-interaction/i.test(id)) return 'reranker';
   if (/embed|minilm|mpnet|\b(bge|e5|gte|voyage)\b/i.test(id)) return 'embedding';
   return unusable.test(id) ? null : 'chat';
 }
 
-/** US dollars per million tokens. */
+/** Price of a model in US dollars per million tokens. */
 export type ModelPrice = { input: number; cachedInput: number; output: number };
 
-/** `version` names the price list, so that costs of old rounds can be explained. */
+/** `version` names the price list, so that costs of old chat rounds can be explained. */
 export type VersionedPrice = ModelPrice & { version: string };
 
-/** Month of {@link listPrices}. Change it together with any price. */
+/** Month of OpenAI's list prices. Change it together with any of {@link listPrices}. */
 export const priceListVersion = '2025-06';
-/** Version of prices that the setting MODEL_PRICES adds or overrides. */
 export const settingsPriceVersion = `${priceListVersion}+settings`;
 
-export const freeOfCharge: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
+export const zeroPrice: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
-/** OpenAI's list prices; the setting MODEL_PRICES adds to them and overrides them. */
 export const listPrices: Readonly<Record<string, ModelPrice>> = {
-  'extractive-1': freeOfCharge,
+  'extractive-1': zeroPrice,
   'gpt-4o': { input: 2.5, cachedInput: 1.25, output: 10 },
   'gpt-4o-mini': { input: 0.15, cachedInput: 0.075, output: 0.6 },
   'gpt-4.1': { input: 2, cachedInput: 0.5, output: 8 },

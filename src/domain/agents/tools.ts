@@ -8,18 +8,16 @@ export type ToolAction = {
 };
 
 export type Tool = {
-  /** `group.verb`; the model calls it by `functionNameOf(id)`. */
+  /** Tool id `group.verb`; the model calls the tool by `functionNameOf(id)`. */
   id: string;
   name: string;
   group: string;
-  /** Shown to administrators and to the model. */
   description: string;
   provider: string | null;
   actions: readonly ToolAction[];
   parameters: Readonly<Record<string, unknown>>;
 };
 
-/** Creates a tool without a connection; its single action needs no grant. */
 function withoutProvider(tool: Omit<Tool, 'provider' | 'actions'>, action: Pick<ToolAction, 'label' | 'crudl'>): Tool {
   const { id, description } = tool;
   return { ...tool, provider: null, actions: [{ id, description, ...action, scopes: [] }] };
@@ -133,9 +131,9 @@ export const builtInTools: readonly Tool[] = [
 ];
 
 /**
- * Tools that return third-party texts unchanged. Of all tool results, only theirs add URLs that a reply may contain, and
- * only URLs that a search found may be fetched. Results of other tools may repeat what the model sent to them, a calendar
- * even in a later chat.
+ * Tools that return third-party texts unchanged. Of all tool results, only theirs supply URLs that a reply may contain,
+ * and only URLs that a search found may be fetched. Results of other tools may repeat what the model sent to them; a
+ * calendar may do so even in a later chat.
  */
 export const quotingTools: ReadonlySet<string> = new Set([
   'knowledge.search',
@@ -290,7 +288,7 @@ export function unknownTools(ids: readonly string[]): string[] {
   return ids.filter((id) => !tools.some((tool) => tool.id === id));
 }
 
-/** Converts a tool id into a function name for models, which must not contain dots. */
+/** Replaces the dots of a tool id, because function names for models must not contain them. */
 export function functionNameOf(toolId: string): string {
   return toolId.replaceAll('.', '_');
 }

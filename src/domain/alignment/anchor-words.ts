@@ -1,19 +1,22 @@
-import { asMaterial } from '../chat/context-blocks.ts';
+import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
-import { cosine, rarity } from './score.ts';
+import { cosine, stemRarity } from './score.ts';
 
-/** `relevance` of a candidate is its similarity to the agent's topics. */
+/** Candidate for an agent's anchor words. `relevance` is its similarity to the agent's topics. */
 export type AnchorCandidate = { word: string; relevance: number; vector: Float32Array };
 
-/** Measured: more candidates do not improve scores, fewer than 24 worsen them. */
+/**
+ * Measured number of anchor word candidates: more than the maximum do not improve alignment scores, fewer than 24
+ * worsen them.
+ */
 export const anchorCandidateCount = { min: 24, max: 40 } as const;
 
 const maxPhraseWords = 3;
 const relevanceShare = 0.7;
 
 /**
- * Selects candidates by maximal marginal relevance (Carbonell and Goldstein 1998), best first: each has the largest
- * 0.7 · relevance − 0.3 · similarity to the nearest one selected before it.
+ * Selects anchor word candidates by maximal marginal relevance (Carbonell and Goldstein 1998), best first: each has the
+ * largest 0.7 · relevance − 0.3 · similarity to the nearest one selected before it.
  */
 export function selectAnchorCandidates(
   candidates: readonly AnchorCandidate[],
@@ -59,7 +62,7 @@ function distinctCandidates(
     });
 }
 
-/** Limits phrases, because each has to be embedded and further ones add nothing new. */
+/** Maximum number of topic phrases, because each has to be embedded and more of them add nothing new. */
 const maxPhrases = 80;
 
 /** Words that usually precede a verb and not a topic: "you explain", "to sort", "never guess". */
@@ -75,8 +78,8 @@ const vague: ReadonlySet<string> = new Set(
 type Phrase = { phrase: string; count: number; rarity: number };
 
 /**
- * Extracts topic candidates: phrases of up to three adjacent content words that do not begin with a probable verb.
- * Frequent phrases of rare words come first.
+ * Extracts an agent's topics from texts: phrases of up to three adjacent content words that do not begin with a
+ * probable verb. Frequent phrases of rare words come first.
  */
 export function phrasesOf(texts: readonly string[], analyze: AnalyzeText): Phrase[] {
   const found = new Map<string, Phrase>();
@@ -87,7 +90,7 @@ export function phrasesOf(texts: readonly string[], analyze: AnalyzeText): Phras
       const known = found.get(key);
       if (known !== undefined) known.count += 1;
       else {
-        const mean = terms.reduce((sum, { stem }) => sum + rarity(stem), 0) / terms.length;
+        const mean = terms.reduce((sum, { stem }) => sum + stemRarity(stem), 0) / terms.length;
         found.set(key, { phrase, count: 1, rarity: mean });
       }
     }
@@ -129,12 +132,15 @@ function isContent(word: string, analyze: AnalyzeText): boolean {
   );
 }
 
-/** Topics over which relevance is averaged, so that one accidental similarity has little effect. */
+/**
+ * Number of an agent's topics over which a word's relevance is averaged, so that one accidental similarity has little
+ * effect.
+ */
 const nearestTopics = 3;
 
 /**
- * @returns how relevant a word is to an agent's topics: the mean of its three largest cosines. The centroid of all topics, or
- * the vector of a whole persona, works worse, because it is close to no particular question.
+ * @returns how relevant a word is to an agent's topics: the mean of its three largest cosines. The centroid of all
+ * topics, or the vector of a whole persona, works worse, because it is close to no particular question.
  */
 export function topicRelevance(vector: Float32Array, topics: readonly Float32Array[]): number {
   const nearest = topics
@@ -144,7 +150,6 @@ export function topicRelevance(vector: Float32Array, topics: readonly Float32Arr
   return nearest.reduce((sum, similarity) => sum + similarity, 0) / Math.max(1, nearest.length);
 }
 
-/** The agent that anchor words are proposed for; neither its `words` nor `excludeWords` are proposed again. */
 export type AnchorSubject = {
   agentName: string;
   agentPrompt: string;
@@ -153,11 +158,13 @@ export type AnchorSubject = {
   excludeWords: readonly string[];
 };
 
-/** The beginning of a persona names its topic; a local model needs seven seconds per thousand tokens. */
+/**
+ * Limits the persona to its beginning, which names the topic; a local model needs seven seconds per thousand tokens.
+ */
 const maxPromptCharacters = 4_000;
 const maxListedCharacters = 1_000;
 
-/** Tokens of an answer: three for each word, times four for phrases and JSON. */
+/** Maximum tokens of a model's answer with anchor words: three for each word, times four for phrases and JSON. */
 export const maxAnchorAnswerTokens = 12 * anchorCandidateCount.max;
 
 export const anchorAnswerSchema = {
@@ -174,7 +181,7 @@ export function personaExcerpt({ agentPrompt }: Pick<AnchorSubject, 'agentPrompt
   return agentPrompt.slice(0, maxPromptCharacters).toWellFormed();
 }
 
-/** `nonce`: random per request, so that a persona cannot close its block. */
+/** @param nonce random per request, so that a persona cannot imitate the end of its block in the prompt */
 export function anchorMessages(subject: AnchorSubject, nonce: string): { role: 'system' | 'user'; content: string }[] {
   const { agentName, tags, words, excludeWords } = subject;
   const known = [...words, ...excludeWords].join(', ').slice(0, maxListedCharacters);
@@ -194,7 +201,7 @@ export function anchorMessages(subject: AnchorSubject, nonce: string): { role: '
     {
       role: 'user',
       content:
-        `<<${nonce}>>\n${asMaterial(agent)}\n<<end ${nonce}>>\n\n` +
+        `<<${nonce}>>\n${sanitizeForPrompt(agent)}\n<<end ${nonce}>>\n\n` +
         `Which ${anchorCandidateCount.max} words or phrases of at most three words would its users say when they ask ` +
         'about its subject? Name things of the subject, technical terms too, the most typical first; none twice, and ' +
         'none of the known words. Use the language of the description. Answer with JSON: {"words": ["…", …]}.',
@@ -204,7 +211,10 @@ export function anchorMessages(subject: AnchorSubject, nonce: string): { role: '
 
 export const anchorRepairPrompt = 'That is not the JSON that was asked for. Answer with {"words": ["…", …]} alone.';
 
-/** Extracts the words from an answer, which may be cut off or have text around the list. Returns null without a list. */
+/**
+ * Extracts anchor words from a model's answer, which may be truncated or have text around the list. Returns null if the
+ * answer contains no list.
+ */
 export function readAnchorAnswer(answer: string): string[] | null {
   const [, list, end] = /\[([^\]{]*)(\]?)/.exec(answer) ?? [];
   if (list === undefined) return null;

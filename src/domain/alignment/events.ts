@@ -5,7 +5,6 @@ import type { RefusalKind } from './refusal.ts';
 export type DriftCause = 'user_streak' | 'agent_streak' | 'ewma';
 export type SteeringLevel = 'soft' | 'strong' | 'persona';
 
-/** An event of a round, with the field names of the API. */
 export type AlignmentEventBody =
   | { type: 'topic_off'; data: { streak: number } }
   | { type: 'topic_on'; data: { streak: number } }
@@ -23,13 +22,12 @@ export type AlignmentEventBody =
   | { type: 'scoring_degraded'; data: { reason: string } }
   | { type: 'scoring_failed'; data: { reason: string } };
 
-/** An event as stored and returned by the API; `at` is ISO 8601. */
 export type AlignmentEvent = AlignmentEventBody & { round: number; at: string };
 
 /**
- * Derives the events of one step of the fold. `topic_off` is reported for every off-topic message, `topic_on` for on-topic
+ * Derives the alignment events of a round. `topic_off` is reported for every off-topic message, `topic_on` for on-topic
  * messages until the chat is stable again.
- * @param round.refusal the refusal in this round, or null
+ * @param round.refusal the agent's refusal in this round, or null
  */
 export function foldEvents(
   previous: FoldState,
@@ -47,7 +45,6 @@ export function foldEvents(
   return [...events, ...transition(previous, next, thresholds)];
 }
 
-/** Consecutive refusals of on-topic messages that count as over-refusal. */
 export const overRefusalFrom = 2;
 
 function transition(previous: FoldState, next: FoldState, thresholds: StreakThresholds): AlignmentEventBody[] {

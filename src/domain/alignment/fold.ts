@@ -1,38 +1,35 @@
 export type TopicLabel = 'on' | 'off';
-/** Drift state of a chat, ignoring refusals. */
 export type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
-/** State shown for a round and its chat. `refusal` applies to its round only; the drift state continues underneath. */
+/**
+ * Alignment state shown for a round and its chat. `refusal` applies to its round only; the drift state continues
+ * underneath.
+ */
 export type EchoState = DriftState | 'refusal';
 export type StateClass = 'stable' | 'drift' | 'refusal';
 
 /**
- * Scores of one round, 0 to 1. `neutral`: the user's message has no topic (a greeting, a yes). `refusal`: the agent
- * declined, so its score is ignored.
+ * Alignment scores of one round, 0 to 1. `neutral`: the user's message has no topic (a greeting, a yes). `refusal`: the
+ * agent declined, so its score is ignored.
  */
 export type RoundScores = { user: number; agent: number; neutral: boolean; refusal: boolean };
 
-/** Consecutive off-topic user messages that start a drift, and on-topic ones that end it. */
 export type StreakThresholds = { offTopic: number; onTopic: number };
 
-/** State of a chat after a round: all that the next round depends on. Stored with each round. */
 export type FoldState = {
-  /** Score of the round, 0 to 1. */
   alignmentScore: number;
-  /** Exponentially weighted moving average of the scores, 0 to 100. */
+  /** Exponentially weighted moving average of the alignment scores, 0 to 100. */
   ewma: number;
   userLabel: TopicLabel;
   agentLabel: TopicLabel;
-  /** Consecutive off- and on-topic user messages; neutral ones do not count. */
+  /** Consecutive off-topic (`offStreak`) and on-topic (`onStreak`) user messages; neutral messages do not count. */
   offStreak: number;
   onStreak: number;
   agentOffStreak: number;
-  /** Consecutive on-topic user messages since the drift began. */
   recovery: number;
-  /** Whether a low trend may start a drift. After a drift the trend must recover first (hysteresis). */
+  /** Whether a low score trend may start a drift. After a drift the trend must recover first (hysteresis). */
   armed: boolean;
   state: DriftState;
   shown: EchoState;
-  /** Rounds of the current drift, including this one; 0 outside a drift. */
   driftRounds: number;
   refusals: number;
 };
@@ -53,19 +50,18 @@ export const initialFoldState: FoldState = {
   refusals: 0,
 };
 
-// Two thresholds, so that scores near one of them do not make the label flicker (Schmitt trigger).
+// Two score thresholds, so that scores near one of them do not make the topic label flicker (Schmitt trigger).
 const onTopicFrom = 0.5;
 const offTopicUnder = 0.35;
 const ewmaWeight = 0.3;
-/** Limits of the EWMA control chart, chosen by simulation: warn at 1.5 sigma, act at 3. */
+/** Limits of the EWMA control chart of alignment scores, chosen by simulation: warn at 1.5 sigma, act at 3. */
 const watchUnder = 65;
 const driftUnder = 45;
-/** Consecutive off-topic replies that start a drift of the agent while the user is on topic. */
 export const agentOffLimit = 2;
 
 /**
- * Computes the state after a round. A pure fold: all states of a chat follow from its scores in round order, so they can be
- * recomputed from any round on.
+ * Computes a chat's alignment state after a round. A pure fold: all states of a chat follow from its scores in round
+ * order, so they can be recomputed from any round on.
  */
 export function foldRound(previous: FoldState, scores: RoundScores, thresholds: StreakThresholds): FoldState {
   const alignmentScore = combinedScore(previous, scores);

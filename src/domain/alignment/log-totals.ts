@@ -1,9 +1,9 @@
-/** A half-open period: `from` inclusive, `until` exclusive; null is unbounded. */
+/** A half-open period: `from` is inclusive, `until` exclusive; null is unbounded. */
 export type Period = { from: Date | null; until: Date | null };
 
 /**
- * A part of a period. Totals are stored for all time, and for months and days (UTC); for the rest of a day (`moment`) chats
- * are aggregated individually.
+ * A part of a reporting period. Totals of chat logs are stored for all time (`ever`), months and days (UTC); for parts
+ * of a day (`moment`) the chats are aggregated individually.
  */
 export type PeriodPart = { span: 'ever' | 'month' | 'day' | 'moment' } & Period;
 
@@ -41,12 +41,11 @@ const dayMs = 86_400_000;
 
 function monthAt(at: Date, more: number): Date {
   const first = new Date(0);
-  // `Date.UTC` would read the years 0 to 99 as 1900 to 1999.
+  // `setUTCFullYear`, because `Date.UTC` would read the years 0 to 99 as 1900 to 1999.
   first.setUTCFullYear(at.getUTCFullYear(), at.getUTCMonth() + more, 1);
   return first;
 }
 
-/** Columns of chat logs and their totals that are sums over rounds. */
 export const roundTotals = [
   'rounds',
   'completed_rounds',

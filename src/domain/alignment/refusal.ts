@@ -1,8 +1,11 @@
-import { type AnalyzeText, sentences } from '../text/words.ts';
+import { type AnalyzeText, splitSentences } from '../text/words.ts';
 import type { TopicLabel } from './fold.ts';
 import head from './refusal-weights.json' with { type: 'json' };
 
-/** Numbers of phrases of a reply that refuse on principle ("should not") or for lack of ability ("cannot"). */
+/**
+ * Counts of phrases in a reply that refuse on principle (`policy`, "should not") or for lack of ability (`capability`,
+ * "cannot").
+ */
 export type RefusalWording = { policy: number; capability: number };
 
 const adverbs = String.raw`(?:\s+(?:really|simply|also|just|personally|currently|therefore|actually))*`;
@@ -34,23 +37,25 @@ function anyOf(...patterns: string[]): RegExp {
   return new RegExp(patterns.join('|'), 'gi');
 }
 
-/** Sentences in which refusals are detected: later ones only repeat, soften or explain. */
+/** Number of sentences of a reply in which refusals are detected; later sentences only repeat, soften or explain. */
 const sentencesRead = 3;
 const charactersOfWording = 600;
 
-/** The refusal phrases were chosen on XSTest v2 (2,250 replies of five models labelled by people, CC BY 4.0). */
+/**
+ * Counts refusal phrases in a reply. They were chosen on XSTest v2 (2,250 replies of five models labelled by people, CC
+ * BY 4.0).
+ */
 export function refusalWording(reply: string): RefusalWording {
   const text = reply.trimStart().slice(0, charactersOfWording);
-  const opening = text.slice(0, sentences(text).at(sentencesRead - 1)?.end);
+  const opening = text.slice(0, splitSentences(text).at(sentencesRead - 1)?.end);
   return { policy: [...opening.matchAll(policy)].length, capability: [...opening.matchAll(capability)].length };
 }
 
 const charactersOfGrams = 400;
 const longestGram = 3;
-/** Raises the weight of an embedding's many small numbers against the few word features. */
+/** Scales an embedding's many small numbers up against the few word features of the refusal model. */
 const embeddingScale = 2;
 
-/** N-grams (one to three stems) of the refusal model, and the inverse document frequency of each. */
 export type RefusalVocabulary = { grams: readonly string[]; rarity: readonly number[] };
 
 export type RefusalFeatures = { indexes: Uint32Array; values: Float64Array };
@@ -61,7 +66,7 @@ export type ReadRefusalFeatures = (
   vector: Float32Array | null,
 ) => RefusalFeatures;
 
-export function openingGrams(reply: string, analyze: AnalyzeText): Map<string, number> {
+export function openingNgrams(reply: string, analyze: AnalyzeText): Map<string, number> {
   const stems = analyze(reply.trimStart().slice(0, charactersOfGrams)).map((term) => term.stem);
   const counts = new Map<string, number>();
   for (let length = 1; length <= longestGram; length++) {
@@ -73,13 +78,12 @@ export function openingGrams(reply: string, analyze: AnalyzeText): Map<string, n
   return counts;
 }
 
-/** Refusal features: TF-IDF of known n-grams as a unit vector, counts of phrases, and the embedding times 2. */
 export function createRefusalFeatures({ grams, rarity }: RefusalVocabulary, analyze: AnalyzeText): ReadRefusalFeatures {
   const indexOf = new Map(grams.map((gram, index) => [gram, index]));
   return (reply, wording, vector) => {
     const indexes: number[] = [];
     const values: number[] = [];
-    for (const [gram, count] of openingGrams(reply, analyze)) {
+    for (const [gram, count] of openingNgrams(reply, analyze)) {
       const index = indexOf.get(gram);
       if (index === undefined) continue;
       indexes.push(index);
@@ -104,13 +108,16 @@ export function refusalProbability({ indexes, values }: RefusalFeatures, weights
   return 1 / (1 + Math.exp(-margin));
 }
 
-/** Why an agent declined: the request was off its topic, it should not, or it cannot. */
+/**
+ * Reason for an agent's refusal: the request was off its topic (`scope`), the agent should not answer it (`policy`), or
+ * cannot (`capability`).
+ */
 export type RefusalKind = 'scope' | 'policy' | 'capability';
 export type Refusal = { kind: Exclude<RefusalKind, 'scope'>; score: number };
 
 /**
- * Probability that a reply declines, and the kind of refusal. `decidedBy`: its wording, which is final, or the model that was
- * fitted to human labels.
+ * Probability that a reply is a refusal, and its kind. `decidedBy`: the reply's wording, which is final, or the model
+ * that was fitted to human labels.
  */
 export type RefusalReading = Refusal & { decidedBy: 'wording' | 'model' };
 
@@ -118,13 +125,13 @@ export type ReadRefusal = (reply: string, vector: Float32Array | null) => Refusa
 
 const refusalFrom = 0.5;
 
-/** Version of the refusal model; changes whenever the same reply could get another reading. */
+/** Version of the refusal model; changes whenever the same reply could get another result. */
 export const refusalVersion = head.version;
 
 /**
  * Detects refusals. A phrase that refuses on principle in the first three sentences decides with score 1. Phrases of a
- * lack of ability ("as a language model …") also begin answers, so other replies are classified by a logistic regression
- * over first words, phrases and embedding, whose weights scripts/fit-alignment.ts computes.
+ * lack of ability ("as a language model …") also begin answers, so other replies are classified by a logistic
+ * regression over first words, phrases and embedding, whose weights scripts/fit-alignment.ts computes.
  * @param embeddingModel model of the reply vectors; they are ignored unless the weights were fitted to this model
  */
 export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string): ReadRefusal {
@@ -144,7 +151,7 @@ export function refusalOf({ kind, score }: Refusal): Refusal | null {
   return score >= refusalFrom ? { kind, score } : null;
 }
 
-/** A refusal of an off-topic request is correct behaviour, so it has its own kind. */
+/** A refusal of an off-topic request is correct behaviour, so it has its own kind, `scope`. */
 export function refusalKind(refusal: Refusal, userLabel: TopicLabel): RefusalKind {
   return userLabel === 'off' ? 'scope' : refusal.kind;
 }

@@ -1,11 +1,12 @@
-import { type AnalyzeText, contentStems, sentences, type Term } from '../text/words.ts';
+import { type AnalyzeText, contentStems, splitSentences, type Term } from '../text/words.ts';
 import { type ReadRefusal, type RefusalReading, refusalOf } from './refusal.ts';
 import { type AlignmentCalibration, type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
 
-/** Texts of a round, and of the previous round that it may continue. A previous reply that declined is null. */
+/**
+ * Texts of a round, and of the previous round that it may continue. The previous reply is null if it was a refusal.
+ */
 export type RoundTexts = { user: string; agent: string; previousUser: string | null; previousReply: string | null };
 
-/** Scores of one round. `isDegraded`: computed without embeddings. */
 export type ScoredRound = {
   user: number;
   agent: number;
@@ -15,22 +16,20 @@ export type ScoredRound = {
 };
 
 export type RoundScoring = {
-  /** Returns the embedding of a text of `textsToEmbed`; null while the embedder is unavailable. */
+  /** Returns the embedding of one of the `textsToEmbed`; null while the embedding model is unavailable. */
   vectorOf: (text: string) => Float32Array | null;
   analyze: AnalyzeText;
   calibration: AlignmentCalibration;
   readRefusal: ReadRefusal;
 };
 
-/** A message with fewer words, or fewer content words, may depend on the previous round. */
+/** Number of words under which a message, also counting content words only, may depend on the previous round. */
 const shortMessage = 8;
 const fewContentWords = 4;
 const shortReply = 20;
-/** Factor of scores that come from the previous round or the other message. */
 const contextShare = 0.8;
 const answersFrom = 0.3;
 const minContentWords = 2;
-/** Characters at the end of the previous reply that are searched for its last sentence. */
 const contextCharacters = 400;
 
 type Parts = { user: string; agent: string; continuations: string[]; isSwitch: boolean };
@@ -41,14 +40,14 @@ export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] 
 }
 
 /**
- * Scores a round against the agent's anchors.
+ * Scores a round against the agent's anchor words.
  * - If the message announces a change of topic, only the new topic is scored.
- * - A short message also scores as a continuation of the user's previous message, or of the last sentence of the previous
- *   reply: 0.8 times the score of both together.
- * - If the reply answers the question, the question also scores 0.8 times the reply unless the reply declines, and a short
- *   reply 0.8 times the question.
- * - A message without anchors is neutral if it is a courtesy or has fewer than two content words, unless it announces a
- *   change of topic.
+ * - A short message also scores as a continuation of the user's previous message, or of the last sentence of the
+ *   previous reply: 0.8 times the score of both together.
+ * - If the reply answers the question, the question also scores 0.8 times the reply unless the reply is a refusal, and
+ *   a short reply 0.8 times the question.
+ * - A message without anchor words is neutral if it is a courtesy or has fewer than two content words, unless it
+ *   announces a change of topic.
  */
 export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scoring: RoundScoring): ScoredRound {
   const { analyze, calibration, readRefusal } = scoring;
@@ -71,12 +70,11 @@ export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scorin
 }
 
 function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analyze: AnalyzeText): Parts {
-  const newTopic = clauseAfterSwitch(user);
+  const newTopic = topicAfterSwitch(user);
   if (newTopic !== null) return { user: newTopic, agent, continuations: [], isSwitch: true };
   const continuations: string[] = [];
   if (isShortMessage(analyze(user))) {
-    // A topic that the previous message abandoned cannot be continued.
-    if (previousUser !== null) continuations.push(`${clauseAfterSwitch(previousUser) ?? previousUser}\n${user}`);
+    if (previousUser !== null) continuations.push(`${topicAfterSwitch(previousUser) ?? previousUser}\n${user}`);
     if (previousReply !== null) continuations.push(`${lastSentence(previousReply)}\n${user}`);
   }
   return { user, agent, continuations, isSwitch: false };
@@ -84,10 +82,12 @@ function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analy
 
 function lastSentence(text: string): string {
   const end = text.trimEnd().slice(-contextCharacters);
-  return end.slice(sentences(end).at(-1)?.start);
+  return end.slice(splitSentences(end).at(-1)?.start);
 }
 
-/** Example: "How often do I need to oil it then" has eight words, but only three content words. */
+/**
+ * A message such as "How often do I need to oil it then" is short: it has eight words, but only three content words.
+ */
 function isShortMessage(terms: readonly Term[]): boolean {
   return terms.length < shortMessage || contentStems(terms).length < fewContentWords;
 }
@@ -122,7 +122,7 @@ export function isCourtesy(text: string): boolean {
   return Array.from(text.toLowerCase().replaceAll('’', "'").matchAll(words)).every(([word]) => neutralWords.has(word));
 }
 
-/** Characters of an embedded text: about 1,500 tokens, and at most 6,000 in any script. */
+/** Maximum length of an embedded text: about 1,500 tokens, and at most 6,000 in any script. */
 const maxEmbeddedLength = 6_000;
 
 export function embeddedPart(text: string): string {
@@ -133,15 +133,18 @@ export function embeddedPart(text: string): string {
   return parts.join('\n').toWellFormed();
 }
 
-// Repetitions are bounded where something may follow them, so that 30,000 times "please" or as many spaces do not take
-// quadratic time.
+// Repetitions in these expressions are bounded where something may follow them, so that 30,000 times "please" or as
+// many spaces do not take quadratic time.
 const dismissal = String.raw`(?:^|[.!?;,:\n—–-][^\S\n]{0,9}|\b(?:ok|okay|well|so|please|alright|actually|now|just)\s+)(?:(?:please|let['’]s|just)\s+){0,3}(?:forget|never\s?mind|enough|no more|stop talking|drop|leave|skip|put)\s{1,9}(?:(?:about|of|with)\s{1,9})?[^.!?,;:\n—–]{0,200}(?:[.!?,;:\n—–]{1,9}\s*(?:(?:and|but|so|now|then|instead,?)\s+){0,3}|\s{1,9}and\s{1,9}(?=let|can|could|tell|talk|i\b|what|how))`;
 const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we should|i(?:['’]d| would) (?:like|rather|prefer)(?: to)?|i want to)\s+(?:(?:now|instead|please|just|rather)\s+){0,3}(?:talk|speak|chat|discuss|switch|move on|change|turn|go)\b(?:\s+(?:back|instead|now|the|topics?|subjects?)){0,4}\s*(?:about|over to|to|onto|on)?\s+`;
 const announcement = String.raw`\b(?:changing|to change|switching|on) (?:the |another |a different |an unrelated |a totally different )?(?:subjects?|topics?|note)\b[\s,:.—–-]{0,9}(?:to\s+)?`;
 const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');
 
-/** Returns the new topic of "Forget the loan, let's talk about football": "football". Null if none is announced. */
-export function clauseAfterSwitch(text: string): string | null {
+/**
+ * Returns the new topic of "Forget the loan, let's talk about football": "football". Null if the text announces no
+ * change of topic.
+ */
+export function topicAfterSwitch(text: string): string | null {
   const cue = [...text.matchAll(switchCues)].at(-1);
   if (!cue) return null;
   const clause = text.slice(cue.index + cue[0].length).trim();

@@ -2,12 +2,12 @@ import { inverseDocumentFrequency } from '../retrieval/bm25.ts';
 import table from './idf-table.json' with { type: 'json' };
 import { refusalVersion } from './refusal.ts';
 
-/** An anchor word or phrase: stems in order, weight 1 to 10, embedding if available. */
+/** An anchor word or phrase of an agent: stems in order, weight 1 to 10, embedding if available. */
 export type Anchor = { stems: readonly string[]; weight: number; vector: Float32Array | null };
 
 type ScoredText = { stems: readonly string[]; vector: Float32Array | null };
 
-/** Factor of the cosine in the exponent: larger values favour the nearest anchors. */
+/** Factor of the cosine in the soft maximum's exponent: larger values favour the nearest anchor words. */
 const softmaxSharpness = 10;
 const meanLexicalWeight = 2.2;
 const lexicalScale = 1.5;
@@ -24,8 +24,8 @@ export function scoreText(text: ScoredText, anchors: readonly Anchor[], calibrat
 }
 
 /**
- * Weighted soft maximum of the cosines to the anchors: Σ W e^{10 s} s / Σ W e^{10 s}. As with the maximum one close anchor is
- * enough, but no single anchor decides alone. Null if no anchor has an embedding.
+ * Weighted soft maximum of the cosines to the anchor words: Σ W e^{10 s} s / Σ W e^{10 s}. As with the maximum one
+ * close anchor word is enough, but no single one decides alone. Null if no anchor word has an embedding.
  */
 export function semanticMatch(vector: Float32Array, anchors: readonly Anchor[]): number | null {
   let weighted = 0;
@@ -41,8 +41,8 @@ export function semanticMatch(vector: Float32Array, anchors: readonly Anchor[]):
 }
 
 /**
- * Match of anchor words in the text: 1 − exp(−L / 1.5), where L sums W′ · Σ rarity of the stems over the anchors that occur
- * as contiguous stemmed phrases, and W′ are the weights scaled to a mean of 2.2.
+ * Match of anchor words in the text: 1 − exp(−L / 1.5), where L sums W′ · Σ rarity of the stems over the anchor words
+ * that occur as contiguous stemmed phrases, and W′ are the weights scaled to a mean of 2.2.
  */
 export function lexicalMatch(stems: readonly string[], anchors: readonly Anchor[]): number {
   const totalWeight = anchors.reduce((sum, anchor) => sum + anchor.weight, 0);
@@ -51,7 +51,7 @@ export function lexicalMatch(stems: readonly string[], anchors: readonly Anchor[
   let load = 0;
   for (const anchor of anchors) {
     if (!containsPhrase(stems, anchor.stems)) continue;
-    load += scale * anchor.weight * anchor.stems.reduce((sum, stem) => sum + rarity(stem), 0);
+    load += scale * anchor.weight * anchor.stems.reduce((sum, stem) => sum + stemRarity(stem), 0);
   }
   return 1 - Math.exp(-load / lexicalScale);
 }
@@ -89,18 +89,18 @@ const frequencies: ReadonlyMap<string, number> = new Map(
 const rarest = inverseDocumentFrequency(0, table.texts);
 
 /**
- * @returns how rare a stem is in English, 0 (in every text) to 1 (in none). Comes from a table that ships with the application
- * and not from tenants' texts, so that scores are comparable and reproducible.
+ * @returns how rare a stem is in English, 0 (in every text) to 1 (in none). Comes from a table that ships with the
+ * application and not from tenants' texts, so that scores are comparable and reproducible.
  */
-export function rarity(stem: string): number {
+export function stemRarity(stem: string): number {
   return inverseDocumentFrequency(frequencies.get(stem) ?? 0, table.texts) / rarest;
 }
 
 import fitted from './calibrations.json' with { type: 'json' };
 
 /**
- * Weights of the logistic regression that turns similarity and word matches of a text into its score. They belong to one
- * embedding model, because cosines of other models are distributed differently.
+ * Weights of the logistic regression that turns similarity and word matches of a text into its alignment score. They
+ * belong to one embedding model, because cosines of other models are distributed differently.
  */
 export type AlignmentCalibration = {
   modelId: string;
@@ -110,31 +110,34 @@ export type AlignmentCalibration = {
   semantic: number;
   lexical: number;
   intercept: number;
-  /** score = σ(lexical · lex + intercept), used while the embedder is unavailable */
+  /** score = σ(lexical · lex + intercept), used while the embedding model is unavailable */
   lexicalOnly: { lexical: number; intercept: number };
 };
 
 /**
- * Fitted on CLINC150 (clinc/oos-eval, CC BY 3.0; ten domains as ten agents) by scripts/fit-alignment.ts, which also records
- * the training data and the quality on a held-out domain.
+ * Alignment weights fitted on CLINC150 (clinc/oos-eval, CC BY 3.0; ten domains as ten agents) by
+ * scripts/fit-alignment.ts, which also records the training data and the quality on a held-out domain.
  */
 const calibrations: readonly AlignmentCalibration[] = fitted;
 
 export const calibratedModels: readonly string[] = calibrations.map(({ modelId }) => modelId);
 
-/** Throws if the model has no calibration, because scores with another model's weights would be silently wrong. */
+/**
+ * Throws if the embedding model has no calibration, because scores with another model's weights would be silently
+ * wrong.
+ */
 export function calibrationFor(modelId: string): AlignmentCalibration {
   const calibration = calibrations.find((candidate) => candidate.modelId === modelId);
   if (calibration) return calibration;
   throw new Error(`Alignment is not calibrated for the embedding model "${modelId}".`);
 }
 
-/** Increase this version when a change of the code gives the same texts other scores. */
+/** Version of the scoring code. Increase it when a change of the code gives the same texts other scores. */
 const rulesVersion = 4;
 
 /**
  * Version stored with every scored round; changes whenever the same texts could get other scores.
- * @param isDegraded scored without embeddings; such rounds are scored again once the embedder is available
+ * @param isDegraded scored without embeddings; such rounds are scored again once the embedding model is available
  */
 export function scorerVersion({ modelId, version }: AlignmentCalibration, isDegraded = false): string {
   const parts = [rulesVersion, modelId, version, refusalVersion];

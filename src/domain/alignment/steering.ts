@@ -2,14 +2,13 @@ import { overRefusalFrom, type SteeringLevel } from './events.ts';
 import type { FoldState } from './fold.ts';
 
 /**
- * Instructions for the next model call. `note` is appended to the system prompt; `afterHistory` is an extra system message
- * after the history, which the model reads last. Messages are never blocked.
+ * Instructions that steer the next model call back to the agent's topic. `note` is appended to the system prompt;
+ * `afterHistory` is an extra system message after the history, which the model reads last. Messages are never blocked.
  */
 export type Steering = { level: SteeringLevel | null; note: string | null; afterHistory: string | null };
 
 const scopeAnchors = 8;
 
-/** `agent`: the persona is the agent's system prompt; anchors are its topic words with their weights. */
 export function steeringFor(
   state: FoldState,
   agent: { persona: string; anchors: Readonly<Record<string, number>> },
@@ -48,8 +47,8 @@ function outOfScopeNote(persona: string, offTopicTurns: number): string {
 export type FoldedRound = { round: number; state: FoldState };
 
 /**
- * Selects the rounds to prune from the model's context: in `drift_user` the user's off-topic streak except its last round, in
- * `drift_agent` the agent's off-topic streak. Pruned rounds stay pruned; history and export keep them.
+ * Selects the rounds to prune from the model's context: in `drift_user` the user's off-topic streak except its last
+ * round, in `drift_agent` the agent's off-topic streak. Pruned rounds stay pruned; history and export keep them.
  * @param rounds scored rounds in order, at least as far back as the streak
  */
 export function roundsToPrune(rounds: readonly FoldedRound[]): number[] {

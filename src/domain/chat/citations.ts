@@ -1,34 +1,31 @@
 import { linesOf } from '../documents/markdown.ts';
-import { sentences } from '../text/words.ts';
+import { splitSentences } from '../text/words.ts';
 
 export type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
-/** `n` is the passage's number in the prompt. */
 export type DroppedCitation = { n: number; reason: DropReason };
 
 /**
- * A citation marker with the space before it: `[2]` or `[1, 3]`, up to 24 characters, enough for all eight passages of a
- * prompt. A longer list of numbers is data.
+ * Matches a citation marker with the space before it: `[2]` or `[1, 3]`, up to 24 characters, enough for all eight
+ * passages of a prompt. A longer list of numbers is data.
  */
 const marker = /([ \t]?)\[(?=[\d,\s]{1,22}\])(\d{1,2}(?:\s*,\s*\d{1,2})*)\]/g;
-/** The end of a text that may become a marker, or the space before one. */
+/** Matches the end of a text that may become a citation marker when more text arrives. */
 const unfinished = /[ \t]?(?:\[[\d,\s]{0,22})?$/;
 const unfinishedCharacters = 24;
 const openBracket = /\[[\d,\s]{0,22}$/;
 const wordEnd = /[\p{L}\p{N}_]$/u;
 
-/** Only the last characters of a longer statement are checked. */
 const statementCharacters = 1_000;
 
 /**
- * Renumbers the citation markers of a reply while it is streamed: `[k]` in the rewritten text means `cited[k - 1]`. The model
- * uses the numbers of its prompt; here passages are numbered by first mention. Numbers whose citation fails the check are
- * removed; a marker without numbers is removed together with the space before it.
- *
+ * Renumbers the citation markers of a reply while it is streamed: `[k]` in the rewritten text means `cited[k - 1]`. The
+ * model uses the numbers of its prompt; here passages are numbered by first mention. Numbers whose citation fails the
+ * check are removed; a marker without numbers is removed together with the space before it.
  * Brackets directly after a letter, a digit or `_` that name no existing passage stay: they are code like `a[12]`. They
  * cannot be mistaken for citations, because there are never more citations than passages.
- *
  * @param passages passage n of the prompt is `passages[n - 1]`
- * @param check returns why the passage does not support the statement, or null if it does; called in the order of the markers
+ * @param check returns why the passage does not support the statement, or null if it does; called in the order of the
+ * markers
  */
 export function createMarkerRewriter<Passage>(
   passages: readonly Passage[],
@@ -60,7 +57,8 @@ export function createMarkerRewriter<Passage>(
       else if (reason !== null) dropped.set(n, reason);
     }
     if (kept.length > 0) return `${space}[${kept.join(', ')}]`;
-    // Without the brackets the surrounding text could form another marker, as in "[[9]1]".
+    // Keeps empty brackets for a removed marker such as in "[[9]1]", because the text around it could otherwise form
+    // another marker.
     return openBracket.test(recent) ? `${space}[]` : '';
   }
 
@@ -91,7 +89,9 @@ export function createMarkerRewriter<Passage>(
   }
 
   return {
-    /** Yields rewritten text as soon as it is final; the result does not depend on how the reply is split. */
+    /**
+     * Yields rewritten text of a reply as soon as it is final; the result does not depend on how the reply is split.
+     */
     async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
       for await (const text of rewriteAll(pieces)) if (text !== '') yield text;
     },
@@ -103,18 +103,24 @@ export function createMarkerRewriter<Passage>(
   };
 }
 
-/** Removes the markers of an earlier reply, whose numbers would refer to other passages in a new prompt. */
+/**
+ * Removes the citation markers of an earlier reply, because their numbers would refer to other passages in a new
+ * prompt.
+ */
 export function withoutMarkers(reply: string, citationCount: number): string {
   return reply.replace(marker, (original, _space, list: string) =>
     numbersOf(list).every((k) => k >= 1 && k <= citationCount) ? '' : original,
   );
 }
 
-/** Returns the sentence that a marker at the end of the text belongs to: the current one, or the one that just ended. */
+/**
+ * Returns the sentence that a citation marker at the end of the text belongs to: the current one, or the one that just
+ * ended.
+ */
 export function statementBefore(text: string): string {
   const plain = text.replace(marker, '').trimEnd();
   const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
-  const sentence = sentences(plain, lineStart).at(-1);
+  const sentence = splitSentences(plain, lineStart).at(-1);
   return sentence === undefined ? '' : plain.slice(sentence.start, sentence.end).trim();
 }
 
@@ -122,8 +128,7 @@ function numbersOf(list: string): number[] {
   return list.split(',').map(Number);
 }
 
-export const minSupport = 0.35;
-/** Minimum cosine at which a passage is attributed to a statement without a citation. */
+export const minCitationSupport = 0.35;
 const minAttribution = 0.6;
 /** Minimum share of a statement's content words in a passage that it is attributed to, if it has at least three. */
 const minWordAttribution = 0.75;
@@ -131,27 +136,27 @@ const minAttributedWords = 3;
 
 export function statementsOf(reply: string): string[] {
   return [...linesOf(reply)]
-    .flatMap((line) => sentences(reply, line.start, line.end))
+    .flatMap((line) => splitSentences(reply, line.start, line.end))
     .map(({ start, end }) => reply.slice(start, end).trim())
     .filter((statement) => statement !== '');
 }
 
 /**
- * @returns how likely a passage is the source of a statement, 0 to 1: their cosine, or the share of common words if that is
- * high. The vector of a long passage averages all its topics and is far from each single sentence.
+ * @returns how likely a passage is the source of a statement, 0 to 1: their cosine, or the share of common words if
+ * that is high. The vector of a long passage averages all its topics and is far from each single sentence.
  * @param words stems of the statement's content words
  */
 export function attributionScore(cosine: number, words: readonly string[], passage: ReadonlySet<string>): number {
-  const shared = new Set(words).size < minAttributedWords ? 0 : sharedWords(words, passage);
+  const shared = new Set(words).size < minAttributedWords ? 0 : sharedWordShare(words, passage);
   return shared < minWordAttribution ? cosine : Math.max(cosine, shared);
 }
 
 /**
- * Attributes a reply without citations: for each statement the best passage, if its score reaches 0.6. Each passage once, in
- * the order of the statements.
+ * Attributes passages to a reply without citations: for each statement the best passage, if its score reaches 0.6. Each
+ * passage once, in the order of the statements.
  * @param score see {@link attributionScore}
  */
-export function attribute<Passage>(
+export function attributePassages<Passage>(
   statements: readonly string[],
   passages: readonly Passage[],
   score: (statement: string, passage: Passage) => number,
@@ -165,7 +170,7 @@ export function attribute<Passage>(
   return [...new Set(sources)];
 }
 
-export function sharedWords(statement: readonly string[], passage: ReadonlySet<string>): number {
+export function sharedWordShare(statement: readonly string[], passage: ReadonlySet<string>): number {
   const distinct = new Set(statement);
   if (distinct.size === 0) return 0;
   return [...distinct].filter((word) => passage.has(word)).length / distinct.size;

@@ -9,27 +9,29 @@ const roleToken = new RegExp(
   'gi',
 );
 
-/** Puts a visible dot into role markers, so that text cannot open a role. */
+/** Puts a visible dot into role markers, so that untrusted text cannot open a role in the prompt. */
 export function withoutRoleTokens(text: string): string {
   return text.replace(roleToken, '$&·');
 }
 
-/** A passage for the prompt; `number` is its citation number. */
 export type Passage = {
   number: number;
   documentName: string;
   pageNumber: number;
   text: string;
-  /** The passage, or the name of its document, contains instructions to a model; the block warns of them. */
+  /** True if the passage, or the name of its document, contains instructions to a model; the prompt warns of them. */
   addressesModel?: boolean;
 };
 
-/** Replaces spaces of untrusted text, which marks it as data for a model (spotlighting, Hines et al. 2024). */
+/**
+ * Character that replaces the spaces of untrusted text, which marks it as data for a model (spotlighting, Hines et al.
+ * 2024).
+ */
 const datamark = '\u02c6';
 
 /**
- * Characters that are invisible to readers but not to models: zero-width and directional marks, fillers, variation selectors,
- * tags, and control characters other than tab and line breaks.
+ * Characters that are invisible to readers but not to models: zero-width and directional marks, fillers, variation
+ * selectors, tags, and control characters other than tab and line breaks.
  */
 const invisible = /[\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]|(?![\t\n\r])\p{Cc}/gu;
 
@@ -59,17 +61,14 @@ export function contextBlocks(passages: readonly Passage[], nonce: string): stri
     .join('\n\n');
 }
 
-/** Untrusted text for a prompt, without invisible characters and role markers. */
-export function asMaterial(text: string): string {
+export function sanitizeForPrompt(text: string): string {
   return withoutRoleTokens(visibleText(text));
 }
 
-/** Untrusted text, additionally marked as data by replacing its spaces (see {@link datamark}). */
 function asData(text: string): string {
-  return asMaterial(text).replaceAll(/[^\S\r\n]/g, datamark);
+  return sanitizeForPrompt(text).replaceAll(/[^\S\r\n]/g, datamark);
 }
 
-/** Instructions for the model, before and after the blocks of passages. */
 export function contextRules(nonce: string): { before: string; after: string } {
   return {
     before:
@@ -107,14 +106,13 @@ export function foundPassagesMessage(passages: readonly Passage[], note: string,
   return [rules.before, contextBlocks(passages, nonce), rules.after, note].join('\n\n');
 }
 
-/** The beginning of a tool result, shown to users. */
 export function resultPreview(text: string): string {
-  return asMaterial(text).trim().slice(0, previewLength).toWellFormed();
+  return sanitizeForPrompt(text).trim().slice(0, previewLength).toWellFormed();
 }
 
 /**
- * Phrases that address a model instead of a reader, in English, German, French, Spanish, Portuguese, Italian, Dutch, Russian,
- * Chinese and Japanese. A list of phrases only finds careless attacks; it adds a warning and filters nothing.
+ * Phrases that address a model instead of a reader, in English, German, French, Spanish, Portuguese, Italian, Dutch,
+ * Russian, Chinese and Japanese. A list of phrases only finds careless attacks; it adds a warning and filters nothing.
  */
 const wordings = [
   /\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:all|any|every|previous|prior|above|earlier|preceding|your|the)\b.{0,30}\b(?:instruction|rule|prompt|direction|guideline|context|message|constraint)s?\b/,
@@ -137,7 +135,7 @@ const lookalikes: Readonly<Record<string, string>> = Object.fromEntries(
 );
 
 const encoded = /[A-Za-z0-9+/]{24,}={0,2}/g;
-/** Characters of a chunk that are checked for instructions; almost all chunks are shorter. */
+/** Number of characters of a chunk that are checked for instructions to a model; almost all chunks are shorter. */
 const charactersRead = 16_000;
 
 /** True for a text that contains instructions to a model, also in look-alike letters, base64 or rot13. */

@@ -1,8 +1,8 @@
-/** Passages per prompt; more of them distract a model. */
+/** Maximum passages per prompt; more of them distract a model. */
 export const contextLimits = { chunks: 8, tokens: 3_000 } as const;
 
 /**
- * Selects the chunks for a prompt, in order: each that still fits. The first one is selected even if it exceeds the budget
+ * Selects chunks for a prompt, in order: each that still fits. The first one is selected even if it exceeds the budget
  * alone (documents may have larger chunks); the prompt truncates it.
  */
 export function selectChunks<Chunk extends { tokenCount: number }>(
@@ -20,31 +20,30 @@ export function selectChunks<Chunk extends { tokenCount: number }>(
   return selected;
 }
 
-/** Token limit of history for an unknown context window, and its minimum for a known one. */
+/** Token limit of chat history for an unknown context window, and its minimum for a known one. */
 const defaultHistoryTokens = 3_000;
-/** Share of a large window for history; older rounds cost more than they help. */
+/** Share of a large context window for chat history; older rounds cost more than they help. */
 const historyShare = 1 / 8;
-/** Largest share of passages in the rest, so that history keeps some room. */
+/** Maximum share of passages in the remaining tokens, so that chat history keeps some room. */
 const passageShare = 2 / 3;
-/** Share of tool calls and their results in what the reply leaves free. */
+/** Share of tool calls and their results in the tokens that the reply leaves free. */
 const toolShare = 1 / 2;
 const minToolTokens = 400;
 /** Usable share of a context window: the provider's tokenizer may count more tokens than ours. */
 const usableShare = 0.95;
 const minReplyShare = 1 / 8;
 
-/** Token budgets of one model call. `maxTokens` is that of the reply. */
 type WindowPlan = { maxTokens: number; tools: number; passages: number; history(passages: number): number };
 
 /**
- * Divides the context window of a model. The reply gets the agent's `maxTokens`, but at most half of the free tokens, unless
- * that is less than an eighth of the window.
+ * Divides the context window of a model. The reply gets the agent's `maxTokens`, but at most half of the free tokens,
+ * unless that is less than an eighth of the window.
  * @param window null if unknown: then only history is limited
  * @param fixed tokens that are never truncated: persona, steering, rules, tool descriptions and the question
  * @param hasTools reserves tokens for tool results
  * @returns null if there is no room for a reply, or for tool results
  */
-export function planWindow(input: {
+export function planContextWindow(input: {
   window: number | null;
   maxTokens: number;
   fixed: number;

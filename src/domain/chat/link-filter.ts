@@ -1,9 +1,8 @@
-import { addressEnd, addressRestEnd, addressStart, longestAddress, withoutClosing } from './urls.ts';
+import { maxUrlLength, urlEnd, urlRestEnd, urlStart, withoutClosing } from './urls.ts';
 
-/** Syntax that the filter handles, in order of precedence. */
 const specialSyntax = new RegExp(
   [
-    `(?<address>${addressStart})`,
+    `(?<address>${urlStart})`,
     String.raw`(?<scheme>:\\?\/\\?\/)`,
     String.raw`(?<image>!\[)`,
     String.raw`(?<target>\]\()`,
@@ -14,7 +13,7 @@ const specialSyntax = new RegExp(
   ].join('|'),
   'gi',
 );
-/** Matches the end of a text that may become special syntax when more text arrives. */
+/** Matches the end of a text that may become a link or other special syntax when more text arrives. */
 const incompleteSyntax =
   /(?:!|\]|<|&[a-z]{0,7}|(?<![a-z])(?:h|ht|htt|https?|f|ft|ftps?)(?::\\?\/?\\?)?|:\\?\/?\\?|(?<![a-z])(?:w{1,3}\.?|m(?:a(?:i(?:l(?:t(?:o:?)?)?)?)?)?))$/i;
 const longestIncompleteSyntax = 11;
@@ -22,33 +21,32 @@ const longestIncompleteSyntax = 11;
 /** White space of Markdown. `\s` matches more, which Markdown treats as part of a URL. */
 const space = String.raw`[ \t\r\n]`;
 const sign = String.raw`[^ \t\r\n()<>]`;
-/** The target of a link, with its title: `](<address> "title")`. */
+/** Matches the target of a link, with its title: `](<address> "title")`. */
 const linkTarget = new RegExp(
   String.raw`^(?<opening>\]\(${space}{0,8}(?:<(?<inAngles>[^<> \t\r\n]*)>|(?<alone>(?:${sign}|\(${sign}*\))*)))(?:${space}{1,8}"(?<title>[^"]{0,200})")?${space}{0,8}\)`,
 );
-/** Titles of plain words are safe also for clients that show a title as text. */
+/** Matches link titles of plain words, which are safe also for clients that show a title as text. */
 const plainTitle = /^(?!.*www\.)[\p{L}\p{N} .,;?%()'’–-]*$/iu;
-/** An incomplete link target at the end of the text. */
 const incompleteLinkTarget = new RegExp(
   String.raw`^\]\(${space}{0,8}(?:<[^<> \t\r\n]*>?|(?:${sign}|\(${sign}*\))*(?:\(${sign}*)?)(?:${space}{1,8}(?:"[^"]{0,200}"?)?)?${space}{0,8}$`,
 );
-const longestLinkTarget = longestAddress + 250;
-/** Allowed directly after a link: characters that close a sentence, a bracket or an emphasis. */
+const longestLinkTarget = maxUrlLength + 250;
+/** Characters that may directly follow a link, because they close a sentence, a bracket or an emphasis. */
 const closingAfterLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
-/** Includes the character after the closing ones. */
+/** Maximum length of the closing characters after a link, plus the character after them. */
 const longestClosing = 17;
-/** The end of an emphasis, which a space before it would break. A surrogate pair may still be incomplete. */
+/** Matches the end of an emphasis, which a space before it would break. A surrogate pair may still be incomplete. */
 const emphasisEnd = /^[*_~]{1,3}(?=[^\p{L}\p{N}\u{10000}-\u{10ffff}\ud800-\udfff*_~])/u;
 
-/** The beginning of a line up to a possible code fence, including container markers (quotes, lists). */
+/** Matches the beginning of a line up to a possible code fence, including container markers (quotes, lists). */
 const lineStart = /^([ \t>*+\-\d.):]*)(`{3,}|~{3,}|\$\$)?/;
 const incompleteLineStart = /^[ \t>*+\-\d.):]*(?:`*|~*|\$)$/;
 const longestFenceLine = 200;
 const keptLineLength = 200;
 
 /**
- * Languages of code blocks that clients render with images and links instead of showing the code. Matched anywhere in the info
- * string, because clients differ in what names the language. Also matches characters that may be escapes.
+ * Languages of code blocks that clients render with images and links instead of showing the code. Matched anywhere in
+ * the info string, because clients differ in what names the language. Also matches characters that may be escapes.
  */
 const renderedCode =
   /[&\\]|mermaid|plantuml|puml|graphviz|svg|vega|excalidraw|bpmn|wavedrom|kroki|(?:geo|topo)json|\b(?:mmd|dot|gv|d2|stl|math|latex|tex)\b/i;
@@ -79,28 +77,24 @@ export function removeLinks(text: string): string {
 export function createLinkFilter(known: ReadonlySet<string>) {
   let held = '';
   let isLineStart = true;
-  /** The fence that closes the current code block; null outside of code. */
   let fence: string | null = null;
   let isFenceCertain = true;
-  /** Inside a URL above the length limit. */
   let isInLongAddress = false;
   let line = '';
   let lastEmitted = '\n';
   let removedCount = 0;
 
-  /** Records the end of the filtered reply. */
   function emit(text: string): string {
     lastEmitted = text.at(-1) ?? lastEmitted;
     return text;
   }
 
-  /** Records the end of the original line. */
   function consume(text: string): string {
     line = (line + text).slice(-keptLineLength);
     return text;
   }
 
-  /** Replaces a URL; never directly after `]`, where the replacement would become a link target. */
+  /** Replaces a URL by a notice; never directly after `]`, where the notice would become a link target. */
   function remove(): string {
     removedCount += 1;
     return emit(/[\s(]/.test(lastEmitted) ? removalNotice : ` ${removalNotice}`);
@@ -111,7 +105,6 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     line = '';
   }
 
-  /** Yields the final part of a text and stores the rest in `held`. */
   function* rewrite(text: string, isEnd: boolean): Generator<string> {
     let at = 0;
     while (at < text.length) {
@@ -148,11 +141,10 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     held = text.slice(at);
   }
 
-  /** Skips the rest of a long URL; returns where it stopped. */
   function passLongAddress(text: string, from: number, isEnd: boolean): number {
-    const end = addressRestEnd(text, from);
+    const end = urlRestEnd(text, from);
     isInLongAddress = end === text.length && !isEnd;
-    // More text may turn the bracket into `](`.
+    // Leaves a `]` at the end of the text unread, because more text may turn it into `](`.
     const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
     consume(text.slice(from, stop));
     return stop;
@@ -165,12 +157,10 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     return mark !== undefined;
   }
 
-  /** True for a line that opens or closes a code block and is passed on unchanged. */
   function openOrCloseFence(lineText: string, isWhole: boolean): boolean {
     const start = lineText.slice(0, longestFenceLine + 1);
     const [, prefix = '', mark] = lineStart.exec(start) ?? [];
     if (mark === undefined) {
-      // A fence may follow after the part that is checked.
       if (fence === null && start.length > longestFenceLine && incompleteLineStart.test(start)) isFenceCertain = false;
       return false;
     }
@@ -179,7 +169,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     if (fence !== null) {
       if (!/^ {0,3}$/.test(prefix) || !mark.startsWith(fence)) return false;
       const isClosing = isShort && /^[ \t]*$/.test(info);
-      // With other or too many spaces after it, it closes the block only for some parsers.
+      // A fence followed by other characters or too many spaces closes the code block only for some Markdown parsers.
       if (!isClosing && info.trim() === '') isFenceCertain = false;
       if (isClosing || !isFenceCertain) fence = null;
       return isClosing;
@@ -192,7 +182,6 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     return isCertain;
   }
 
-  /** Processes text up to and including the next special syntax; returns where it stopped. */
   function* rewriteProse(text: string, from: number, isEnd: boolean): Generator<string, number> {
     const limit = isEnd ? text.length : text.length - incompleteLength(text, from);
     specialSyntax.lastIndex = from;
@@ -204,7 +193,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     yield emit(consume(text.slice(from, match.index)));
     const { index, groups = {} } = match;
     if (groups.address !== undefined && /[a-z]$/i.test(line)) {
-      // Inside a word a scheme does not begin a URL, but `://` may.
+      // Inside a word a scheme such as `http` does not begin a URL, but `://` may.
       const letters = match[0].search(/[^a-z]/i);
       yield emit(consume(match[0].slice(0, letters)));
       return index + letters;
@@ -225,10 +214,10 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function* rewriteUrl(text: string, index: number, start: string, isEnd: boolean): Generator<string, number> {
-    const end = addressEnd(text, index);
-    // One more character, because more text may turn a bracket into `](`.
-    if (end === text.length && !isEnd && end - index <= longestAddress + 1) return index;
-    if (end - index > longestAddress) {
+    const end = urlEnd(text, index);
+    // Waits for one more character after a URL, because more text may turn a bracket into `](`.
+    if (end === text.length && !isEnd && end - index <= maxUrlLength + 1) return index;
+    if (end - index > maxUrlLength) {
       isInLongAddress = true;
       consume(start);
       yield remove();
@@ -237,7 +226,8 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     const address = withoutClosing(text.slice(index, end));
     consume(address);
     if (!known.has(address)) yield remove();
-    // Parsers differ on where a URL ends, also at `<` or `](`: only Markdown white space ends it for all of them.
+    // Markdown parsers differ on where a URL ends, also at `<` or `](`: only Markdown white space ends it for all of
+    // them.
     else yield emit(address) + (/[^ \t\r\n]/.test(text[end] ?? ' ') ? emit(' ') : '');
     return index + Math.max(address.length, start.length);
   }
@@ -261,7 +251,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     consume(link[0]);
     yield emit(plainTitle.test(title) ? link[0] : `${opening})`);
     if (closing !== null) return end;
-    // Without a link text some clients link the URL alone, together with everything directly after it.
+    // If a link has no text, some clients link the URL alone, together with everything directly after it.
     const [emphasis = ''] = emphasisEnd.exec(after) ?? [];
     yield emit(`${consume(emphasis)} `);
     return end + emphasis.length;
@@ -287,21 +277,20 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   return {
-    /** @returns the text that is final now */
     add: (piece: string): string => filterPiece(piece, false),
-    /** @returns the remaining text, at the end of the reply */
     end: (): string => filterPiece('', true),
-    /** @returns how many URLs were removed */
     removedCount: (): number => removedCount,
   };
 }
 
-/** A numbered source in the middle of a line, which parsers do not read as a link definition. */
+/**
+ * True for a numbered source such as `[1]` in the middle of a line, which Markdown parsers do not read as a link
+ * definition.
+ */
 function isNumberedSource(line: string): boolean {
   const source = line.lastIndexOf('[');
   if (source < 0 || !/^\[\d[\d, ]*$/.test(line.slice(source))) return false;
   const before = line.slice(0, source);
-  // A link that spans lines contains a line break.
   const lineBreak = Math.max(before.lastIndexOf('\n'), before.lastIndexOf('\r'));
   return /[^\s>*+\-.)\d]/.test(before.slice(lineBreak + 1));
 }

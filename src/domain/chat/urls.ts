@@ -1,43 +1,45 @@
-export const addressStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
-const addressBegin = new RegExp(String.raw`${addressStart}|:\\?\/\\?\/`, 'iy');
-/** The rest of a URL, up to a space, an invalid character, or `](`, which ends a link text. */
+export const urlStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
+const addressBegin = new RegExp(String.raw`${urlStart}|:\\?\/\\?\/`, 'iy');
+/** Matches the rest of a URL, up to a space, an invalid character, or `](`, which ends a link text. */
 const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
-/** Characters after a URL that close a sentence, a bracket or an emphasis. */
 const closing = new Set('.,;:!?)]}\'"’”»…*_~`|\\');
 /** Maximum length of a URL including closing characters. Longer URLs are removed. */
-export const longestAddress = 2_048;
-/** Texts may join URLs by a comma or bracket without a space; longer runs are not lists of URLs. */
+export const maxUrlLength = 2_048;
+/**
+ * Maximum number of URLs that a text joins by commas or brackets without a space; longer runs are not lists of URLs.
+ */
 const maxJoinedAddresses = 16;
 
-/** Returns the URLs in a text, except too long ones and those after the 16th of a joined run. */
-export function addressesIn(text: string): string[] {
+/** Extracts the URLs from a text, except those above the maximum length and those after the 16th of a joined run. */
+export function urlsIn(text: string): string[] {
   const addresses: string[] = [];
   let runEnd = 0;
   let end = 0;
   let together = 0;
-  for (const { index } of text.matchAll(new RegExp(addressStart, 'gi'))) {
+  for (const { index } of text.matchAll(new RegExp(urlStart, 'gi'))) {
     if (index >= runEnd) {
-      runEnd = addressEnd(text, index);
+      runEnd = urlEnd(text, index);
       end = index + withoutClosing(text.slice(index, runEnd)).length;
       together = 0;
     }
     together += 1;
-    if (together <= maxJoinedAddresses && runEnd - index <= longestAddress) addresses.push(text.slice(index, end));
+    if (together <= maxJoinedAddresses && runEnd - index <= maxUrlLength) addresses.push(text.slice(index, end));
   }
   return addresses;
 }
 
-/** Returns the end of the URL that begins at `index`, including closing characters. */
-export function addressEnd(text: string, index: number): number {
-  return addressRestEnd(text, index + lengthAt(addressBegin, text, index));
+export function urlEnd(text: string, index: number): number {
+  return urlRestEnd(text, index + lengthAt(addressBegin, text, index));
 }
 
-/** Returns the end of the URL around an index within it. */
-export function addressRestEnd(text: string, index: number): number {
+export function urlRestEnd(text: string, index: number): number {
   return index + lengthAt(addressRest, text, index);
 }
 
-/** Removes closing characters. Not by a regular expression, which would take quadratic time for a run of them. */
+/**
+ * Removes closing characters from the end of a URL. Not by a regular expression, which would take quadratic time for a
+ * run of them.
+ */
 export function withoutClosing(address: string): string {
   let end = address.length;
   while (closing.has(address[end - 1] ?? '')) end -= 1;
@@ -50,7 +52,8 @@ function lengthAt(pattern: RegExp, text: string, index: number): number {
 }
 
 /**
- * Whether one of the texts contains exactly this URL. Only the scheme `http(s)://` and a trailing slash may be missing or added.
+ * Whether one of the texts contains exactly this URL. Only the scheme `http(s)://` and a trailing slash may be missing
+ * or added.
  */
 export function isUrlInTexts(address: string, texts: readonly string[]): boolean {
   const asked = bare(address);
@@ -59,10 +62,9 @@ export function isUrlInTexts(address: string, texts: readonly string[]): boolean
 
 function namesIn(text: string): Set<string> {
   const words = text.split(/[\s<>"'`()[\]{}|]+/).map(withoutClosing);
-  return new Set([...words, ...addressesIn(text).flatMap(balanced)].map(bare));
+  return new Set([...words, ...urlsIn(text).flatMap(balanced)].map(bare));
 }
 
-/** Returns a URL with and without a closing bracket, which may belong to it. */
 function balanced(address: string): string[] {
   return address.split('(').length > address.split(')').length ? [address, `${address})`] : [address];
 }

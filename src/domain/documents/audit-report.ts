@@ -1,49 +1,50 @@
-/** In order: orphaned vectors (`points`) are deleted before incomplete `documents` are ingested again. */
+/**
+ * Passes of the storage audit, in order: orphaned vectors (`points`) are deleted before incomplete `documents` are
+ * ingested again.
+ */
 export const auditPasses = ['points', 'documents', 'blobs', 'deletions'] as const;
 
 export type AuditPass = (typeof auditPasses)[number];
 
 export const findingKinds = [
-  /** Vectors without a document, or of a generation that is neither active nor the newest. */
+  /** `orphan_points`: vectors without a document, or of a generation that is neither active nor the newest. */
   'orphan_points',
-  /** Chunks of a generation that is neither active nor the newest. */
+  /** `orphan_chunks`: chunks of a generation that is neither active nor the newest. */
   'orphan_chunks',
-  /** An active generation whose numbers of vectors and chunks differ. */
+  /** `missing_points`: an active generation has another number of vectors than of chunks. */
   'missing_points',
-  /** An active generation whose chunk count or chunk indices are wrong. */
+  /** `broken_chunks`: an active generation has a wrong chunk count or wrong chunk indices. */
   'broken_chunks',
-  /** A stored object that no row refers to. */
   'orphan_blob',
-  /** A document without its original. */
+  /** `missing_blob`: the blob store has no original for the document. */
   'missing_blob',
-  /** A requested deletion without an open job. */
+  /** `lost_deletion`: a deletion was requested but has no open job. */
   'lost_deletion',
 ] as const;
 
 export type FindingKind = (typeof findingKinds)[number];
 
 /**
- * Findings of one kind. `first` holds ids of documents or blob keys. `heldBack` counts orphans that were not deleted,
- * because so many suggest that the database is an older or another one; absent if there are none.
+ * Audit findings of one kind. `first` holds ids of documents or blob keys. `heldBack` counts orphans that were not
+ * deleted, because so many suggest that the database is an older or another one; absent if there are none.
  */
 export type FindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
 
-/** @returns how many orphans a page may have; if it has more, none is deleted without an operator's `--force` */
+/**
+ * @returns the maximum number of orphans on an audited page; if there are more, none is deleted without an operator's
+ * `--force`
+ */
 export function maxOrphanDeletions(checked: number): number {
   return Math.max(20, checked / 20);
 }
 
 export type AuditReport = {
-  /** Number of inspected items per pass. */
   checked: Record<AuditPass, number>;
-  /** Only kinds with findings. */
   findings: { [kind in FindingKind]?: FindingSummary };
 };
 
-/** Result of auditing one page; `next` is the position of the next page, null at the end of the pass. */
 export type AuditPage = { checked: number; findings: AuditReport['findings']; next: string | null };
 
-/** State of an audit; `pass` is null when it is complete. */
 export type AuditProgress = { pass: AuditPass | null; after: string | null; report: AuditReport };
 
 const IDS_SHOWN = 20;
@@ -54,7 +55,6 @@ export const initialAuditProgress: AuditProgress = {
   report: { checked: { points: 0, documents: 0, blobs: 0, deletions: 0 }, findings: {} },
 };
 
-/** @returns the state of the audit after this page of `pass` */
 export function advanceAudit({ report }: AuditProgress, pass: AuditPass, page: AuditPage): AuditProgress {
   let { findings } = report;
   for (const kind of findingKinds) {

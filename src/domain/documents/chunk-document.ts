@@ -1,4 +1,4 @@
-import { asMaterial, visibleText } from '../chat/context-blocks.ts';
+import { sanitizeForPrompt, visibleText } from '../chat/context-blocks.ts';
 import { type TokenCounter, truncateToTokens } from '../text/tokens.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
 import { type Chunk, chunkBody, chunkSemantically } from './chunking.ts';
@@ -6,8 +6,9 @@ import { pageNumberAt } from './pages.ts';
 import type { RagConfig } from './rag-config.ts';
 
 /**
- * Contextual prefix of a chunk: `Handbook › Leave › Parental leave (page 4)`, followed by the context that a model wrote, if
- * any. Embedded and indexed together with the content, so that a passage is found by the name of its topic; never shown.
+ * Contextual prefix of a chunk: `Handbook › Leave › Parental leave (page 4)`, followed by the context that a model
+ * wrote, if any. Embedded and indexed together with the content, so that a passage is found by the name of its topic;
+ * never shown.
  */
 export function contextualText(place: {
   documentName: string;
@@ -25,19 +26,22 @@ export const contextPromptVersion = 1;
 
 export const maxContextTokens = 100;
 
-/** Tokens of the prompt besides document and passage, with a reserve for other tokenizers. */
+/**
+ * Number of tokens in the prompt for a chunk context besides document and passage, with a reserve for other tokenizers.
+ */
 export const contextOverheadTokens = 600;
 
 /**
- * Prompt for the context of a chunk (contextual retrieval, Anthropic 2024). The document comes first, so that a provider with
- * a prompt cache reads it once for all chunks.
+ * Builds the prompt for the context of a chunk (contextual retrieval, Anthropic 2024). The document comes first, so
+ * that a provider with a prompt cache reads it once for all chunks.
  * @param nonce unpredictable for the author of the document, and the same for all of its chunks
  */
 export function contextMessages(
   { document, passage }: { document: string; passage: string },
   nonce: string,
 ): { role: 'system' | 'user'; content: string }[] {
-  const block = (name: string, text: string) => `<<${nonce} ${name}>>\n${asMaterial(text)}\n<<end ${nonce} ${name}>>`;
+  const block = (name: string, text: string) =>
+    `<<${nonce} ${name}>>\n${sanitizeForPrompt(text)}\n<<end ${nonce} ${name}>>`;
   return [
     {
       role: 'system',
@@ -57,9 +61,9 @@ export function contextMessages(
 }
 
 /**
- * Excerpt of a document for the context of the chunk around `position`: the whole document if it fits, otherwise its beginning
- * and the surroundings of the chunk. The surroundings move in steps, so that neighbouring chunks share an excerpt (and the
- * provider's cache). Lengths are UTF-16 code units.
+ * Excerpt of a document for the context of the chunk around `position`: the whole document if it fits, otherwise its
+ * beginning and the surroundings of the chunk. The surroundings move in steps, so that neighbouring chunks share an
+ * excerpt (and the provider's cache). Lengths are UTF-16 code units.
  */
 export function contextExcerpt(body: string, position: number, maxLength: number): string {
   if (body.length <= maxLength) return body;
@@ -72,7 +76,10 @@ export function contextExcerpt(body: string, position: number, maxLength: number
   return `${body.slice(0, head)}${gap}${body.slice(from, from + reach)}`.toWellFormed();
 }
 
-/** Cleans a model's answer: one line without labels, quotes and delimiters, at most {@link maxContextTokens}. May be empty. */
+/**
+ * Cleans the chunk context that a model wrote: one line without labels, quotes and delimiters, at most {@link
+ * maxContextTokens}. May be empty.
+ */
 export function cleanContext(answer: string, deps: { tokens: TokenCounter }): string {
   const bare = visibleText(answer)
     .replace(/<<[^<>]*>>/g, ' ')
@@ -86,8 +93,8 @@ export function cleanContext(answer: string, deps: { tokens: TokenCounter }): st
 }
 
 /**
- * `pageMap` holds the offset of each page in the body; null for a format without pages. `contexts` are those that a
- * model wrote for each chunk, in order.
+ * Input of chunking. `pageMap` holds the offset of each page in the body; null for a format without pages. `contexts`
+ * are the chunk contexts that a model wrote, in order.
  */
 export type ChunkSource = {
   documentName: string;
@@ -97,7 +104,6 @@ export type ChunkSource = {
   contexts?: readonly string[];
 };
 
-/** A chunk with its index data. `terms` counts each stem in context and content. */
 export type IndexedChunk = Chunk & {
   contextualText: string;
   pageNumber: number;
@@ -105,7 +111,6 @@ export type IndexedChunk = Chunk & {
   termCount: number;
 };
 
-/** The text that is embedded and indexed: contextual prefix and content. */
 export function indexedText(chunk: Pick<IndexedChunk, 'contextualText' | 'content'>): string {
   return `${chunk.contextualText}\n${chunk.content}`;
 }

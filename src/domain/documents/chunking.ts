@@ -1,15 +1,17 @@
 import { cosine } from '../alignment/score.ts';
 import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
-import { type Span, sentences } from '../text/words.ts';
+import { type Span, splitSentences } from '../text/words.ts';
 import { type Block, type BlockKind, linesOf, parseBlocks } from './markdown.ts';
 
 /**
- * The units that chunks are built from: a sentence, a heading, a whole table or code block, or a part of one that is too
+ * A unit that chunks are built from: a sentence, a heading, a whole table or code block, or a part of one that is too
  * long. Units cover the body without gaps. Only whole sentences may be repeated as overlap.
  */
 type TextUnit = Span & { block: Block; isSentence: boolean };
 
-/** Splits a body into units of at most `maxTokens` each (a single character may exceed a very small maximum). */
+/**
+ * Splits a document's body into units of at most `maxTokens` each (a single character may exceed a very small maximum).
+ */
 function chunkUnits(body: string, ruler: TokenRuler, maxTokens: number): TextUnit[] {
   return parseBlocks(body).flatMap((block) => blockUnits(body, block, ruler, maxTokens));
 }
@@ -31,15 +33,15 @@ const byLineWhenTooLong: Split = (body, block, ruler, maxTokens) =>
   ruler(block.start, block.end) <= maxTokens ? whole(body, block, ruler, maxTokens) : textLines(body, block);
 
 const splits: Record<BlockKind, Split> = {
-  text: (body, block) => sentences(body, block.start, block.end),
-  list: (body, block) => textLines(body, block).flatMap((line) => sentences(body, line.start, line.end)),
+  text: (body, block) => splitSentences(body, block.start, block.end),
+  list: (body, block) => textLines(body, block).flatMap((line) => splitSentences(body, line.start, line.end)),
   heading: whole,
   caption: whole,
   table: byLineWhenTooLong,
   code: byLineWhenTooLong,
 };
 
-/** Splits a block into lines with their trailing blank lines, so that no unit begins with white space. */
+/** Splits a block of text into lines with their trailing blank lines, so that no unit begins with white space. */
 function textLines(body: string, block: Block): Span[] {
   const found: Span[] = [];
   for (const line of linesOf(body, block.start, block.end)) {
@@ -50,7 +52,7 @@ function textLines(body: string, block: Block): Span[] {
   return found;
 }
 
-/** Splits a span that is too long at a line break, or else at white space, in the second half of each part. */
+/** Splits a text that is too long at a line break, or else at white space, in the second half of each part. */
 function splitHard(body: string, span: Span, ruler: TokenRuler, maxTokens: number): Span[] {
   const parts: Span[] = [];
   for (let start = span.start; start < span.end; ) {
@@ -76,7 +78,7 @@ function splitPoint(body: string, start: number, limit: number, spanEnd: number)
 
 function lastSplit(body: string, from: number, to: number, space: RegExp): number | null {
   for (let end = to; end > from; end--) {
-    // Not before white space: the next part would begin with it, perhaps on the previous page.
+    // Does not split before white space: the next part would begin with it, perhaps on the previous page.
     if (space.test(body.charAt(end - 1)) && !/\s/.test(body.charAt(end)) && isCharacterBoundary(body, end)) return end;
   }
   return null;
@@ -85,9 +87,9 @@ function lastSplit(body: string, from: number, to: number, space: RegExp): numbe
 type ChunkKind = BlockKind | 'ocr';
 
 /**
- * A slice of a document's body: `body.slice(contentOffset, contentOffset + content.length) === content`. Offsets are UTF-16
- * code units; `tokenCount` counts `content` alone; `chunkKind` is the kind of most of its text; `headingPath` lists the
- * headings above its first text that is not overlap.
+ * A slice of a document's body: `body.slice(contentOffset, contentOffset + content.length) === content`. Offsets are
+ * UTF-16 code units; `tokenCount` counts `content` alone; `chunkKind` is the kind of most of its text; `headingPath`
+ * lists the headings above its first text that is not overlap.
  */
 export type Chunk = {
   index: number;
@@ -98,7 +100,6 @@ export type Chunk = {
   headingPath: readonly string[];
 };
 
-/** `overlapTokens` must be smaller than `targetTokens`. */
 type TokenChunking = { method: 'token'; targetTokens: number; overlapTokens: number };
 
 /**
@@ -116,7 +117,9 @@ export function chunkBody(body: string, options: TokenChunking, deps: { tokens: 
   return toChunks(body, units, packUnits(units, ruler, options), ruler);
 }
 
-/** Units `first` to `end` (exclusive) form a chunk; units before `fresh` are overlap with the previous chunk. */
+/**
+ * A chunk consists of the units `first` to `end` (exclusive); units before `fresh` are overlap with the previous chunk.
+ */
 type UnitRange = { first: number; fresh: number; end: number };
 
 function toChunks(body: string, units: readonly TextUnit[], ranges: readonly UnitRange[], ruler: TokenRuler): Chunk[] {
@@ -168,7 +171,6 @@ function toChunk(body: string, ruler: TokenRuler, units: readonly TextUnit[], ra
   };
 }
 
-/** The kind of most characters; headings only count if there is nothing else. */
 function majorityKind(units: readonly TextUnit[]): ChunkKind {
   const sizes = new Map<ChunkKind, number>();
   for (const { block, start, end } of units) {
@@ -180,15 +182,18 @@ function majorityKind(units: readonly TextUnit[]): ChunkKind {
 
 type SemanticChunking = { method: 'semantic'; targetTokens: number; overlapTokens: number };
 
-/** With fewer sentences there are too few distances to find large ones. */
+/** Minimum number of sentences for semantic chunking; fewer give too few distances to find large ones. */
 const minUnits = 8;
 const breakPercentile = 0.95;
-/** Characters before and after the start of a sentence in its window. Every embedding service accepts twice as many. */
+/**
+ * Maximum number of characters before and after the start of a sentence in its semantic window. Every embedding service
+ * accepts twice as many.
+ */
 const windowReach = 4_000;
 
 /**
- * @returns the texts whose embeddings `chunkSemantically` compares: each sentence (or table, code block, heading) with its two
- * neighbours, so that one odd sentence does not look like a new topic. Empty if there are too few sentences.
+ * @returns the texts whose embeddings `chunkSemantically` compares: each sentence (or table, code block, heading) with
+ * its two neighbours, so that one odd sentence does not look like a new topic. Empty if there are too few sentences.
  */
 export function semanticWindows(body: string, options: SemanticChunking, deps: { tokens: TokenCounter }): string[] {
   const units = chunkUnits(body, deps.tokens.measure(body), options.targetTokens);
@@ -203,16 +208,15 @@ export function semanticWindows(body: string, options: SemanticChunking, deps: {
   );
 }
 
-/** Cosine distance of two embeddings: 1 − cosine. */
-export function subjectDistance(a: Float32Array, b: Float32Array): number {
+export function cosineDistance(a: Float32Array, b: Float32Array): number {
   return 1 - cosine(a, b);
 }
 
 /**
- * Splits the body where its topic changes: between neighbours whose distance is in the top 5 %. A segment above the target is
- * split again at its largest distance; a segment below a quarter of it joins the nearer neighbour if both fit. Chunks do not
- * overlap. A body of fewer than eight sentences is chunked by tokens.
- * @param distances the `subjectDistance` from each of the `semanticWindows` to the next, in order
+ * Splits a document's body where its topic changes: between neighbours whose distance is in the top 5 %. A segment
+ * above the target is split again at its largest distance; a segment below a quarter of it joins the nearer neighbour
+ * if both fit. Chunks do not overlap. A body of fewer than eight sentences is chunked by tokens.
+ * @param distances the `cosineDistance` from each of the `semanticWindows` to the next, in order
  */
 export function chunkSemantically(
   body: string,
@@ -224,7 +228,9 @@ export function chunkSemantically(
   const ruler = deps.tokens.measure(body);
   const units = chunkUnits(body, ruler, options.targetTokens);
   if (distances.length !== units.length - 1) {
-    throw new RangeError(`${distances.length} distances between ${units.length} sentences`);
+    throw new RangeError(
+      `Chunking ${units.length} sentences needs ${units.length - 1} distances, not ${distances.length}.`,
+    );
   }
 
   const segments = joinSmall(
@@ -242,7 +248,6 @@ export function chunkSemantically(
   );
 }
 
-/** Units `first` to `end` (exclusive). `gaps[i]` lies between the units i and i + 1. */
 type Segment = { first: number; end: number };
 
 function segmentsAt(gaps: readonly number[]): Segment[] {

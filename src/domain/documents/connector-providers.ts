@@ -1,9 +1,8 @@
-/** Providers that are connected by OAuth consent. */
 export const oauthConnectorProviders = ['acme_drive', 'acme_onedrive', 'acme_sharepoint', 'acme_dropbox'] as const;
 
 export type OAuthConnectorProvider = (typeof oauthConnectorProviders)[number];
 
-/** File providers. `acme_s3` is connected with access keys. */
+/** Provider of files. `acme_s3` is connected with access keys, the others by OAuth consent. */
 export type ConnectorProvider = OAuthConnectorProvider | 'acme_s3';
 
 export const connectorLabels: Readonly<Record<ConnectorProvider, string>> = {

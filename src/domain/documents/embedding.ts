@@ -1,23 +1,22 @@
 /**
- * Id of a vector space. Shortened vectors of a model form another space than full ones: `model@256` are vectors of `model`
- * with 256 dimensions.
+ * Id of a vector space. Shortened vectors of a model form another space than full ones: `model@256` are vectors of
+ * `model` with 256 dimensions.
  */
 export function embeddingSpace(model: string, dimensions: number | null): string {
   return dimensions === null ? model : `${model}@${dimensions}`;
 }
 
-/** Parses the id of a vector space; `dimensions` is null for the model's default. */
 export function readEmbeddingSpace(id: string): { model: string; dimensions: number | null } {
   const { model = id, dimensions } = /^(?<model>.+)@(?<dimensions>[1-9]\d{0,4})$/.exec(id)?.groups ?? {};
   return { model, dimensions: dimensions === undefined ? null : Number(dimensions) };
 }
 
-/** Limits of one embedding request. */
 export type BatchLimits = { texts: number; tokens: number };
 
 /**
- * Plans embedding requests for texts of the given lengths: longest first, so that texts of similar length share a request
- * (servers pad to the longest) and the last requests are short. A text above the limit gets a request of its own.
+ * Groups texts of the given token counts into embedding requests: longest first, so that texts of similar length share
+ * a request (servers pad to the longest) and the last requests are short. A text above the limit gets a request of its
+ * own.
  * @returns indexes into `tokenCounts`, one list per request; every index once
  */
 export function planBatches(tokenCounts: readonly number[], limits: BatchLimits): number[][] {
@@ -53,7 +52,7 @@ export function poolVectors(parts: readonly { vector: Float32Array; weight: numb
   return toUnitLength(sum);
 }
 
-/** A vector of zeros or NaN gives a vector that is not finite. */
+/** Scales a vector to unit length. A vector of zeros or NaN gives a vector that is not finite. */
 export function toUnitLength(vector: Float32Array): Float32Array {
   let squares = 0;
   for (const value of vector) squares += value * value;
@@ -61,7 +60,6 @@ export function toUnitLength(vector: Float32Array): Float32Array {
   return vector.map((value) => value / length);
 }
 
-/** Splits a text at the space nearest to its middle. */
 export function splitInHalves(text: string): [string, string] {
   const middle = Math.floor(text.length / 2);
   const before = text.lastIndexOf(' ', middle);

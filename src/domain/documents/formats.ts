@@ -1,4 +1,4 @@
-/** Formats that the converter supports. Other files fail with `unsupported_format`. */
+/** File formats that the converter supports. Other files fail with `unsupported_format`. */
 export const sourceFormats = [
   'text',
   'markdown',
@@ -24,12 +24,10 @@ export const sourceFormats = [
 ] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-/** Supported formats as text for error messages. */
 export const readableFormats =
   'text, Markdown, source code, web pages, CSV, JSON, PDF, Word (.docx, .doc), PowerPoint (.pptx, .ppt), ' +
   'Excel (.xlsx, .xls), OpenDocument (.odt, .odp, .ods), .rtf, e-books (.epub), mail (.eml, .msg) and images';
 
-/** Language of the code fence by file extension. */
 const codeLanguages: Record<string, string> = {
   bash: 'bash',
   c: 'c',
@@ -119,22 +117,20 @@ const formatsByMediaType: Record<string, SourceFormat> = {
   'text/xml': 'code',
 };
 
-/** @returns the part after the last dot, in lower case; empty if there is none */
 export function fileExtension(fileName: string): string {
   return /\.([^./\\]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? '';
 }
 
-/** @returns the language of a code fence; empty if the extension is unknown */
 export function codeLanguage(fileName: string): string {
   return ownValue(codeLanguages, fileExtension(fileName)) ?? '';
 }
 
-/** A workbook stored as one XML file (Excel 2003). */
+/** Matches a workbook stored as one XML file (Excel 2003). */
 const excelXml = /^(?:<\?xml[^>]*>\s*)?<\?mso-application progid="Excel\.Sheet"\?>/;
 
 /**
- * Detects the format of a text file. The content decides; the name, then the declared media type, only distinguish formats
- * that look alike.
+ * Detects the format of a text file. The content decides; the name, then the declared media type, only distinguish
+ * formats that look alike.
  * @param head the first characters of the file, decoded
  * @returns null for PostScript, which is text but not readable
  */
@@ -152,7 +148,7 @@ export function textFormat(input: { head: string; fileName: string; declaredMedi
   return named === 'html' && !/<[a-z][^<>]*>/i.test(head) ? 'text' : named;
 }
 
-/** Guards against inherited keys: `x.constructor` is not a format. */
+/** Reads only own properties of a table, because inherited ones such as `constructor` are not file formats. */
 function ownValue<Value>(table: Record<string, Value>, key: string): Value | undefined {
   return Object.hasOwn(table, key) ? table[key] : undefined;
 }
@@ -164,12 +160,10 @@ function looksLikeHtmlPage(head: string): boolean {
 const feedStart =
   /^<(?:rss\s|(?:\w+:)?feed\s[^>]*["']http:\/\/www\.w3\.org\/2005\/Atom["']|rdf:RDF\s[^>]*["']http:\/\/purl\.org\/rss\/1\.0\/["'])/;
 
-/** RSS or Atom. */
 export function looksLikeFeed(text: string): boolean {
   return feedStart.test(afterProlog(text.trimStart()));
 }
 
-/** Skips comments and processing instructions before the first element. */
 function afterProlog(head: string): string {
   let rest = head;
   for (;;) {
@@ -179,19 +173,18 @@ function afterProlog(head: string): string {
   }
 }
 
-/** Mail programs may write a `From ` line before the headers. */
+/** Accepts a `From ` line before the headers of a mail, because mail programs may write one. */
 function startsWithHeader(head: string): boolean {
   return /^(?:From .*\r?\n)?[!-9;-~]+:/.test(head);
 }
 
-/** Begins with header lines that include a sender and a header that only mail has. */
 function looksLikeMail(head: string): boolean {
   const lines = head.split(/\r?\n\r?\n/, 1)[0] ?? '';
   const marks = [/^[A-Za-z-]+: /, /^From: /im, /^(?:MIME-Version|Message-ID|Received|Return-Path): /im];
   return marks.every((mark) => mark.test(lines));
 }
 
-/** Formats that need an office program to be rendered. */
+/** File formats that need an office program to be rendered. */
 const officeFormats = [
   'docx',
   'doc',
@@ -210,12 +203,10 @@ export function isOfficeFormat(format: string | null): format is OfficeFormat {
   return officeFormats.some((name) => name === format);
 }
 
-/** @returns the media type in lower case, without parameters */
 export function bareMediaType(mediaType: string): string {
   return mediaType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** @returns the `charset` parameter of a media type */
 export function charsetOf(mediaType: string): string | undefined {
   return /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(mediaType)?.[1]?.toLowerCase();
 }
@@ -223,7 +214,7 @@ export function charsetOf(mediaType: string): string | undefined {
 const officePackage = 'application/vnd.openxmlformats-officedocument';
 const openDocument = 'application/vnd.oasis.opendocument';
 
-/** Media type by format. That of an image depends on its file name. */
+/** Media type by file format. That of an image depends on its file name. */
 const mediaTypes: Record<Exclude<SourceFormat, 'image'>, string> = {
   text: 'text/plain',
   markdown: 'text/markdown',
@@ -247,7 +238,6 @@ const mediaTypes: Record<Exclude<SourceFormat, 'image'>, string> = {
   msg: 'application/vnd.ms-outlook',
 };
 
-/** Formats that the content identifies; until it is read, the file name is a good guess. */
 const binaryFormats = [
   'pdf',
   'docx',
@@ -265,7 +255,7 @@ const binaryFormats = [
   'msg',
 ] as const;
 
-/** Feeds are converted like pages. */
+/** Media types of pages. RSS and Atom feeds are converted like pages. */
 const pageTypes = ['text/html', 'application/rss+xml', 'application/atom+xml'];
 
 const imageTypes: Record<string, string> = {
@@ -281,7 +271,7 @@ const imageTypes: Record<string, string> = {
 
 /**
  * Guesses the format from the file name and the client's media type, until the content has been inspected.
- * @returns null if neither is known
+ * @returns null if the name and the media type are both unknown
  */
 export function guessFormat(file: { fileName: string; mediaType: string | null }): SourceFormat | null {
   const extension = fileExtension(file.fileName);
@@ -303,7 +293,6 @@ function guessText(fileName: string, extension: string, mediaType: string): Sour
   return extension === 'txt' || mediaType.startsWith('text/') ? 'text' : null;
 }
 
-/** @returns the media type of a download; `application/octet-stream` if the format is unknown */
 export function mediaTypeOf(format: string | null, fileName: string): string {
   const found =
     format === 'image'

@@ -1,7 +1,6 @@
 type CountedFiles = 'total' | 'added' | 'updated' | 'unchanged' | 'deleted' | 'failed';
 
-/** Progress of an import or sync for operators. */
-export function importLine(
+export function importProgressLine(
   stage: string,
   { total, added, updated, unchanged, deleted, failed }: Record<CountedFiles, number>,
 ): string {

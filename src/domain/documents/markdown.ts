@@ -1,8 +1,8 @@
 export type BlockKind = 'text' | 'heading' | 'list' | 'table' | 'code' | 'caption';
 
 /**
- * A block of a Markdown body, `body.slice(start, end)`, including trailing blank lines. `headingPath` lists the headings
- * above it, outermost first; that of a heading ends with the heading itself.
+ * A block of a Markdown body, `body.slice(start, end)`, including trailing blank lines. `headingPath` lists the
+ * headings above the block, outermost first; that of a heading ends with the heading itself.
  */
 export type Block = { kind: BlockKind; start: number; end: number; headingPath: readonly string[] };
 
@@ -28,7 +28,9 @@ export function parseBlocks(body: string): Block[] {
     while ((headings.at(-1)?.level ?? 0) >= level) headings.pop();
     headings.push({ level, title: plainTitle(title) });
   };
-  /** End of the newest block's first line. Kept, because searching it again for each line would take quadratic time. */
+  /**
+   * End of the newest block's first line. Stored, because searching it again for each line would take quadratic time.
+   */
   let firstLineEnd = 0;
   const open = (kind: BlockKind, start: number, end: number) => {
     firstLineEnd = end;
@@ -104,7 +106,7 @@ export function* linesOf(text: string, start = 0, end = text.length): Generator<
   if (lineStart < end) yield { start: lineStart, end };
 }
 
-/** Removes markup. Truncates first, because a line may be megabytes long. */
+/** Removes markup from a Markdown heading. Truncates the heading first, because a line may be megabytes long. */
 function plainTitle(markdown: string): string {
   return markdown
     .trim()

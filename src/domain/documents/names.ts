@@ -2,13 +2,12 @@ import { isOneLine } from '../text/plain-text.ts';
 
 const maxNameLength = 255;
 
-/** Makes a document name from a file name: one line of at most 255 characters. */
 export function nameFromFile(fileName: string): string {
   const name = [...fileName].filter(isOneLine).join('').trim();
   return name.slice(0, maxNameLength).toWellFormed().trim() || 'Untitled';
 }
 
-/** Maximum depth of folders; files below are put into the deepest one. */
+/** Maximum depth of imported folders; files below are put into the deepest one. */
 const maxLevels = 24;
 
 /** @returns the names of the folders between `base` and a file: `a/b/c/plan.txt` below `a` → `b`, `c` */
@@ -18,7 +17,6 @@ export function foldersBelow(base: string, path: string): string[] {
   return names.slice(depth, depth + maxLevels).map(nameFromFile);
 }
 
-/** `a/b` → `a`. The root is its own parent. */
 export function parentPath(path: string): string {
   return path.split('/').slice(0, -1).join('/');
 }

@@ -1,4 +1,4 @@
-/** UTF-16 code units per page, for formats without pages. */
+/** Number of UTF-16 code units per page, for formats without pages. */
 const estimatedPageLength = 3_000;
 
 /**
@@ -17,14 +17,16 @@ export function pageNumberAt(pageStarts: readonly number[] | null, contentOffset
   return Math.max(1, low);
 }
 
-/** @returns the estimated number of pages of a body without pages */
 export function estimatedPageCount(charCount: number): number {
   return charCount === 0 ? 0 : pageNumberAt(null, charCount - 1);
 }
 
-/** Words per run: shorter runs repeat in tables, longer ones are broken by footnotes and hyphenation. */
+/**
+ * Number of words per run when pages are aligned with a text: shorter runs repeat in tables, longer ones are broken by
+ * footnotes and hyphenation.
+ */
 const runLength = 4;
-/** Words at the top of a page that are searched for a run. */
+/** Number of words at the top of a page that are searched for a run that also occurs in the text. */
 const wordsOfTop = 120;
 
 /** In scripts without spaces each character is a word, because line breaks would split longer words differently. */
@@ -35,9 +37,9 @@ const word =
 type Anchor = { page: number; inPages: number; inBody: number };
 
 /**
- * Finds the page starts of a rendered document in its text, by runs of words that occur exactly once in both, in the same
- * order. Starts of other pages, such as pages of pictures, are interpolated by their share of the words between known starts,
- * or equally if there are no words.
+ * Finds the page starts of a rendered document in its text, by runs of words that occur exactly once in both, in the
+ * same order. Starts of other pages, such as pages of pictures, are interpolated by their share of the words between
+ * known starts, or equally if there are no words.
  * @param body the text; offsets are UTF-16 code units
  * @param pages the rendered text of each page, including headers and footers
  * @returns the offset in `body` at which each page starts: ascending, the first is 0, none beyond the end
@@ -58,7 +60,7 @@ export function alignPages(body: string, pages: readonly string[]): number[] {
   return betweenKnown(known, firstWords, body.length);
 }
 
-/** Words are replaced by hashes to save memory for millions of words. */
+/** Replaces the words of a text by hashes, to save memory for millions of words. */
 function wordsOf(text: string): { hashes: number[]; offsets: number[] } {
   const hashes: number[] = [];
   const offsets: number[] = [];
@@ -69,14 +71,12 @@ function wordsOf(text: string): { hashes: number[]; offsets: number[] } {
   return { hashes, offsets };
 }
 
-/** FNV-1a over UTF-16 units. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
   return hash >>> 0;
 }
 
-/** Prefix sums: the total before each element, then the total of all. */
 function prefixSums(counts: readonly number[]): number[] {
   const before = [0];
   for (const count of counts) before.push((before.at(-1) ?? 0) + count);
@@ -118,10 +118,13 @@ function runAt(words: number[], place: number): number {
   return hash >>> 0;
 }
 
-/** Selects the longest list of anchors in the same order in both (longest increasing subsequence). */
+/**
+ * Selects the longest list of anchors that are in the same order on the pages and in the body (longest increasing
+ * subsequence).
+ */
 function inOrder(anchors: Anchor[]): Anchor[] {
   const byPages = anchors.toSorted((one, other) => one.inPages - other.inPages);
-  /** Index of the anchor that ends the best sequence of each length, and the predecessor of each anchor. */
+  /** `ends`: index of the anchor that ends the best sequence of each length. `before`: predecessor of each anchor. */
   const ends: number[] = [];
   const before: number[] = [];
   const bodyIndexOf = (index: number | undefined) => (index === undefined ? -1 : (byPages[index]?.inBody ?? -1));
@@ -144,7 +147,7 @@ function inOrder(anchors: Anchor[]): Anchor[] {
   return chosen.reverse();
 }
 
-/** Moves from the anchor towards the top of its page while both texts agree; they differ at a running header. */
+/** Moves from the anchor towards the top of its page while page and body agree; they differ at a running header. */
 function topOf(anchor: Anchor, firstWord: number, inPages: number[], inBody: number[]): number {
   let { inPages: place, inBody: top } = anchor;
   while (place > firstWord && top > 0 && inPages[place - 1] === inBody[top - 1]) {

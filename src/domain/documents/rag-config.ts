@@ -26,7 +26,6 @@ export const maxTargetTokens = 8192;
 
 const chunkingDefaults = { method: 'token', targetTokens: 400, overlapTokens: 60 } as const;
 
-/** Default settings of a new document. */
 export function defaultRagConfig(deployment: { embeddingModel: string; hasReranker: boolean }): RagConfig {
   return {
     chunking: { ...chunkingDefaults },
@@ -37,8 +36,8 @@ export function defaultRagConfig(deployment: { embeddingModel: string; hasRerank
 }
 
 /**
- * Applies the chunking options of a request. A target without an overlap gets the default share of overlap (15 %, at most
- * 60 tokens), so that a small target alone is not rejected for an overlap that the request did not ask for.
+ * Applies the chunking options of a request. A target without an overlap gets the default share of overlap (15 %, at
+ * most 60 tokens), so that a small target alone is not rejected for an overlap that the request did not ask for.
  */
 export function withChunking(config: RagConfig, options: ChunkingOptions): RagConfig {
   const targetTokens = options.targetTokens ?? config.chunking.targetTokens;
@@ -54,27 +53,26 @@ export function withChunking(config: RagConfig, options: ChunkingOptions): RagCo
   };
 }
 
-/** The overlap must leave room for new text in each chunk. */
 export function isOverlapBelowTarget(chunking: { targetTokens: number; overlapTokens: number }): boolean {
   return chunking.overlapTokens < chunking.targetTokens;
 }
 
-/** Maximum chunks of a small document: one call of an embedding model. */
+/** Maximum chunks of a small document: as many as one call of an embedding model accepts. */
 export const maxSmallChunks = 64;
-/** For English; other languages have fewer bytes per token, so this underestimates their tokens. */
+/** Bytes per token of English text. Other languages have fewer, so this underestimates their tokens. */
 const bytesPerToken = 4;
 
 /**
- * Formats that need no conversion. All others are converted in a process of their own, whose failures operators need to see
- * as a step of their own.
+ * True for formats that need no conversion. All others are converted in a separate process, whose failures operators
+ * need to see as a separate step.
  */
 export function isPlainTextFormat(format: string | null): boolean {
   return format === 'text' || format === 'markdown' || format === 'code';
 }
 
 /**
- * True for a document whose ingestion probably takes only seconds: plain text, chunked by tokens into few chunks (ignoring
- * overlap, because only chunking gives the exact number).
+ * True for a document whose ingestion probably takes only seconds: plain text, chunked by tokens into few chunks
+ * (ignoring overlap, because only chunking gives the exact number).
  * @param of.sourceFormat the guessed format
  */
 export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: number; ragConfig: RagConfig }): boolean {
@@ -86,11 +84,12 @@ export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: nu
   );
 }
 
-/** Determines chunks and vectors. */
 export type IngestionSource = { contentSha256: string; ragConfig: RagConfig };
 
-/** @returns which results of an ingestion are stale; new chunks always need new vectors */
-export function staleness(made: IngestionSource, now: IngestionSource): { chunking: boolean; embedding: boolean } {
+export function staleIngestionResults(
+  made: IngestionSource,
+  now: IngestionSource,
+): { chunking: boolean; embedding: boolean } {
   const [before, after] = [made.ragConfig.chunking, now.ragConfig.chunking];
   const chunking =
     made.contentSha256 !== now.contentSha256 ||

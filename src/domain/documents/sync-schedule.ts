@@ -1,4 +1,7 @@
-/** How a connection is synced, as in the API and the database. `cron` is in UTC; either it or the interval is set. */
+/**
+ * Sync schedule of a connection, as in the API and the database. `cron` is in UTC; either the cron expression or the
+ * interval is set.
+ */
 export type SyncConfig = {
   enabled: boolean;
   interval_minutes?: number | undefined;
@@ -8,7 +11,6 @@ export type SyncConfig = {
   delete_missing?: boolean | undefined;
 };
 
-/** Smallest and largest value of minute, hour, day of the month, month and day of the week. */
 const cronRanges = [
   [0, 59],
   [0, 23],
@@ -18,8 +20,9 @@ const cronRanges = [
 ] as const;
 
 /**
- * Validates a cron expression of five numeric fields with `*`, `-`, `,` and `/`. Temporal reads and runs the expression:
- * these functions only refuse it early, with a clear error. Cron libraries accept forms that Temporal does not, such as `L`.
+ * Validates a cron expression of five numeric fields with `*`, `-`, `,` and `/`. Temporal reads and runs the
+ * expression: this check only rejects it early, with a clear error. Cron libraries accept forms that Temporal does not,
+ * such as `L`.
  */
 export function isCron(text: string): boolean {
   const fields = text.trim().split(/\s+/);
@@ -36,10 +39,9 @@ function isField(field: string, [smallest, largest]: readonly [number, number]):
   });
 }
 
-/** Days per month, with February of leap years. */
 const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** False for a valid expression that never matches, such as the 31st of February. */
+/** False for a valid cron expression that never matches, such as the 31st of February. */
 export function cronHasDays(text: string): boolean {
   const [, , days = '', months = ''] = text.trim().split(/\s+/);
   return longestMonths.some(
@@ -49,7 +51,9 @@ export function cronHasDays(text: string): boolean {
   );
 }
 
-/** @returns the smallest interval between two matching minutes, including from one hour to the next */
+/**
+ * @returns the smallest interval in minutes between two runs of a cron expression, including from one hour to the next
+ */
 export function cronMinutesApart(text: string): number {
   const field = text.trim().split(/\s+/)[0] ?? '';
   const minutes = Array.from({ length: 60 }, (_, minute) => minute).filter((minute) => isInField(field, minute, 0));
@@ -57,7 +61,7 @@ export function cronMinutesApart(text: string): number {
   return Math.min(...gaps);
 }
 
-/** @param smallest the smallest value of the field; steps count from it */
+/** @param smallest the smallest value of the cron field; steps count from it */
 function isInField(field: string, value: number, smallest: number): boolean {
   return field.split(',').some((part) => {
     const [range = '', step] = part.split('/');

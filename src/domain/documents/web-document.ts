@@ -8,21 +8,20 @@ const secretParameter =
   /(?:credential|hmac|key|key_?id|password|secret|signature|ticket|token)s?$|^(?:auth|authorization|bearer|code|jwt|otp|pass|pwd|session|session_?id|sid|sig)$|^x-(?:amz|goog)-/i;
 
 /**
- * @returns the URL that readers of an imported document may see: without user, password, fragment and query parameters that
- * grant access
+ * @returns the URL that readers of an imported document may see: without user, password, fragment and query parameters
+ * that grant access
  */
-export function sourceAddress(asked: string): string {
+export function publicSourceUrl(asked: string): string {
   const url = new URL(asked);
   url.username = '';
   url.password = '';
   url.hash = '';
   const secrets = [...url.searchParams.keys()].filter((name) => secretParameter.test(name));
-  // Deleting a parameter serializes the query again; without secrets it stays as it was written.
+  // Deleting a parameter serializes the query again; a URL without secrets stays as it was written.
   for (const name of secrets) url.searchParams.delete(name);
   return url.href;
 }
 
-/** File extensions by media type; the first is appended to a file name that has none of them. */
 const extensions: Record<string, readonly string[]> = {
   'application/json': ['json', 'ipynb'],
   'application/pdf': ['pdf'],
@@ -37,8 +36,8 @@ const extensions: Record<string, readonly string[]> = {
 };
 
 /**
- * Names a fetched document by the server's file name, else its title, the last path segment or the host. The file name gets
- * an extension that matches the server's media type, because the extension decides how the file is read.
+ * Names a fetched document by the server's file name, else its title, the last path segment or the host. The file name
+ * gets an extension that matches the server's media type, because the extension decides how the file is read.
  */
 export function webDocumentNames(source: {
   finalUrl: string;

@@ -4,13 +4,16 @@ import { signTest } from './statistics.ts';
 
 export type PairedWinner = ComparedSide | 'tie';
 
-/** Result of an axis from both orders. In `rationale`, reply A is the version's and reply B the baseline's. */
+/**
+ * Result of comparing two replies on one axis, from both orders. In `rationale`, reply A is the version's and reply B
+ * the baseline's.
+ */
 export type AxisComparison = {
   axis: ResponseAxis;
   label: string;
   winner: PairedWinner;
   rationale: string;
-  /** The verdict changed with the order; the result is a tie. */
+  /** True if the judge's verdict changed with the order of the replies; the axis is then a tie. */
   isFlipped: boolean;
 };
 
@@ -25,7 +28,6 @@ export type ComparisonSummary = { versionWins: number; baselineWins: number; tie
 
 type PairVerdict = { winner: PairWinner; rationale: string };
 
-/** @returns the axes of one case that were judged in both orders, in the order of `axes` */
 export function axisComparisons(outcomes: readonly UnitOutcome[], axes: readonly ResponseAxis[]): AxisComparison[] {
   const verdictOf = (axis: ResponseAxis, order: PairOrder): PairVerdict | undefined => {
     for (const outcome of outcomes) {
@@ -41,7 +43,10 @@ export function axisComparisons(outcomes: readonly UnitOutcome[], axes: readonly
   });
 }
 
-/** A side wins only if it wins in both orders (removes position bias). */
+/**
+ * Combines the judge's two verdicts on one axis. A side wins only if it wins in both orders, which removes position
+ * bias.
+ */
 export function resolvePair(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparison, 'axis' | 'label'> {
   const first = winnerIn(ab.winner, { A: 'version', B: 'baseline' });
   const second = winnerIn(ba.winner, { A: 'baseline', B: 'version' });
@@ -54,7 +59,6 @@ function winnerIn(winner: PairWinner, sides: Record<'A' | 'B', ComparedSide>): P
   return winner === 'tie' ? 'tie' : sides[winner];
 }
 
-/** Counts wins and ties over all cases and axes. */
 export function summarizeComparisons(cases: readonly ComparedCase[]): ComparisonSummary {
   return countWinners(cases.flatMap(({ comparisons }) => comparisons.map(({ winner }) => winner)));
 }
@@ -64,18 +68,17 @@ function countWinners(winners: readonly PairedWinner[]): ComparisonSummary {
   return { versionWins: count('version'), baselineWins: count('baseline'), ties: count('tie') };
 }
 
-/** Statistical significance of a comparison, and signs of bias. */
 export type ComparisonStatistics = {
-  /** Cases by the side that won more axes. */
   caseWins: ComparisonSummary;
-  /** Sign test over the decided cases. */
   pValue: number;
-  /** Share of verdicts that changed with the order, two decimals. */
+  /** Share of the judge's verdicts that changed with the order of the replies, two decimals. */
   flipRate: number;
-  /** Length of the version's replies divided by the baseline's, two decimals; null if the baseline's are empty. */
+  /**
+   * Total length of the version's replies divided by the baseline's, two decimals; null if all baseline replies are
+   * empty.
+   */
   lengthRatio: number | null;
   lengthConfounded: boolean;
-  /** One sentence for users. */
   conclusion: string;
 };
 
@@ -110,7 +113,7 @@ function caseWinner({ comparisons }: ComparedCase): PairedWinner {
 }
 
 const significance = 0.05;
-/** Five unanimous cases have p = 0.0625, which is not significant. */
+/** The sign test needs six decided cases: five unanimous ones give p = 0.0625, which is not significant. */
 const minDecidedCases = 6;
 
 function conclusionOf({ versionWins, baselineWins }: ComparisonSummary, pValue: number): string {
@@ -128,8 +131,8 @@ const longerWinsShare = 0.8;
 const noticeablyLonger = 0.25;
 
 /**
- * True if length alone could explain the result: the longer side wins at least 80 % of the decided verdicts, and is longer by
- * more than 25 % on average. Lengths are in characters.
+ * True if the length of the replies alone could explain a comparison: the longer side wins at least 80 % of the decided
+ * verdicts, and is longer by more than 25 % on average. Lengths are in characters.
  */
 export function isLengthConfounded(
   verdicts: readonly { version: number; baseline: number; winner: PairedWinner }[],

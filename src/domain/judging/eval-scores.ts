@@ -1,9 +1,12 @@
 import { isLengthConfounded } from './comparison.ts';
 import type { AxisScore, CaseResult, EvaluationResult, FailedUnit } from './outcome.ts';
-import { maxScore, type Rubric, sampling } from './rubric.ts';
+import { judgeSampling, maxScore, type Rubric } from './rubric.ts';
 import { meanInterval } from './statistics.ts';
 
-/** Model families by parts of model names. A distilled model belongs to both families that its name contains. */
+/**
+ * Model families, recognized by parts of model names. A distilled model belongs to both families that its name
+ * contains.
+ */
 const families: readonly [family: string, names: RegExp][] = [
   ['openai', /\bgpt|\bchatgpt|\bo[134]\b|davinci|codex/],
   ['anthropic', /claude/],
@@ -30,8 +33,8 @@ const families: readonly [family: string, names: RegExp][] = [
 ];
 
 /**
- * True if judge and generator belong to the same model family, because judges favour texts of their own family. Models of
- * unknown families are compared by name, ignoring the provider.
+ * True if judge and generator belong to the same model family, because judges favour texts of their own family. Models
+ * of unknown families are compared by name, ignoring the provider.
  */
 export function isSameFamily(evaluator: string, generator: string): boolean {
   const own = familiesOf(evaluator);
@@ -45,7 +48,6 @@ function familiesOf(model: string): string[] {
   return families.filter(([, names]) => names.test(name)).map(([family]) => family);
 }
 
-/** Removes provider (`groq/…`) and variant (`…:free`). */
 function bareName(model: string): string {
   return model.toLowerCase().replace(/^.*\//, '').replace(/:.*$/, '');
 }
@@ -58,10 +60,8 @@ export type ScoredCase = {
   response_average: number;
 };
 
-/** Fields of a case by which the replies of two versions are compared. */
 export type AnsweredCase = Pick<ScoredCase, 'input' | 'generated_response' | 'response_average'>;
 
-/** A version's `eval_scores`, as stored and returned by the API. */
 export type EvalScores = {
   rubric: Rubric;
   evaluator_model: string;
@@ -69,23 +69,18 @@ export type EvalScores = {
   prompt_average: number;
   response_average: number;
   overall_average: number;
-  /** 95 % confidence interval of the mean over cases; null for less than two cases. */
+  /** 95 % confidence interval of the mean score over the cases; null for fewer than two cases. */
   ci95: [low: number, high: number] | null;
-  /** Samples per axis. */
   samples: number;
-  /** Judge and generator belong to the same model family, so the judge may be biased. */
   same_family: boolean;
-  /** Length alone could explain the difference to the parent version. */
   length_confounded: boolean;
   prompt_scores: AxisScore[];
   cases: ScoredCase[];
   failed_units: FailedUnit[];
   rubric_version: string;
-  /** ISO 8601. */
   finished_at: string;
 };
 
-/** @param evaluation.parent scores of the parent version, or null */
 export function evalScores(evaluation: {
   result: EvaluationResult;
   rubric: Rubric;
@@ -106,7 +101,7 @@ export function evalScores(evaluation: {
     response_average: result.responseAverage,
     overall_average: result.overallAverage,
     ci95: interval(cases.map((each) => each.response_average)),
-    samples: sampling[rubric].samples,
+    samples: judgeSampling[rubric].samples,
     same_family: isSameFamily(evaluatorModel, generationModel),
     length_confounded:
       parent !== null && isLengthConfounded(pairCases<AnsweredCase>(cases, parent.cases).map(lengthVerdict)),
@@ -137,7 +132,7 @@ function interval(averages: readonly number[]): [number, number] | null {
 
 export type CasePair<Case> = { version: Case; parent: Case };
 
-/** Pairs the cases of two versions by input; equal inputs are paired in order. */
+/** Pairs the test cases of two versions by input; equal inputs are paired in order. */
 export function pairCases<Case extends { input: string }>(
   cases: readonly Case[],
   parents: readonly Case[],

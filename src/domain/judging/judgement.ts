@@ -2,25 +2,27 @@ import {
   type Axis,
   axesOfReply,
   isReference,
+  judgeSampling,
   promptAxes,
   type ResponseAxis,
   type Rubric,
   rubricVersion,
   type Severity,
-  sampling,
 } from './rubric.ts';
 
-/** Side of a comparison; an evaluation only has `version`. */
+/** Side of a comparison of two versions. An evaluation of one version only uses the side `version`. */
 export type ComparedSide = 'version' | 'baseline';
 
-/** `AB`: the judge reads the reply of the version first; `BA`: that of the baseline. */
+/** Order in which the judge reads two replies: `AB` begins with the version's reply, `BA` with the baseline's. */
 export const pairOrders = ['AB', 'BA'] as const;
 export type PairOrder = (typeof pairOrders)[number];
 
-/** Reference to a graded text. `caseIndex` counts from 0. */
 export type TextRef = { kind: 'prompt'; side: ComparedSide } | { kind: 'reply'; caseIndex: number };
 
-/** One call of the judge. `sample` counts from 1. Refers to texts instead of containing them, to keep payloads small. */
+/**
+ * One call of the judge. It refers to texts instead of containing them, to keep Temporal payloads small. `sample`
+ * counts from 1.
+ */
 export type JudgingUnit =
   | { mode: 'plain'; text: TextRef }
   | { mode: 'anchored'; text: TextRef; axis: Axis; sample: number }
@@ -28,24 +30,20 @@ export type JudgingUnit =
 
 export type JudgedCase = { caseIndex: number; hasReference: boolean };
 
-/** @returns the units that grade a prompt: one, or one per axis and sample */
 export function unitsOfPrompt(rubric: Rubric, side: ComparedSide = 'version'): JudgingUnit[] {
   return unitsOfText({ kind: 'prompt', side }, rubric, promptAxes);
 }
 
-/** @returns the units that grade the reply to a case */
 export function unitsOfReply(rubric: Rubric, { caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
   return unitsOfText({ kind: 'reply', caseIndex }, rubric, axesOfReply(hasReference));
 }
 
-/** @returns the units that compare the replies of two versions to a case: each axis in both orders */
 export function unitsOfPair({ caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
   return axesOfReply(hasReference).flatMap((axis) =>
     pairOrders.map((order) => ({ mode: 'pairwise' as const, caseIndex, axis, order })),
   );
 }
 
-/** @returns the units that grade both prompts of a comparison with the plain rubric */
 export function unitsOfBothPrompts(): JudgingUnit[] {
   return [...unitsOfPrompt('plain', 'version'), ...unitsOfPrompt('plain', 'baseline')];
 }
@@ -56,17 +54,19 @@ function unitsOfText(text: TextRef, rubric: Rubric, axes: readonly Axis[]): Judg
 }
 
 function samplesOf(rubric: Rubric): number[] {
-  return Array.from({ length: sampling[rubric].samples }, (_, index) => index + 1);
+  return Array.from({ length: judgeSampling[rubric].samples }, (_, index) => index + 1);
 }
 
-/** Name of a unit in `failed_units` and for operators: `prompt/role_clarity#2`, `baseline prompt`, `case 3/relevance BA`. */
+/**
+ * Formats the name of a judge call for `failed_units` and operators: `prompt/role_clarity#2`, `baseline prompt`, `case
+ * 3/relevance BA`.
+ */
 export function unitName(unit: JudgingUnit): string {
   if (unit.mode === 'pairwise') return `case ${unit.caseIndex + 1}/${unit.axis} ${unit.order}`;
   const text = textName(unit.text);
   return unit.mode === 'plain' ? text : `${text}/${unit.axis}#${unit.sample}`;
 }
 
-/** Name of the answer to a case: `case 3 answer`, `case 3 baseline answer`. */
 export function answerName(caseIndex: number, side: ComparedSide): string {
   return `case ${caseIndex + 1} ${side === 'version' ? '' : 'baseline '}answer`;
 }
@@ -77,9 +77,9 @@ function textName(text: TextRef): string {
 }
 
 /**
- * @returns the maximum of model calls of a run, including replies; cached verdicts need none. An invalid answer may be repeated
- * twice, which is not counted.
- * @param cases for each case, whether it has a reference
+ * @returns the maximum number of model calls of an evaluation, including the generated replies; cached verdicts need no
+ * call. The up to two repetitions after an invalid answer are not counted.
+ * @param cases for each case, whether it has a reference answer
  */
 export function callsOfEvaluation(rubric: Rubric, cases: readonly boolean[], { withPrompt = true } = {}): number {
   const ofPrompt = withPrompt ? unitsOfPrompt(rubric).length : 0;
@@ -89,7 +89,6 @@ export function callsOfEvaluation(rubric: Rubric, cases: readonly boolean[], { w
   );
 }
 
-/** Like `callsOfEvaluation`, for a comparison of two versions. */
 export function callsOfComparison(cases: readonly boolean[]): number {
   return cases.reduce(
     (calls, hasReference) => calls + 2 + unitsOfPair({ caseIndex: 0, hasReference }).length,
@@ -99,24 +98,21 @@ export function callsOfComparison(cases: readonly boolean[]): number {
 
 export type PromptText = { agentName: string; agentPrompt: string; tags: readonly string[] };
 
-/** `expected` is null without a reference answer. */
 export type CaseText = { input: string; expected: string | null };
 
-/** The reply of a version to a case; `persona` is its prompt, against which the reply is judged. */
+/** A version's reply to a test case. `persona` is the version's prompt, against which the reply is judged. */
 export type ReplyText = { persona: string; reply: string };
 
 export type PromptMaterial = PromptText & { kind: 'prompt' };
 export type ReplyMaterial = CaseText & ReplyText & { kind: 'reply' };
-/** The judge reads `a` first. */
+/** Two replies to compare. The judge reads `a` first. */
 export type PairMaterial = CaseText & { kind: 'pair'; a: ReplyText; b: ReplyText };
 
-/** A unit with its texts: everything that the verdict depends on. */
 export type JudgeTask =
   | { mode: 'plain'; material: PromptMaterial | ReplyMaterial }
   | { mode: 'anchored'; axis: Axis; sample: number; material: PromptMaterial | ReplyMaterial }
   | { mode: 'pairwise'; axis: ResponseAxis; material: PairMaterial };
 
-/** Puts the two replies into the given order. */
 export function pairMaterial(
   order: PairOrder,
   { input, expected, version, baseline }: CaseText & Record<ComparedSide, ReplyText>,
@@ -127,32 +123,29 @@ export function pairMaterial(
 
 export type PlainScore = { axis: Axis; rationale: string; score: number };
 export type AnchoredScore = PlainScore & { weakness: string; severity: Severity };
-/** A is the reply that the judge read first. */
+/** Winner of a comparison; `A` is the reply that the judge read first. */
 export type PairWinner = 'A' | 'B' | 'tie';
 
-/** A validated verdict after the scoring rules, as stored for a unit. Scores are whole numbers, 0 to 5. */
+/** A judge's validated verdict after the scoring rules, as stored. Scores are whole numbers, 0 to 5. */
 export type Judgement =
   | { mode: 'plain'; scores: PlainScore[] }
   | ({ mode: 'anchored' } & AnchoredScore)
   | { mode: 'pairwise'; rationale: string; winner: PairWinner };
 
-/** Outcome of a unit: a judgement or an error code. */
 export type UnitOutcome = { unit: JudgingUnit; judgement: Judgement } | { unit: JudgingUnit; code: string };
 
-/** The evaluated prompt: a version of a draft, or a prompt sent with the request. */
 type EvaluationSubject =
   | { kind: 'version'; draftId: string; versionId: string }
   | ({ kind: 'prompt'; userId: string } & PromptText);
 
 /**
- * Everything that the result of a run depends on. Equal specifications of an organization share one run. `draw` identifies a
- * set of generated answers; null for the first set.
+ * Everything that the result of an evaluation depends on. Equal specifications of an organization share one evaluation.
+ * `draw` identifies a set of generated replies; null for the first set.
  */
 export type EvaluationSpecification = EvaluatedSpecification | ComparedSpecification;
 
 type Judging = {
   evaluatorModel: string;
-  /** The model that answers the cases. */
   generationModel: string;
   rubricVersion: string;
   cases: CaseText[];
@@ -174,8 +167,8 @@ export type ComparedSpecification = Judging & {
 };
 
 /**
- * Usage of models as their providers report it. `calls` counts answers, `cached` those that came from the cache at no cost.
- * Models without a price cost 0.
+ * Model usage as reported by the providers. `calls` counts answers, `cached` those that came from the cache at no cost.
+ * Models without a known price cost 0.
  */
 export type Spending = {
   calls: number;
@@ -185,9 +178,9 @@ export type Spending = {
   costUsd: number;
 };
 
-export const nothingSpent: Spending = { calls: 0, cached: 0, inputTokens: 0, completionTokens: 0, costUsd: 0 };
+export const zeroSpending: Spending = { calls: 0, cached: 0, inputTokens: 0, completionTokens: 0, costUsd: 0 };
 
-export function plusSpending(a: Spending, b: Spending): Spending {
+export function addSpending(a: Spending, b: Spending): Spending {
   return {
     calls: a.calls + b.calls,
     cached: a.cached + b.cached,
@@ -205,11 +198,11 @@ export function spendingLine({ calls, cached, inputTokens, completionTokens, cos
 }
 
 /**
- * Text whose hash is the cache key of a verdict: rubric, judge, temperature, axis and all texts. The order of a pair follows from
- * the order of its replies, so that a comparison with swapped sides finds the same verdicts.
+ * Builds the text whose hash is the cache key of a verdict: rubric, judge, temperature, axis and all texts. The order
+ * of two replies follows from their content, so that a comparison with swapped sides finds the same cached verdicts.
  */
 export function cacheKeyText(task: JudgeTask, evaluatorModel: string): string {
-  const { temperature } = sampling[task.mode];
+  const { temperature } = judgeSampling[task.mode];
   const axis = task.mode === 'plain' ? null : task.axis;
   const sample = task.mode === 'anchored' ? task.sample : 1;
   return JSON.stringify([rubricVersion, task.mode, axis, sample, evaluatorModel, temperature, textsOf(task)]);
@@ -228,7 +221,6 @@ function textsOf({ material }: JudgeTask): unknown[] {
   }
 }
 
-/** A blank reference equals none. */
 function referenceOf(expected: string | null): string | null {
   return isReference(expected) ? expected : null;
 }

@@ -1,33 +1,31 @@
-import { asMaterial } from '../chat/context-blocks.ts';
+import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { isCharacterBoundary, type TokenCounter } from '../text/tokens.ts';
 import type { JudgeTask } from './judgement.ts';
 import { isReference } from './rubric.ts';
 
-/** Maximum length of a text; a longer one is shortened to its beginning and end. */
+/** Maximum length of a text for the judge. A longer text is shortened to its beginning and end. */
 export const maxTextCharacters = 24_000;
-/** Share of the beginning in a shortened text. */
 const headShare = 2 / 3;
 
-/** A text must not be shortened below this: the judge could not grade it. */
+/** Minimum number of tokens to which a text may be shortened; the judge could not grade a shorter one. */
 const minTokens = 200;
 
 /** A text for the judge. `leftOut` is the number of characters removed from its middle. */
-export type Exhibit = { title: string; text: string; leftOut: number };
+export type JudgeText = { title: string; text: string; leftOut: number };
 
-type Text = Pick<Exhibit, 'title' | 'text'>;
+type Text = Pick<JudgeText, 'title' | 'text'>;
 
-/** @returns all texts of a task, in reading order; the graded text comes last */
-export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
+export function judgeTextsOf({ material }: JudgeTask): JudgeText[] {
   if (material.kind === 'prompt') {
     const { agentName, tags, agentPrompt } = material;
     const head = [`Name: ${agentName.trim() || '(none)'}`, `Tags: ${tags.join(', ') || '(none)'}`];
-    return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(toExhibit);
+    return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(toJudgeText);
   }
   const request = { title: 'The request', text: material.input };
   const reference = isReference(material.expected) ? [{ title: 'The reference', text: material.expected }] : [];
   if (material.kind === 'reply') {
     const persona = { title: 'The persona of the agent', text: material.persona };
-    return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(toExhibit);
+    return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(toJudgeText);
   }
   const { a, b } = material;
   const personas =
@@ -41,19 +39,23 @@ export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
     { title: 'Reply A', text: a.reply },
     { title: 'Reply B', text: b.reply },
   ];
-  return [...personas, request, ...reference, ...replies].map(toExhibit);
+  return [...personas, request, ...reference, ...replies].map(toJudgeText);
 }
 
-/** Removes role markers and invisible characters, and shortens the text to the limit. */
-export function toExhibit({ title, text }: Text): Exhibit {
-  return { title, ...shortened(asMaterial(text), maxTextCharacters) };
+export function toJudgeText({ title, text }: Text): JudgeText {
+  return { title, ...shortenMiddle(sanitizeForPrompt(text), maxTextCharacters) };
 }
 
 /**
- * Shortens the texts to a common token budget. Short texts stay whole and leave their unused share to the others.
+ * Shortens the texts of a judge call to a common token budget. Short texts stay whole and leave their unused share to
+ * the others.
  * @returns null if too little would be left of a text
  */
-export function fitExhibits(exhibits: readonly Exhibit[], tokens: number, counter: TokenCounter): Exhibit[] | null {
+export function fitJudgeTexts(
+  exhibits: readonly JudgeText[],
+  tokens: number,
+  counter: TokenCounter,
+): JudgeText[] | null {
   const counts = exhibits.map(({ text }) => counter.count(text));
   const share = fairShare(counts, tokens);
   if (share < minTokens) return null;
@@ -62,7 +64,7 @@ export function fitExhibits(exhibits: readonly Exhibit[], tokens: number, counte
   );
 }
 
-/** Max-min fair share: the largest share per text if none gets more than it needs. */
+/** Max-min fair share of a token budget: the largest share per text if none gets more than it needs. */
 function fairShare(needs: readonly number[], total: number): number {
   let left = total;
   let waiting = needs.length;
@@ -75,18 +77,17 @@ function fairShare(needs: readonly number[], total: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-function shortenedToTokens(exhibit: Exhibit, tokens: number, counter: TokenCounter): Exhibit {
+function shortenedToTokens(exhibit: JudgeText, tokens: number, counter: TokenCounter): JudgeText {
   let limit = exhibit.text.length;
-  let fitting: Pick<Exhibit, 'text' | 'leftOut'> = { text: exhibit.text, leftOut: 0 };
+  let fitting: Pick<JudgeText, 'text' | 'leftOut'> = { text: exhibit.text, leftOut: 0 };
   for (let count = counter.count(fitting.text); count > tokens && limit > 0; count = counter.count(fitting.text)) {
     limit = Math.floor(limit * Math.min(0.9, tokens / count));
-    fitting = shortened(exhibit.text, limit);
+    fitting = shortenMiddle(exhibit.text, limit);
   }
   return { title: exhibit.title, text: fitting.text, leftOut: exhibit.leftOut + fitting.leftOut };
 }
 
-/** Shortens a text to its beginning and end, at most `maxCharacters` together. */
-export function shortened(text: string, maxCharacters: number): Pick<Exhibit, 'text' | 'leftOut'> {
+export function shortenMiddle(text: string, maxCharacters: number): Pick<JudgeText, 'text' | 'leftOut'> {
   if (text.length <= maxCharacters) return { text, leftOut: 0 };
   let head = Math.floor(maxCharacters * headShare);
   let tail = text.length - (maxCharacters - head);

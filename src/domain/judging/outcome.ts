@@ -28,15 +28,15 @@ import { meanScore, standardDeviation } from './statistics.ts';
 
 export const evalStatuses = ['queued', 'running', 'completed', 'partial', 'failed', 'canceled'] as const;
 /**
- * Status of a version's evaluation; null before the first one. Goes from `queued` over `running` to a final status, or directly
- * to `completed` if everything is cached. A new evaluation starts again at `queued`.
+ * Status of a version's evaluation; null before the first one. It goes from `queued` over `running` to a final status,
+ * or directly to `completed` if all verdicts are cached. A new evaluation starts again at `queued`.
  */
 export type EvalStatus = (typeof evalStatuses)[number];
 
 /**
- * Final status of a run: `completed` without failed units; `partial` if at least half of the cases and, if a prompt is
- * judged, one of its axes were judged; otherwise `failed`.
- * @param run.judgedAxes axes of the prompt; null if the run does not judge a prompt
+ * Final status of an evaluation: `completed` without failed judge calls; `partial` if at least half of the cases and,
+ * if a prompt is judged, one of its axes were judged; otherwise `failed`.
+ * @param run.judgedAxes judged axes of the prompt; null if the evaluation does not judge a prompt
  */
 export function finalStatusOf(run: {
   failedUnits: number;
@@ -62,7 +62,6 @@ export type ComparisonResult = {
 export type EvaluationResults = { kind: 'evaluate' } & EvaluationResult;
 export type ComparisonResults = { kind: 'compare' } & ComparisonResult;
 
-/** Stored results of a run, by unit name. */
 type Found = {
   verdicts: ReadonlyMap<string, Judgement>;
   answers: ReadonlyMap<string, string>;
@@ -75,8 +74,10 @@ type EvaluationOutcome = {
   status: 'completed' | 'partial' | 'failed';
 };
 
-/** Aggregates the results of a run. A pure function, so that `verify` can repeat it. */
-export function outcomeOf(specification: EvaluationSpecification, found: Found): EvaluationOutcome {
+/**
+ * Aggregates the stored verdicts of an evaluation into its result. A pure function, so that `verify` can repeat it.
+ */
+export function evaluationOutcomeOf(specification: EvaluationSpecification, found: Found): EvaluationOutcome {
   return specification.kind === 'compare' ? compared(specification, found) : evaluated(specification, found);
 }
 
@@ -154,7 +155,8 @@ function comparedCase({ input, expected }: CaseText, caseIndex: number, lookUp: 
 
 function lookUpIn({ verdicts, answers, failed }: Found) {
   const codes = new Map(failed.map(({ unit, code }) => [unit, code]));
-  // Neither a result nor a failure is stored, for example after the cache entry was deleted: judged again next time.
+  // `eval_incomplete`: neither a verdict nor a failure is stored, for example because the cache entry was deleted. The
+  // next evaluation judges the unit again.
   const codeOf = (unit: string) => codes.get(unit) ?? 'eval_incomplete';
   return {
     verdict(unit: JudgingUnit): UnitOutcome {
@@ -169,11 +171,14 @@ function lookUpIn({ verdicts, answers, failed }: Found) {
   };
 }
 
-/** `severity` and `sd` (standard deviation of the samples, two decimals) only exist for the anchored rubric. */
+/**
+ * Score of one axis. `severity` and `sd` (standard deviation of the samples, two decimals) only exist for the anchored
+ * rubric.
+ */
 export type AxisScore = {
   axis: Axis;
   label: string;
-  /** Mean of the samples, 0 to 5, two decimals. */
+  /** Mean of the axis's samples, 0 to 5, two decimals. */
   score: number;
   rationale: string;
   weakness: string;
@@ -189,21 +194,19 @@ export type CaseResult = {
   responseAverage: number;
 };
 
-/** Result of an evaluation. Averages have two decimals and cover the listed scores. */
+/** Result of an evaluation. Averages have two decimals and cover the listed scores only. */
 export type EvaluationResult = {
   promptScores: AxisScore[];
   promptAverage: number;
   cases: CaseResult[];
-  /** 0 without cases. */
+  /** Average over the judged replies; 0 without test cases. */
   responseAverage: number;
-  /** Mean of both averages, or the only one that exists. */
+  /** Mean of the prompt and response averages, or the only one of them that exists. */
   overallAverage: number;
 };
 
-/** A unit without a verdict: its name (`unitName`) and error code. */
 export type FailedUnit = { unit: string; code: string };
 
-/** @returns the scores of a prompt; axes without a verdict are missing */
 export function promptScores(outcomes: readonly UnitOutcome[]): AxisScore[] {
   return axisScores(outcomes, promptAxes);
 }
@@ -235,7 +238,6 @@ export function evaluationResult(promptScores: AxisScore[], cases: CaseResult[])
   };
 }
 
-/** Mean of the rounded scores; 0 without scores. */
 function averageOf(scores: readonly AxisScore[]): number {
   return meanScore(scores.map(({ score }) => score)) ?? 0;
 }
@@ -246,8 +248,7 @@ export function failedUnits(outcomes: readonly UnitOutcome[]): FailedUnit[] {
   );
 }
 
-/** Lists the first ten failed units. */
-export function namesOfFailed(failed: readonly FailedUnit[]): string {
+export function namesOfFailedUnits(failed: readonly FailedUnit[]): string {
   const names = failed.slice(0, 10).map(({ unit, code }) => `${unit} (${code})`);
   return failed.length > names.length ? `${names.join(', ')}, … (${failed.length} in all)` : names.join(', ');
 }
@@ -266,7 +267,7 @@ function verdictsIn(judgement: Judgement): (PlainScore | AnchoredScore)[] {
   return judgement.mode === 'plain' ? judgement.scores : [judgement];
 }
 
-/** The texts come from the first sample nearest to the mean. */
+/** The rationale and weakness of an axis come from the first sample nearest to the mean score. */
 function axisScore(axis: Axis, samples: [PlainScore | AnchoredScore, ...(PlainScore | AnchoredScore)[]]): AxisScore {
   const scores = samples.map((sample) => sample.score);
   const score = meanScore(scores) ?? 0;

@@ -1,55 +1,52 @@
 /**
- * Version of prompts, axes and scoring rules. Change it together with any of them: cached verdicts then no longer count, open
- * runs end with `eval_incomplete`, and the next request starts another run. The number of axes and samples determines the
- * steps of workflows (`units.ts`): changing it needs `patched` for the histories of open runs.
+ * Version of the judge's prompts, axes and scoring rules. Change it together with any of them: cached verdicts then no
+ * longer count, running evaluations end with `eval_incomplete`, and the next request starts another evaluation. The
+ * number of axes and samples determines the steps of workflows (`units.ts`): changing it needs `patched` for the
+ * histories of running workflows.
  */
 export const rubricVersion = 'r1';
 
 export const rubrics = ['plain', 'anchored'] as const;
 /**
- * `plain`: all axes of a text in one call, with definitions only. `anchored`: one axis per call, with a description of every
- * score, a mandatory weakness, and a reserved top score.
+ * Grading method. `plain`: one judge call grades all axes of a text, with definitions only. `anchored`: one call per
+ * axis, with a description of every score, a mandatory weakness, and a reserved top score.
  */
 export type Rubric = (typeof rubrics)[number];
 
 export const maxScore = 5;
 export const maxCases = 20;
 
-/** First versions use the plain rubric by default, later versions the anchored one. */
+/** Selects the rubric: by default `plain` for the first version of a draft and `anchored` for later versions. */
 export function rubricFor(version: { hasParent: boolean; requested?: Rubric | undefined }): Rubric {
   return version.requested ?? (version.hasParent ? 'anchored' : 'plain');
 }
 
 /**
- * Samples per axis and their temperature. Judges contradict themselves between calls, the more the finer the question: the mean
- * of three samples is more reliable.
+ * Samples per axis and their temperature, by rubric. Judges contradict themselves between calls, the more the finer the
+ * question: the mean of three samples is more reliable.
  */
-export const sampling: Readonly<Record<Rubric | 'pairwise', { samples: number; temperature: number }>> = {
+export const judgeSampling: Readonly<Record<Rubric | 'pairwise', { samples: number; temperature: number }>> = {
   plain: { samples: 1, temperature: 0 },
   anchored: { samples: 3, temperature: 0.3 },
   pairwise: { samples: 1, temperature: 0 },
 };
 
 export const severities = ['none', 'cosmetic', 'structural', 'fundamental'] as const;
-/** Severity of the weakness that a judge names. */
 export type Severity = (typeof severities)[number];
 
-/** Highest score of a text with a weakness of this severity. */
 const maxScoreBySeverity: Readonly<Record<Severity, number>> = { none: 5, cosmetic: 4, structural: 3, fundamental: 1 };
 
-/** Phrases by which a judge says that there is no weakness. */
 const findsNothing = /\b(?:nothing|none)\b|\bno (?:\w+ )?(?:weakness|flaw|gap|addition|improvement|change)/i;
 
 /**
- * Applies the scoring rules to a verdict: the severity of the weakness caps the score, and the top score needs a judge who says
- * that there is nothing to add.
+ * Applies the scoring rules to a verdict: the severity of the weakness limits the score, and the top score requires a
+ * judge who says that there is no weakness.
  */
 export function allowedScore(verdict: { score: number; severity: Severity; weakness: string }): number {
   const capped = Math.min(verdict.score, maxScoreBySeverity[verdict.severity]);
   return capped === maxScore && !findsNothing.test(verdict.weakness) ? maxScore - 1 : capped;
 }
 
-/** How the prompt of an agent is graded. */
 const promptRubric: Readonly<Record<PromptAxis, AxisRubric>> = {
   role_clarity: {
     label: 'Role & purpose',
@@ -143,7 +140,6 @@ const promptRubric: Readonly<Record<PromptAxis, AxisRubric>> = {
   },
 };
 
-/** How the reply of an agent is graded. */
 const responseRubric: Readonly<Record<ResponseAxis, AxisRubric>> = {
   adherence: {
     label: 'Follows persona & constraints',
@@ -218,7 +214,6 @@ const responseRubric: Readonly<Record<ResponseAxis, AxisRubric>> = {
   },
 };
 
-/** Axes of an agent's prompt, in display order. */
 export const promptAxes = [
   'role_clarity',
   'instruction_specificity',
@@ -228,21 +223,18 @@ export const promptAxes = [
   'consistency',
 ] as const;
 
-/** Axes of a reply. `accuracy` needs a reference answer. */
+/** Axes on which a reply is graded. `accuracy` needs a reference answer. */
 export const responseAxes = ['adherence', 'relevance', 'completeness', 'clarity', 'accuracy'] as const;
 
 type PromptAxis = (typeof promptAxes)[number];
 export type ResponseAxis = (typeof responseAxes)[number];
 export type Axis = PromptAxis | ResponseAxis;
 
-/** Definition of an axis for the judge, and its label for users. */
 type AxisRubric = {
   label: string;
-  /** One sentence that says what is graded. */
   definition: string;
-  /** Two statements that are true or false for the text. */
   checks: readonly [string, string];
-  /** Descriptions of the scores 5, 4, 3, 2, 1 and 0, in this order. */
+  /** Descriptions of the scores 5, 4, 3, 2, 1 and 0 of an axis, in this order. */
   anchors: readonly [string, string, string, string, string, string];
 };
 
@@ -252,12 +244,10 @@ export function rubricOf(axis: Axis): AxisRubric {
   return rubric[axis];
 }
 
-/** @returns the axes of a reply; accuracy cannot be judged without a reference */
 export function axesOfReply(hasReference: boolean): readonly ResponseAxis[] {
   return hasReference ? responseAxes : responseAxes.filter((axis) => axis !== 'accuracy');
 }
 
-/** True if a case has an expected answer that is not blank. */
 export function isReference(expected: string | null | undefined): expected is string {
   return expected !== null && expected !== undefined && expected.trim() !== '';
 }

@@ -1,6 +1,6 @@
 /**
- * Mean with two decimals, computed in hundredths, so that averaging the rounded scores again gives the same figure. Null for an
- * empty list.
+ * Mean score with two decimals, computed in hundredths, so that averaging the rounded scores again gives the same
+ * figure. Null for an empty list.
  */
 export function meanScore(scores: readonly number[]): number | null {
   if (scores.length === 0) return null;
@@ -8,7 +8,6 @@ export function meanScore(scores: readonly number[]): number | null {
   return Math.round(hundredths / scores.length) / 100;
 }
 
-/** Sample standard deviation (n − 1); 0 for less than two values. */
 export function standardDeviation(values: readonly number[]): number {
   if (values.length < 2) return 0;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -16,9 +15,7 @@ export function standardDeviation(values: readonly number[]): number {
   return Math.sqrt(squares / (values.length - 1));
 }
 
-/**
- * p-value of the exact two-sided sign test. Exclude ties before. 1 without a decided case.
- */
+/** p-value of the exact two-sided sign test (1 if both counts are 0). The caller excludes ties. */
 export function signTest(wins: number, losses: number): number {
   const decided = wins + losses;
   const rarer = Math.min(wins, losses);
@@ -31,7 +28,7 @@ export function signTest(wins: number, losses: number): number {
   return Math.min(1, (2 * tail) / 2 ** decided);
 }
 
-/** 95 % confidence interval of a mean by Student's t. Null for less than two values. */
+/** 95 % confidence interval of a mean by Student's t; null for fewer than two values. */
 export function meanInterval(values: readonly number[]): { mean: number; low: number; high: number } | null {
   if (values.length < 2) return null;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -54,7 +51,10 @@ export function studentQuantile(degreesOfFreedom: number): number {
   return high;
 }
 
-/** P(|T| ≤ t) as a finite sum (Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4). */
+/**
+ * Probability P(|T| ≤ t) of Student's t as a finite sum (Abramowitz and Stegun, Handbook of Mathematical Functions,
+ * 26.7.3 and 26.7.4).
+ */
 function withinT(t: number, degreesOfFreedom: number): number {
   const angle = Math.atan(t / Math.sqrt(degreesOfFreedom));
   const squaredCosine = Math.cos(angle) ** 2;

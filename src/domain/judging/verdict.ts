@@ -8,7 +8,7 @@ import type {
   PromptMaterial,
   ReplyMaterial,
 } from './judgement.ts';
-import { type Exhibit, exhibitsOf, toExhibit } from './material.ts';
+import { type JudgeText, judgeTextsOf, toJudgeText } from './material.ts';
 import {
   type Axis,
   allowedScore,
@@ -28,10 +28,10 @@ const rule =
   'confidence are not quality; padding is a weakness. Answer with one JSON value and nothing around it.';
 
 /**
- * The messages to the judge. Texts are enclosed in markers `<<{nonce}>>`.
+ * Builds the prompt of a judge call, with the texts enclosed in markers `<<{nonce}>>`.
  * @param nonce `[a-z0-9]{16}`, unpredictable for the authors of the texts
  */
-export function judgeMessages(task: JudgeTask, exhibits: readonly Exhibit[], nonce: string): JudgeMessage[] {
+export function judgeMessages(task: JudgeTask, exhibits: readonly JudgeText[], nonce: string): JudgeMessage[] {
   const material = exhibits.map((exhibit) => between(exhibit, nonce));
   const parts = [...questionOf(task), ...material, 'End of the material.', demandOf(task)];
   return [
@@ -98,19 +98,18 @@ function demandOf(task: JudgeTask): string {
   }
 }
 
-/** Characters of an invalid answer that are repeated to the judge. */
 const shownOfAnswer = 1_000;
 
 /**
- * Asks again, with the invalid answer. The answer is enclosed in markers like all texts, because it may repeat instructions from
- * a judged text.
+ * Asks the judge again after an invalid answer. The answer is enclosed in markers like all texts, because it may repeat
+ * instructions from a judged text.
  */
 export function repairMessages(
   question: readonly JudgeMessage[],
   answer: string,
   { problem, nonce }: { problem: string; nonce: string },
 ): JudgeMessage[] {
-  const exhibit = toExhibit({
+  const exhibit = toJudgeText({
     title: 'Your answer so far',
     text: answer.slice(0, shownOfAnswer).replaceAll(nonce, ''),
   });
@@ -121,21 +120,22 @@ export function repairMessages(
   }));
 }
 
-/** The note about removed characters is outside of the markers, so that a text cannot claim to be shortened. */
-function between({ title, text, leftOut }: Exhibit, nonce: string): string {
+/** The note about removed characters is outside of the text's markers, so that a text cannot claim to be shortened. */
+function between({ title, text, leftOut }: JudgeText, nonce: string): string {
   const note = leftOut > 0 ? ` (your copy lacks ${leftOut} characters of its middle, which is no flaw)` : '';
   return `${title}${note}:\n<<${nonce}>>\n${text}\n<<${nonce}>>`;
 }
 
 const maxRationaleCharacters = 600;
 const maxWeaknessCharacters = 300;
-/** Per axis; shorter, because one call answers all axes. */
+/**
+ * Maximum rationale per axis of a plain verdict; shorter than that of an anchored one, because one call answers all
+ * axes.
+ */
 const maxPlainRationaleCharacters = 300;
 
-/** Property of a plain verdict with one object per axis. */
 const plainList = 'scores';
 
-/** @returns the axes of a plain call */
 function axesOf(material: PromptMaterial | ReplyMaterial): readonly Axis[] {
   return material.kind === 'prompt' ? promptAxes : axesOfReply(isReference(material.expected));
 }
@@ -143,12 +143,12 @@ function axesOf(material: PromptMaterial | ReplyMaterial): readonly Axis[] {
 const text = (maxLength: number) => ({ type: 'string', maxLength });
 const oneOf = (values: readonly string[]) => ({ type: 'string', enum: values });
 const rationale = text(maxRationaleCharacters);
-/** An enum, because grammars of small inference servers do not support numeric bounds. */
+/** Scores are an enum, because grammars of small inference servers do not support numeric bounds. */
 const score = { type: 'integer', enum: Array.from({ length: maxScore + 1 }, (_, value) => value) };
 
 /**
- * JSON schema of an answer. The rationale comes before the verdict, because a model that states its verdict first only defends
- * it.
+ * JSON schema of a judge's answer. The rationale comes before the verdict, because a model that states its verdict
+ * first only defends it.
  */
 export function verdictSchema(task: JudgeTask): { name: string; schema: Record<string, unknown> } {
   switch (task.mode) {
@@ -171,21 +171,20 @@ function object(properties: Record<string, unknown>): Record<string, unknown> {
   return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
 }
 
-/** Upper bound of an answer's tokens: a rationale of 80 words has about 110. */
-export function answerTokens(task: JudgeTask): number {
+/** Maximum tokens of a judge's answer: a rationale of 80 words has about 110. */
+export function maxAnswerTokens(task: JudgeTask): number {
   return task.mode === 'plain' ? 250 * axesOf(task.material).length : 500;
 }
 
-/** `problem` says what is wrong with an answer, for repeating the question. */
+/** A validated verdict, or the problem of an invalid answer, which the repeated question states. */
 type VerdictReading = { judgement: Judgement } | { problem: string };
 
-/** Allowed properties of a verdict. */
 const knownProperties: ReadonlySet<string> = new Set(['axis', 'rationale', 'weakness', 'severity', 'score', 'winner']);
 
 /**
- * Validates the answer of a judge: one JSON value without text around it, whole scores within the scale, every axis once. Then
- * applies the scoring rules. Rejects a verdict whose rationale occurs as a rationale in the judged text, because its author
- * dictated it.
+ * Validates a judge's answer: one JSON value without text around it, whole scores within the scale, every axis once.
+ * Then applies the scoring rules. Rejects a verdict whose rationale occurs as a rationale in the judged text, because
+ * the author of the text dictated it.
  */
 export function readVerdict(task: JudgeTask, answer: string): VerdictReading {
   try {
@@ -208,7 +207,7 @@ class InvalidVerdict extends Error {}
 type Said = Readonly<Record<string, unknown>>;
 type IsEcho = (rationale: string) => boolean;
 
-/** Accepts a leading `<think>` block and a code fence around the JSON, nothing else. */
+/** Parses a judge's answer. Accepts a leading `<think>` block and a code fence around the JSON, but no other text. */
 function parse(answer: string): unknown {
   const said = answer.replace(/^\s*<think>[\s\S]*?<\/think>/, '').trim();
   const [fence = ''] = said.endsWith('```') ? (/^```(?:json)?\s*?\n/.exec(said) ?? []) : [];
@@ -242,7 +241,7 @@ function anchoredScore(axis: AnchoredScore['axis'], verdict: Said, isEcho: IsEch
   return { axis, rationale, weakness, severity, score: allowedScore({ score: scoreOf(verdict), severity, weakness }) };
 }
 
-/** Accepts an array, or an object with the array as its only property (JSON schemas need an object). */
+/** Accepts a JSON array, or an object with the array as its only property, because JSON schemas need an object. */
 function listIn(said: unknown): unknown[] {
   if (Array.isArray(said)) return said;
   const [list, ...others] = typeof said === 'object' && said !== null ? Object.values(said) : [];
@@ -282,16 +281,19 @@ function winnerOf({ winner }: Said): PairWinner {
   throw new InvalidVerdict('"winner" is not A, B or tie');
 }
 
-/** Compares words only, because a repeated verdict may differ in spaces and quotes. */
+/**
+ * Detects rationales copied from the judged text. Compares words only, because a copied verdict may differ in spaces
+ * and quotes.
+ */
 function echoFinder(task: JudgeTask): IsEcho {
-  const judged = exhibitsOf(task).map(({ text }) => bareWords(unescaped(text)));
+  const judged = judgeTextsOf(task).map(({ text }) => bareWords(unescaped(text)));
   return (rationale) => {
     const words = bareWords(rationale);
     return words !== '' && judged.some((text) => text.includes(`rationale${words}`));
   };
 }
 
-/** Decodes JSON and HTML escapes: a dictated verdict may be nested in JSON or HTML. */
+/** Decodes JSON and HTML escapes of a judged text, because a dictated verdict may be nested in JSON or HTML. */
 function unescaped(text: string): string {
   return text
     .replace(/\\+u([0-9a-f]{4})|&#x([0-9a-f]{1,4});/gi, (_, json = '', html = '') => letter(json + html, 16))
@@ -303,7 +305,6 @@ function letter(digits: string, base: number): string {
   return String.fromCharCode(Number.parseInt(digits, base));
 }
 
-/** Normalizes width and case, and removes everything but letters and digits. */
 function bareWords(text: string): string {
   return text
     .normalize('NFKC')
@@ -311,13 +312,15 @@ function bareWords(text: string): string {
     .replace(/[^\p{L}\p{N}]+/gu, '');
 }
 
-/** Truncates, and removes characters that Postgres cannot store. */
 function truncated(text: string, maxCharacters: number): string {
   return [...toStorable(text).trim()].slice(0, maxCharacters).join('');
 }
 
-/** Verdicts that need no judge: an empty text gets 0, and equal replies are a tie. @returns null for all other tasks */
-export function settledByRule(task: JudgeTask): Judgement | null {
+/**
+ * Verdicts without a judge call: an empty text gets 0, and equal replies are a tie.
+ * @returns null if the judge has to decide
+ */
+export function verdictWithoutJudge(task: JudgeTask): Judgement | null {
   if (task.mode === 'pairwise') {
     const { a, b } = task.material;
     const isSame = a.persona === b.persona && a.reply === b.reply;

@@ -7,9 +7,8 @@ export function inverseDocumentFrequency(documentFrequency: number, documentCoun
 }
 
 /**
- * Score of one query term in a text by Okapi BM25 (Robertson and Zaragoza 2009):
- * idf · tf · (k1 + 1) / (tf + k1 · (1 − b + b · length / averageLength)). Lengths are in terms. Search computes the same in
- * SQL.
+ * Score of one query term in a text by Okapi BM25 (Robertson and Zaragoza 2009): idf · tf · (k1 + 1) / (tf + k1 · (1 −
+ * b + b · length / averageLength)). Lengths are in terms. Search computes the same in SQL.
  */
 export function bm25TermScore(
   termFrequency: number,
@@ -24,21 +23,20 @@ export function bm25TermScore(
 }
 
 /**
- * Chunks of a document that share one row per term: few enough that the row fits into an index entry (covering index).
+ * Number of chunks of a document that share one index row per term: few enough that the row fits into an index entry
+ * (covering index).
  */
 export const CHUNKS_PER_BLOCK = 128;
 
-/** Larger frequencies and lengths are clamped; BM25 is almost constant there. */
+/** Larger term frequencies and lengths are clamped; BM25 is almost constant there. */
 const maxFrequency = 1_023;
 const maxLength = 16_383;
 
-/** Input of the word index for one chunk. `termCount` is its length in terms. */
+/** Input of the word index for one chunk. `termCount` is the length of the chunk in terms. */
 export type ChunkWords = { index: number; terms: ReadonlyMap<string, number>; termCount: number };
 
-/** Postings of a term in one block of chunks: one per chunk that contains the term, in order. */
 export type PostingBlock = { term: string; block: number; postings: number[] };
 
-/** `chunks`: all chunks of a document, in order. */
 export function toPostingBlocks(chunks: readonly ChunkWords[]): PostingBlock[] {
   const blocks = new Map<string, PostingBlock>();
   for (const { index, terms, termCount } of chunks) {
@@ -54,7 +52,9 @@ export function toPostingBlocks(chunks: readonly ChunkWords[]): PostingBlock[] {
   return [...blocks.values()];
 }
 
-/** Packs the chunk's offset in its block (7 bits), the term frequency (10) and the chunk's length (14). */
+/**
+ * Packs the chunk's offset in its block (7 bits), the term frequency (10) and the chunk's length (14) into an integer.
+ */
 function packPosting({ offset, frequency, length }: { offset: number; frequency: number; length: number }): number {
   return (offset << 24) | (Math.min(frequency, maxFrequency) << 14) | Math.min(length, maxLength);
 }

@@ -1,33 +1,35 @@
 import type { RagConfig, RerankerType } from '../documents/rag-config.ts';
 
-/** A hit of one leg (BM25 or vectors). Scores of a leg are comparable across groups: one index, one model. */
+/**
+ * A search hit of BM25 or of a vector search. Its scores are comparable across groups of documents, because all use one
+ * index or one model.
+ */
 export type LegHit = { id: string; score: number };
 
 type FusedHit = { id: string; score: number };
 
 /**
- * Hits in documents with the same retrieval settings. `legs` holds the hits by leg: one BM25 leg for all groups, one vector leg
- * per embedding model.
+ * Hits in documents with the same retrieval settings. `legs` holds the hits by search: one BM25 search for all groups,
+ * one vector search per embedding model.
  */
 export type RetrievalGroup = { rrfK: number; legs: ReadonlyMap<string, readonly LegHit[]> };
 
-/** RRF constant of scores across groups, independent of the groups' settings. */
+/** Constant of reciprocal rank fusion for scores across groups, independent of the groups' settings. */
 const mergeRrfK = 60;
 
 /**
- * Merges the hits of groups with different settings into one ranking, best first, ties by id.
- *
- * Ranks (from 1) are computed per leg over all groups, so that a small group does not get the first rank for free. Each group
- * is ordered by reciprocal rank fusion (Cormack, Clarke and Büttcher 2009) with its own constant: Σ over legs of
- * 1 / (rrfK + rank). Its i-th chunk receives the i-th largest of the group's normalized scores
- * n = (61 / legs) · Σ 1 / (60 + rank). With one group the result is plain fusion.
+ * Merges the hits of document groups with different retrieval settings into one ranking, best first, ties by id.
+ * Ranks (from 1) are computed per leg over all groups, so that a small group does not get the first rank for free. Each
+ * group is ordered by reciprocal rank fusion (Cormack, Clarke and Büttcher 2009) with its own constant: Σ over legs of
+ * 1 / (rrfK + rank). Its i-th chunk receives the i-th largest of the group's normalized scores n = (61 / legs) · Σ 1 /
+ * (60 + rank). With one group the result is plain fusion.
  */
 export function mergeGroups(groups: readonly RetrievalGroup[], limit = 50): FusedHit[] {
   const ranks = globalRanks(groups);
   const queues = groups.map((group) => normalizedOrder(group, ranks));
   const merged: FusedHit[] = [];
   while (merged.length < limit) {
-    // Only the heads of the queues are compared, so that equal scores do not change the order within a group.
+    // Compares only the best remaining hit of each group, so that equal scores do not change the order within a group.
     const [best] = queues.filter((queue) => queue.length > 0).sort(byHead);
     const head = best?.shift();
     if (!head) break;
@@ -36,7 +38,7 @@ export function mergeGroups(groups: readonly RetrievalGroup[], limit = 50): Fuse
   return merged;
 }
 
-/** Compares hits: higher scores first, ties by id for a deterministic order. */
+/** Orders hits by descending score, ties by id for a deterministic result. */
 export function byScoreThenId(a: FusedHit, b: FusedHit): number {
   return b.score - a.score || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
@@ -79,12 +81,12 @@ type Reranking = RagConfig['reranking'];
 /** Reranking options of a chat; null uses the settings of each document. */
 export type RerankingOptions = { isEnabled: boolean | null; type: RerankerType | null };
 
-/** Hits with equal `signature` and reranking settings form a group. */
+/** Search hit with its reranking settings. Hits with equal `signature` and settings form a group. */
 type RerankableHit = { signature: string; reranking: Reranking };
 
 /**
- * Decides how the hits of a query are reranked (in one batch). Unless the chat decides, one group with reranking enabled is
- * enough. The type is the chat's, or else that of the majority of these groups.
+ * Decides how the hits of a query are reranked (in one batch). Unless the chat decides, one group with reranking
+ * enabled is enough. The type is the chat's, or else that of the majority of these groups.
  * @returns null for no reranking
  */
 export function planReranking(hits: readonly RerankableHit[], options: RerankingOptions): RerankerType | null {
@@ -98,7 +100,7 @@ export function planReranking(hits: readonly RerankableHit[], options: Reranking
 
 /**
  * Keeps the best `topK` hits of each reranked group, and all hits of the other groups.
- * @param ranked best first
+ * @param ranked hits, best first
  */
 export function keepTopK<Hit extends RerankableHit>(
   ranked: readonly Hit[],
@@ -128,8 +130,8 @@ export function byScore<Item>(items: readonly Item[], scores: readonly number[])
 const rrfK = 60;
 
 /**
- * Fuses the original order with the order by score: 1 / (60 + rank) + 1 / (60 + rank by score), ranks from 1. For rerankers
- * that are no more reliable than the first ranking. Stable.
+ * Fuses the original order of items with the order by score: 1 / (60 + rank) + 1 / (60 + rank by score), ranks from 1.
+ * For rerankers that are no more reliable than the first ranking. The sort is stable.
  */
 export function byScoreAndRank<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
   const judged = items.slice(0, scores.length);
@@ -138,7 +140,7 @@ export function byScoreAndRank<Item>(items: readonly Item[], scores: readonly nu
   return byScore(items, fused);
 }
 
-/** Applies a ranking of numbers from 1. Returns null unless it names each item exactly once. */
+/** Orders items by a list of their numbers, from 1. Returns null unless the list names each item exactly once. */
 export function byRanking<Item>(items: readonly Item[], ranking: readonly number[]): Item[] | null {
   const ranked = ranking.flatMap((number) => items[number - 1] ?? []);
   const isPermutation = ranking.length === items.length && new Set(ranking).size === items.length;

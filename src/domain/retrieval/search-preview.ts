@@ -11,10 +11,10 @@ type Span = { start: number; end: number };
 type Match = Span & { stem: string };
 
 /**
- * Selects the passage with the most different query words in the shortest space, as HTML: matches are in `<mark>`, everything
- * else is escaped. Truncated at word boundaries.
+ * Selects the passage of a text with the most different query words in the shortest space, as escaped HTML with the
+ * matches in `<mark>`. Truncated at word boundaries.
  * @param matchedStem returns the query stem that a word of the text matches, or undefined
- * @returns null without matches
+ * @returns null if the text contains no query word
  */
 export function markedPassage(text: string, matchedStem: (word: string) => string | undefined): string | null {
   const flat = flatten(text);
@@ -36,14 +36,12 @@ export function markedPassage(text: string, matchedStem: (word: string) => strin
   return withEllipses(flat, passage, html + escapeHtml(flat.slice(at, passage.end)));
 }
 
-/** Returns the beginning of a text, escaped for HTML and truncated at a word boundary. */
-export function beginningOf(text: string): string {
+export function previewOfBeginning(text: string): string {
   const flat = flatten(text);
   const passage = passageFrom(flat, 0);
   return withEllipses(flat, passage, escapeHtml(flat.slice(passage.start, passage.end)));
 }
 
-/** Returns the first match of the passage with the most different stems in the shortest space. */
 function densest(words: readonly Match[]): Match | undefined {
   let best: { first: Match; different: number; length: number } | undefined;
   for (const [index, first] of words.entries()) {
@@ -67,14 +65,13 @@ function densest(words: readonly Match[]): Match | undefined {
   return best?.first;
 }
 
-/** The passage from about `from`; it begins earlier if the text ends before the preview is full. */
+/** Selects the preview passage from about `from`; it begins earlier if the text ends before the preview is full. */
 function passageFrom(text: string, from: number): Span {
   const wanted = Math.max(0, Math.min(from, text.length - previewCharacters));
   const start = wanted === 0 ? 0 : wordStart(text, wanted);
   const furthest = Math.min(text.length, start + previewCharacters);
   if (furthest === text.length) return { start, end: furthest };
   const lastSpace = text.lastIndexOf(' ', furthest);
-  // A text without spaces is truncated between two characters.
   if (lastSpace > start + previewCharacters / 2) return { start, end: lastSpace };
   return { start, end: isBetweenCharacters(text, furthest) ? furthest : furthest - 1 };
 }
@@ -89,7 +86,6 @@ function flatten(text: string): string {
   return text.replaceAll(/\s+/gu, ' ').trim();
 }
 
-/** False for an offset inside a surrogate pair. */
 function isBetweenCharacters(text: string, at: number): boolean {
   return (text.codePointAt(at - 1) ?? 0) <= 0xffff;
 }

@@ -1,21 +1,21 @@
 /**
- * How a name matches a query: `exact` (with or without file extension), `beginning` (prefix), `words` (each query word is the
- * prefix of a word of the name), or `typo` (the same with a typo in a word).
+ * How a document name matches a query: `exact` (with or without file extension), `beginning` (prefix), `words` (each
+ * query word is the prefix of a word of the name), or `typo` (the same with a typo in a word).
  */
 export type NameMatch = 'exact' | 'beginning' | 'words' | 'typo';
 
-/** A normalized query for names: `key` has single spaces between its words. */
 export type WantedName = {
   key: string;
   words: readonly WantedWord[];
 };
 
-/** `typos` are the words that the user may have meant. */
 type WantedWord = { word: string; typos: ReadonlySet<string> };
 
 /** Word lengths for which typos are considered. Shorter words are too similar to each other. */
 const typoLength = { min: 4, max: 24 };
-/** Queries with more words are texts and not names. */
+/**
+ * Maximum number of words of a query for which typos in names are considered; longer queries are texts and not names.
+ */
 const maxWordsWithTypos = 8;
 
 const alphabets = [
@@ -33,8 +33,8 @@ export function wantedName(key: string): WantedName {
 }
 
 /**
- * @returns the words at Damerau–Levenshtein distance 1 (Damerau 1964) in the word's own alphabets. Empty for short words and
- * words with digits, because another number is not a typo.
+ * @returns the words at Damerau–Levenshtein distance 1 (Damerau 1964) in the word's own alphabets. Empty for short
+ * words and words with digits, because another number is not a typo.
  */
 export function oneEditAway(word: string): string[] {
   const letters = Array.from(word);
@@ -57,8 +57,9 @@ export function oneEditAway(word: string): string[] {
 }
 
 /**
+ * Compares a document name with a query.
  * @param name normalized name, and its extension in lower case (empty if it has none)
- * @returns null if it does not match
+ * @returns null if the name does not match
  */
 export function matchName(wanted: WantedName, name: { key: string; extension: string }): NameMatch | null {
   const { key, words } = wanted;
@@ -77,7 +78,7 @@ function lettersBetween(first: string, last: string): string[] {
   return Array.from({ length: to - from + 1 }, (_, index) => String.fromCodePoint(from + index));
 }
 
-/** Best passage of a found document. Scores are comparable within one search. */
+/** Best passage of a document that a search found. Scores are comparable within one search. */
 export type FoundText = {
   score: number;
   coverage: 'phrase' | 'all' | 'some';
@@ -92,25 +93,24 @@ export type FoundDocument = {
 
 type RankedDocument = { documentId: string; rank: number };
 
-export const maxRanked = 500;
+export const maxRankedDocuments = 500;
 
-/** A passage with better coverage ranks above all with less, whatever their scores. */
+/** A passage with better coverage of the query ranks above all passages with less, whatever their scores. */
 const coverageBase = { phrase: 2 / 3, all: 1 / 3, some: 0 };
 
 /**
- * Ranks documents by matches of names and texts, best first, ties by last change. The rank is
- *
+ * Ranks found documents by matches of names and texts, best first, ties by last change. The rank is
  * - 5 to 6 if the name matches exactly;
  * - 3 to 4 if the name matches by prefix or words and the text matches too, 2 to 3 if only the name matches;
- * - at most 1 for the text: above 2/3 for a phrase, above 1/3 for all words, and within that range by score relative to the
- *   best; a name with a typo adds 1/4.
+ * - at most 1 for the text: above 2/3 for a phrase, above 1/3 for all words, and within that range by score relative to
+ *   the best; a name with a typo adds 1/4.
  */
 export function rankDocuments(found: readonly FoundDocument[]): RankedDocument[] {
   const best = Math.max(...found.map(({ text }) => text?.score ?? 0)) || 1;
   return found
     .map((document) => ({ ...document, rank: Math.round(rankOf(document, best) * 10_000) / 10_000 }))
     .sort((a, b) => b.rank - a.rank || b.updatedAt.getTime() - a.updatedAt.getTime() || byId(a, b))
-    .slice(0, maxRanked)
+    .slice(0, maxRankedDocuments)
     .map(({ documentId, rank }) => ({ documentId, rank }));
 }
 

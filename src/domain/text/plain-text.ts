@@ -12,7 +12,6 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Removes NUL and unpaired surrogates, which Postgres cannot store. */
 export function toStorable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '');
 }

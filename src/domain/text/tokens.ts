@@ -1,18 +1,17 @@
 /**
- * @returns the exact number of tokens of `text.slice(start, end)`. Offsets are UTF-16 code units. Cheap for any slice,
- * because the text is tokenized once.
+ * Returns the exact number of tokens of `text.slice(start, end)`. Cheap for any slice, because the text is tokenized
+ * once. Offsets are UTF-16 code units.
  */
 export type TokenRuler = (start: number, end: number) => number;
 
-/** Counts tokens of one tokenizer. `count(text)` equals `measure(text)(0, text.length)`. */
 export type TokenCounter = {
   count(text: string): number;
   measure(text: string): TokenRuler;
 };
 
 /**
- * @returns the largest end, at most `limit`, for which the slice from `start` has at most `maxTokens` tokens. Searches by
- * doubling, so that its cost depends on the result and not on the length of the text.
+ * @returns the largest end, at most `limit`, for which the slice from `start` has at most `maxTokens` tokens. Searches
+ * by doubling, so that its cost depends on the result and not on the length of the text.
  */
 export function furthestEnd(ruler: TokenRuler, start: number, limit: number, maxTokens: number): number {
   let fits = start;

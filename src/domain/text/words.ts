@@ -1,6 +1,6 @@
 /**
- * One word of a text. `stem` is in lower case and stemmed. `isStopWord` marks function words: phrase search needs them,
- * scoring ignores them.
+ * A stemmed word of a text in lower case. `isStopWord` marks function words: phrase search needs them, scoring ignores
+ * them.
  */
 export type Term = { stem: string; isStopWord: boolean };
 
@@ -10,7 +10,7 @@ export function contentStems(terms: readonly Term[]): string[] {
   return terms.filter((term) => !term.isStopWord).map((term) => term.stem);
 }
 
-/** Returns the phrases in straight or curly quotes; an unclosed quote is ignored. */
+/** Extracts the phrases in straight or curly quotes from a query; an unclosed quote is ignored. */
 export function quotedPhrases(query: string): string[] {
   return Array.from(query.matchAll(/["“”„]([^"“”„]+)["“”„]/gu), ([, phrase = '']) => phrase.trim()).filter(
     (phrase) => phrase !== '',
@@ -24,7 +24,7 @@ export function hasPhrase(text: readonly Term[], phrase: readonly Term[]): boole
 
 export type Span = { start: number; end: number };
 
-// Only the beginning of a run of stops is tried, so that "....." does not take quadratic time.
+// The expression tries only the beginning of a run of full stops, so that "....." does not take quadratic time.
 const sentenceEnd = /(?<![.!?…])[.!?…]+["'”’»)\]*_]*\s+|[。！？｡]+["”’」』）]*\s*/g;
 const abbreviation =
   /(?:^|[\s(["'“‘])(?:\p{Lu}|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|e\.g|i\.e|cf|al|no|nos|vol|fig|figs|eq|sec|ch|pp?|inc|ltd|corp|co|dept|est|approx|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|u\.s|u\.k|a\.m|p\.m)\.$/iu;
@@ -33,7 +33,7 @@ const abbreviation =
  * Splits `text.slice(start, end)` into sentences without gaps, each with its trailing white space. A full stop ends a
  * sentence unless it belongs to a known abbreviation or an initial, or a lower-case letter follows.
  */
-export function sentences(text: string, start = 0, end = text.length): Span[] {
+export function splitSentences(text: string, start = 0, end = text.length): Span[] {
   const found: Span[] = [];
   const slice = start === 0 && end === text.length ? text : text.slice(start, end);
   let from = 0;

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
 import { missingForPublish } from '#src/domain/agents/drafts.ts';
@@ -155,7 +155,7 @@ export function createAgentsService(deps: {
      * asynchronously. Throws `agent_not_found` if a repetition of this request finds its agent deleted.
      */
     async publish(actor: RequestActor, draftId: string, agentId: string, input: PublishInput): Promise<AgentView> {
-      return makeOnce(
+      return createIdempotently(
         () => insertAgent(actor, draftId, agentId, input),
         async () => ((await agents.exists(actor.orgId, agentId)) ? get(actor, agentId) : undefined),
       );

@@ -5,7 +5,7 @@ import type {
   ScoreRoundResult,
 } from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { asMaterial, visibleText } from '#src/domain/chat/context-blocks.ts';
+import { sanitizeForPrompt, visibleText } from '#src/domain/chat/context-blocks.ts';
 import { removeLinks } from '#src/domain/chat/link-filter.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
@@ -139,7 +139,7 @@ export async function proposeTitle(
     model: input.model,
     messages: [
       { role: 'system', content: instruction },
-      { role: 'user', content: asMaterial(input.message.slice(0, maxMessageCharacters)) },
+      { role: 'user', content: sanitizeForPrompt(input.message.slice(0, maxMessageCharacters)) },
     ],
     temperature: 0.2,
     maxTokens: maxTitleTokens,

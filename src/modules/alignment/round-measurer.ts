@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { createReadRefusal, refusalOf } from '#src/domain/alignment/refusal.ts';
 import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment/round.ts';
 import { type Anchor, calibrationFor, scorerVersion } from '#src/domain/alignment/score.ts';
-import { asMaterial } from '#src/domain/chat/context-blocks.ts';
+import { sanitizeForPrompt } from '#src/domain/chat/context-blocks.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ChatModel, Embedder } from '#src/ports/models.ts';
@@ -192,7 +192,7 @@ export function createAdjudicator(deps: {
     const nonce = randomBytes(8).toString('hex');
     const material = { task: chat.agentPrompt, message: userContent, reply: assistantReply };
     const shown = Object.entries(material).map(
-      ([name, text]) => `<<${name} ${nonce}>>\n${asMaterial(text.slice(0, maxCharacters))}\n<<end ${nonce}>>`,
+      ([name, text]) => `<<${name} ${nonce}>>\n${sanitizeForPrompt(text.slice(0, maxCharacters))}\n<<end ${nonce}>>`,
     );
     try {
       const { text } = await chatModel.complete({

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { anchorSpelling, anchorWordProblems } from '#src/domain/agents/drafts.ts';
+import { anchorWordProblems, normalizeAnchorWord } from '#src/domain/agents/drafts.ts';
 import {
   type AnchorCandidate,
   type AnchorSubject,
@@ -102,7 +102,9 @@ export function createCandidateFinder(deps: {
     ];
     const personaPhrases = phrasesOf([persona], analyze);
     const passagePhrases = phrasesOf(sources.passages, analyze);
-    const proposed = [...new Set(sources.proposals.map(anchorSpelling))].filter(isAnchorWord).slice(0, maxProposals);
+    const proposed = [...new Set(sources.proposals.map(normalizeAnchorWord))]
+      .filter(isAnchorWord)
+      .slice(0, maxProposals);
 
     const groups = [
       topicTexts,

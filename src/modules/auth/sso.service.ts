@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { returnAddress } from '#src/domain/access/return-address.ts';
+import { validateReturnUrl } from '#src/domain/access/return-address.ts';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { OneTimeStates } from '#src/modules/consents/consents.service.ts';
@@ -47,7 +47,7 @@ export function createSsoService(deps: SsoServiceDeps) {
   function allowedRedirect(address: string | undefined): string {
     const { redirectUri, redirectOrigins } = configured();
     if (address === undefined || address === redirectUri) return redirectUri;
-    const allowed = returnAddress(address, { home: redirectUri, origins: redirectOrigins });
+    const allowed = validateReturnUrl(address, { home: redirectUri, origins: redirectOrigins });
     if (allowed === null || /[?#]/.test(allowed)) {
       const detail = 'It must be at an origin of SSO_REDIRECT_ORIGINS, without a query or a fragment.';
       throw appError('redirect_not_allowed', { detail });

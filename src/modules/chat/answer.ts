@@ -11,7 +11,7 @@ import { type Steering, steeringFor } from '#src/domain/alignment/steering.ts';
 import type { DroppedCitation } from '#src/domain/chat/citations.ts';
 import { visibleText } from '#src/domain/chat/context-blocks.ts';
 import { createLinkFilter } from '#src/domain/chat/link-filter.ts';
-import { addressesIn } from '#src/domain/chat/urls.ts';
+import { urlsIn } from '#src/domain/chat/urls.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ScoringRequestsService } from '#src/modules/alignment/scoring-requests.service.ts';
@@ -247,7 +247,7 @@ function eventsOf(
 
 /** Removes from a reply the addresses that stand in none of the texts: see `createLinkFilter`. */
 function createReplyFilter(texts: readonly string[]) {
-  const allowed = new Set(texts.flatMap(addressesIn));
+  const allowed = new Set(texts.flatMap(urlsIn));
   const filter = createLinkFilter(allowed);
 
   return {

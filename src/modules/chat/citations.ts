@@ -2,12 +2,12 @@ import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { cosine } from '#src/domain/alignment/score.ts';
 import {
-  attribute,
+  attributePassages,
   attributionScore,
   createMarkerRewriter,
   type DroppedCitation,
-  minSupport,
-  sharedWords,
+  minCitationSupport,
+  sharedWordShare,
   statementsOf,
 } from '#src/domain/chat/citations.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
@@ -97,10 +97,10 @@ export function createCitationTracker(deps: {
     }
 
     async function isSupported(statement: string, chunk: RetrievedChunk): Promise<boolean> {
-      const shared = sharedWords(contentWords(statement), wordsOf(chunk));
-      if (shared >= minSupport) return true;
+      const shared = sharedWordShare(contentWords(statement), wordsOf(chunk));
+      if (shared >= minCitationSupport) return true;
       await comparisonsOf.get(chunk)?.embed([statement], [chunk]);
-      return similarity(statement, chunk) >= minSupport;
+      return similarity(statement, chunk) >= minCitationSupport;
     }
 
     const markers = createMarkerRewriter(chunks, async (chunk, statement) => {
@@ -123,7 +123,7 @@ export function createCitationTracker(deps: {
       ]);
       const candidates = chunks.filter((chunk) => readable.has(chunk.chunkId));
       const wordsOfStatements = new Map(statements.map((statement) => [statement, contentWords(statement)]));
-      return attribute(statements, candidates, (statement, chunk) =>
+      return attributePassages(statements, candidates, (statement, chunk) =>
         attributionScore(similarity(statement, chunk), wordsOfStatements.get(statement) ?? [], wordsOf(chunk)),
       );
     }

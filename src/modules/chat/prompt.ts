@@ -2,7 +2,7 @@ import { functionNameOf } from '#src/domain/agents/tools.ts';
 import type { Steering } from '#src/domain/alignment/steering.ts';
 import { withoutMarkers } from '#src/domain/chat/citations.ts';
 import { addressesModel, contextBlocks, contextRules, withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
-import { contextLimits, itemsThatFit, planWindow } from '#src/domain/chat/context-window.ts';
+import { contextLimits, itemsThatFit, planContextWindow } from '#src/domain/chat/context-window.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelMessage, ModelTool } from '#src/ports/models.ts';
@@ -123,7 +123,7 @@ function planPrompt(
   if (passages !== null) required.push(aroundPassages(passages, '', { nonce, tools }));
   if (tools.length > 0) required.push(...tools.map((tool) => JSON.stringify(tool)));
   const fixed = required.reduce((tokens, text) => tokens + counter.count(text) + messageTokens, 0);
-  return planWindow({ window, maxTokens, fixed, hasTools: tools.length > 0 });
+  return planContextWindow({ window, maxTokens, fixed, hasTools: tools.length > 0 });
 }
 
 function personaMessage(persona: string, { note }: PromptInput['steering']): string {

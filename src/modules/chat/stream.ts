@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type Actor, hasLostKeys } from '#src/domain/access/visibility.ts';
+import { type Actor, hasLostAccessKeys } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Metrics } from '#src/ports/telemetry.ts';
 import { failureSeq, isLast, type NumberedEvent, type RoundEvent, type StreamKey, seqBefore } from './chat.model.ts';
@@ -344,7 +344,7 @@ export function watchRights(
 
   async function check(): Promise<void> {
     const now = await findActor();
-    const isReduced = now !== null && hasLostKeys(held, now);
+    const isReduced = now !== null && hasLostAccessKeys(held, now);
     const reason = now === null ? appError('account_disabled') : isReduced ? await onLoss(now) : null;
     if (reason !== null) lost.abort(reason);
     if (now !== null) held = now;

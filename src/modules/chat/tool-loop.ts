@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import { functionNameOf, quotingTools, searchTool, type Tool } from '#src/domain/agents/tools.ts';
 import { resultPreview, visibleText } from '#src/domain/chat/context-blocks.ts';
-import { addressesIn } from '#src/domain/chat/urls.ts';
+import { urlsIn } from '#src/domain/chat/urls.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -323,7 +323,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     if (!quotingTools.has(tool)) return;
     // An address that the model sent to the tool may be its invention, even if it comes back in the result.
     const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalized(address)));
-    const addresses = texts.flatMap((text) => addressesIn(visibleText(text)));
+    const addresses = texts.flatMap((text) => urlsIn(visibleText(text)));
     round.allowAddresses(addresses.filter((address) => !wasSent(address)));
   }
 

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { maskSecret } from '#src/domain/access/credentials.ts';
-import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import {
@@ -229,7 +229,7 @@ export function createConnectionsService(deps: {
         });
         return find(actor, id);
       };
-      await makeOnce(make, () => createConnectionsRepository(db).find(orgId, id));
+      await createIdempotently(make, () => createConnectionsRepository(db).find(orgId, id));
       await syncs.applyChange({ orgId, connectionId: id });
       return get(actor, id);
     },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { returnAddress } from '#src/domain/access/return-address.ts';
+import { validateReturnUrl } from '#src/domain/access/return-address.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { SecretCipher } from '#src/ports/encryption.ts';
@@ -55,7 +55,7 @@ export function createConsentsService(deps: {
 
   function checkedReturn({ returnTo }: ConsentRequest): string | null {
     if (returnTo === undefined) return null;
-    const address = returnAddress(returnTo, frontend);
+    const address = validateReturnUrl(returnTo, frontend);
     if (address === null) throw fieldError('return_to', 'must be a path, or an address of an allowed origin', 'origin');
     return address;
   }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import { sourceFormats } from '#src/domain/documents/formats.ts';
 import { estimatedPageCount } from '#src/domain/documents/pages.ts';
-import { type IngestionSource, maxTargetTokens, staleness } from '#src/domain/documents/rag-config.ts';
+import { type IngestionSource, maxTargetTokens, staleIngestionResults } from '#src/domain/documents/rag-config.ts';
 import { isOneLine } from '#src/domain/text/plain-text.ts';
 import {
   idField,
@@ -167,7 +167,7 @@ export type DocumentItemDto = z.infer<typeof documentItemSchema>;
 export type FullDocumentDto = z.infer<typeof fullDocumentSchema>;
 
 export function toDocumentItemDto(document: DocumentView): DocumentItemDto {
-  const stale = staleness(activeSource(document) ?? document, document);
+  const stale = staleIngestionResults(activeSource(document) ?? document, document);
   return {
     id: document.id,
     name: document.name,

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { sourceAddress, webDocumentNames } from '#src/domain/documents/web-document.ts';
+import { publicSourceUrl, webDocumentNames } from '#src/domain/documents/web-document.ts';
 import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { WebFetcher } from '#src/ports/web.ts';
@@ -68,7 +68,7 @@ export function createWebImportService(deps: {
           id: input.id,
           name: input.name ?? names(pageTitle(Buffer.concat(head), mediaType)).name,
           targetFolderId: input.targetFolderId,
-          importSource: { provider: null, url: sourceAddress(input.url) },
+          importSource: { provider: null, url: publicSourceUrl(input.url) },
           chunking: {},
           ingest: true,
         });

@@ -4,8 +4,8 @@ import {
   draftName,
   type GoldenCase,
   maxAnchorWords,
+  normalizeAnchorWords,
   type SentDraftFields,
-  spellAnchorWords,
 } from '#src/domain/agents/drafts.ts';
 import { evalStatuses } from '#src/domain/judging/outcome.ts';
 import {
@@ -38,7 +38,7 @@ const anchorWords = z
       context.addIssue({ code: 'custom', path: [word], message });
     }
   })
-  .transform(spellAnchorWords)
+  .transform(normalizeAnchorWords)
   .meta({
     description: 'Word or phrase of up to three words → weight, 1 to 10.',
     maxProperties: maxAnchorWords,

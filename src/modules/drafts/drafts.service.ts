@@ -1,14 +1,14 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
 import {
   blankDraftFields,
   type DraftFields,
-  overlayFields,
+  mergeDraftFields,
   planCommit,
-  planRemoval,
+  planVersionRemoval,
   type SentDraftFields,
   versionTitle,
 } from '#src/domain/agents/drafts.ts';
@@ -82,16 +82,16 @@ export function createDraftsService(deps: {
     switch (source.kind) {
       case 'fields':
         await requireOffered(source.sent);
-        return overlayFields(blankDraftFields, source.sent);
+        return mergeDraftFields(blankDraftFields, source.sent);
       case 'agent': {
         const agent = await drafts.findForkableAgent(actor, source.agentId);
         if (agent === undefined) throw appError('agent_not_found');
-        return overlayFields(blankDraftFields, agent);
+        return mergeDraftFields(blankDraftFields, agent);
       }
       case 'version': {
         const version = await drafts.findForkableVersion(actor, source.versionId);
         if (version === undefined) throw appError('version_not_found');
-        return overlayFields(blankDraftFields, version);
+        return mergeDraftFields(blankDraftFields, version);
       }
     }
   }
@@ -142,7 +142,7 @@ export function createDraftsService(deps: {
 
       await repository.deleteVersions(draft, plan.deletedIds);
       const version = await repository.insertVersion({
-        ...overlayFields(parent, input.sent),
+        ...mergeDraftFields(parent, input.sent),
         id,
         orgId: draft.orgId,
         draftId: draft.id,
@@ -169,7 +169,7 @@ export function createDraftsService(deps: {
     get,
 
     async create(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
-      return makeOnce(
+      return createIdempotently(
         () => insertDraft(actor, draftId, input),
         () => find(actor, draftId),
       );
@@ -210,7 +210,7 @@ export function createDraftsService(deps: {
 
     /** Commits a version under its parent and makes it the head. {@link planCommit} defines what `force` deletes. */
     async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
-      return makeOnce(
+      return createIdempotently(
         () => insertVersion(actor, draftId, id, input),
         () => drafts.findVersion({ orgId: actor.orgId, id: draftId }, id),
       );
@@ -239,7 +239,7 @@ export function createDraftsService(deps: {
       await db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);
         const draft = await lockOwn(trx, actor, draftId);
-        const plan = planRemoval(await repository.listLinks(draft), versionId);
+        const plan = planVersionRemoval(await repository.listLinks(draft), versionId);
         if (plan.outcome === 'version_missing') throw appError('version_not_found');
         if (plan.outcome === 'last_version') {
           throw appError('last_version', { detail: 'Delete the draft, or commit another version first.' });

@@ -13,21 +13,21 @@ import type {
 import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
 import { costUsd } from '#src/domain/agents/prices.ts';
 import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
-import { planWindow } from '#src/domain/chat/context-window.ts';
+import { planContextWindow } from '#src/domain/chat/context-window.ts';
 import {
   answerName,
   type CaseText,
   type ComparedSide,
   type JudgeTask,
   type JudgingUnit,
-  nothingSpent,
   type PromptText,
   pairMaterial,
   type Spending,
   type TextRef,
   unitName,
+  zeroSpending,
 } from '#src/domain/judging/judgement.ts';
-import { namesOfFailed, outcomeOf } from '#src/domain/judging/outcome.ts';
+import { evaluationOutcomeOf, namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
 import { isReference, rubricVersion } from '#src/domain/judging/rubric.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -49,7 +49,7 @@ const LOCAL_CALLS_AT_ONCE = 1;
 /** Upper bound for what a provider's chat template adds to a message. */
 const MESSAGE_OVERHEAD_TOKENS = 8;
 
-const cachedCall: Spending = { ...nothingSpent, calls: 1, cached: 1 };
+const cachedCall: Spending = { ...zeroSpending, calls: 1, cached: 1 };
 
 /** A golden case as a version is asked; `draw` differs between answers that must be generated separately. */
 type CaseQuestion = {
@@ -170,7 +170,7 @@ export function createEvaluationStepsService(deps: {
       { role: 'user', content: withoutRoleTokens(input) },
     ];
     const fixed = messages.reduce((sum, { content }) => sum + tokens.count(content) + MESSAGE_OVERHEAD_TOKENS, 0);
-    const plan = planWindow({ window: await models.contextWindow(model), maxTokens, fixed });
+    const plan = planContextWindow({ window: await models.contextWindow(model), maxTokens, fixed });
     if (plan === null) {
       throw appError('context_too_long', { detail: 'The prompt and the case are longer than the model can read.' });
     }
@@ -237,7 +237,7 @@ export function createEvaluationStepsService(deps: {
       const run = await requireRun(of);
       const verdicts = await repository.listVerdicts(of);
       const answers = await repository.listAnswers(of);
-      const outcome = outcomeOf(run.specification, { verdicts, answers, failed });
+      const outcome = evaluationOutcomeOf(run.specification, { verdicts, answers, failed });
       const { status, failedUnits } = outcome;
       await db.transaction(async (trx) => {
         const stored = createEvaluationsRepository(trx);
@@ -252,7 +252,7 @@ export function createEvaluationStepsService(deps: {
         await stored.setVersionOutcome(of, status, status === 'failed' ? null : evalScoresOfRun(scored, parent));
       });
       if (status === 'completed') return;
-      const detail = `Of ${run.estimatedCalls} answers of models some are missing: ${namesOfFailed(failedUnits)}.`;
+      const detail = `Of ${run.estimatedCalls} answers of models some are missing: ${namesOfFailedUnits(failedUnits)}.`;
       throw appError('eval_incomplete', { detail });
     },
 

@@ -1,15 +1,15 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { cacheKeyText, type Judgement, type JudgeTask } from '#src/domain/judging/judgement.ts';
-import { type Exhibit, exhibitsOf, fitExhibits } from '#src/domain/judging/material.ts';
-import { sampling } from '#src/domain/judging/rubric.ts';
+import { fitJudgeTexts, type JudgeText, judgeTextsOf } from '#src/domain/judging/material.ts';
+import { judgeSampling } from '#src/domain/judging/rubric.ts';
 import {
-  answerTokens,
   type JudgeMessage,
   judgeMessages,
+  maxAnswerTokens,
   readVerdict,
   repairMessages,
-  settledByRule,
   verdictSchema,
+  verdictWithoutJudge,
 } from '#src/domain/judging/verdict.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -47,35 +47,35 @@ export function createJudge(deps: {
   const { chatModel, models, counter, nonceKey = randomBytes(32) } = deps;
 
   /** The nonce is deterministic, so that the provider's prompt cache serves every sample after the first. */
-  function nonceOf(exhibits: readonly Exhibit[]): string {
+  function nonceOf(exhibits: readonly JudgeText[]): string {
     return createHmac('sha256', nonceKey).update(JSON.stringify(exhibits)).digest('hex').slice(0, 16);
   }
 
   /** Shortens the texts to the context window. The budget of a slow model applies to each graded text. */
   async function questionFor(task: JudgeTask, model: string): Promise<Question> {
     const [window, budget] = await Promise.all([models.contextWindow(model), models.contextBudget(model)]);
-    const exhibits = exhibitsOf(task);
+    const exhibits = judgeTextsOf(task);
     const nonce = nonceOf(exhibits);
     const tokensOf = (messages: readonly JudgeMessage[]) =>
       counter.count(messages.map(({ content }) => content).join('\n'));
     const withoutTexts = exhibits.map((exhibit) => ({ ...exhibit, text: '' }));
     const room = window === null ? Number.POSITIVE_INFINITY : Math.floor(window * usableShareOfWindow) - repairTokens;
     const readable = Math.min(
-      room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - answerTokens(task),
+      room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - maxAnswerTokens(task),
       budget === null ? Number.POSITIVE_INFINITY : budget * (task.mode === 'pairwise' ? 2 : 1),
     );
-    const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitExhibits(exhibits, readable, counter);
+    const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitJudgeTexts(exhibits, readable, counter);
     if (shown === null) {
       throw appError('context_too_long', { detail: `The window of ${model} is too small to judge these texts.` });
     }
     const messages = judgeMessages(task, shown, nonce);
-    const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - answerTokens(task));
-    return { messages, nonce, maxTokens: answerTokens(task) + Math.max(0, thinking) };
+    const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - maxAnswerTokens(task));
+    return { messages, nonce, maxTokens: maxAnswerTokens(task) + Math.max(0, thinking) };
   }
 
   return async (task, { model, signal }) => {
     const usage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
-    const settled = settledByRule(task);
+    const settled = verdictWithoutJudge(task);
     if (settled !== null) return { judgement: settled, usage, calls: 0 };
     const { nonce, maxTokens, messages: question } = await questionFor(task, model);
     const timeoutMs = await models.answerTimeoutMs(model);
@@ -86,7 +86,7 @@ export function createJudge(deps: {
         const reply = await chatModel.complete({
           model,
           messages,
-          temperature: sampling[task.mode].temperature,
+          temperature: judgeSampling[task.mode].temperature,
           seed,
           maxTokens,
           responseSchema: verdictSchema(task),

@@ -6,7 +6,7 @@ import type { ExportKey } from '#src/contracts/exports.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { type Actor, adminsKey, type RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -148,7 +148,7 @@ export function createExportsService(deps: {
         return rows.find(orgId, exportId);
       };
       const make = () => accessChanges.administer(actor, insert);
-      await makeOnce(make, () => repository.find(orgId, exportId));
+      await createIdempotently(make, () => repository.find(orgId, exportId));
       for (const key of replacedKeys) await originals.releaseNow(key);
       await jobs.dispatch(jobId);
       return jobId;

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
@@ -215,7 +215,7 @@ export function createFolderChangesService(deps: {
         await db.transaction(insert);
         return folders.get(actor, id);
       };
-      return makeOnce(make, () => createFoldersRepository(db).findReadable(actor, id));
+      return createIdempotently(make, () => createFoldersRepository(db).findReadable(actor, id));
     },
 
     async change(

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { ImportFileResult, ImportRun } from '#src/contracts/connectors.ts';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
-import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { nameFromFile } from '#src/domain/documents/names.ts';
 import { toStorable } from '#src/domain/text/plain-text.ts';
@@ -173,7 +173,8 @@ export function createFileImporter(deps: FileImporterDeps) {
       const find = () => folders.findChild(owner, parentId, name);
       // A concurrent import of another file may create the same folder.
       folder =
-        (await find()) ?? (await makeOnce(() => folderChanges.create(owner, uuidv7(), { name, parentId }), find));
+        (await find()) ??
+        (await createIdempotently(() => folderChanges.create(owner, uuidv7(), { name, parentId }), find));
     }
     return folder;
   }

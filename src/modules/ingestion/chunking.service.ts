@@ -10,7 +10,7 @@ import {
   type IndexedChunk,
   maxContextTokens,
 } from '#src/domain/documents/chunk-document.ts';
-import { type Chunk, subjectDistance } from '#src/domain/documents/chunking.ts';
+import { type Chunk, cosineDistance } from '#src/domain/documents/chunking.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -92,7 +92,7 @@ export function createDocumentChunkerService(deps: {
     let previous: Float32Array | undefined;
     for (const batch of batches(windows)) {
       for (const vector of await embed(batch, windows.length)) {
-        if (previous !== undefined) distances.push(subjectDistance(previous, vector));
+        if (previous !== undefined) distances.push(cosineDistance(previous, vector));
         previous = vector;
       }
       windowsEmbedded += batch.length;

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { ingestWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { type IngestionSource, isSmallDocument, staleness } from '#src/domain/documents/rag-config.ts';
+import { type IngestionSource, isSmallDocument, staleIngestionResults } from '#src/domain/documents/rag-config.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createGenerationsRepository } from './generations.repository.ts';
@@ -107,7 +107,8 @@ export function createGenerationsService(deps: {
     ): Promise<IngestionPlan> {
       const of = { orgId: actor.orgId, documentId: document.id };
       const newest = await createGenerationsRepository(trx).findNewest(of);
-      if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document, options);
+      if (newest === undefined || staleIngestionResults(newest, document).embedding)
+        return open(trx, actor, document, options);
       const { jobId, jobStatus, cancelRequestedAt } = newest;
       const underWay: IngestionPlan = { jobId, isQueued: false, superseded: [] };
       if (document.activeGeneration === document.generation) return underWay;

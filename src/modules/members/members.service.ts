@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import type { Tier } from '#src/domain/access/limits.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
@@ -110,7 +110,7 @@ export function createMembersService(deps: {
           return get(trx, orgId, userId);
         });
       };
-      return makeOnce(create, async () =>
+      return createIdempotently(create, async () =>
         (await createMembersRepository(db).wasCreated(userId)) ? get(db, orgId, userId) : undefined,
       );
     },

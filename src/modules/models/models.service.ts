@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { freeOfCharge, type ModelKind, priceListVersion, type VersionedPrice } from '#src/domain/agents/prices.ts';
+import { type ModelKind, priceListVersion, type VersionedPrice, zeroPrice } from '#src/domain/agents/prices.ts';
 import { readEmbeddingSpace } from '#src/domain/documents/embedding.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
@@ -105,7 +105,7 @@ export function createModelsService(deps: {
       contextWindow: known?.contextWindow ?? null,
       dimensions: (isOurEmbedder ? settings.embeddingDimensions : null) ?? known?.dimensions ?? null,
       rerankingType: kind === 'reranker' ? (known?.rerankingType ?? 'cross_encoder') : null,
-      price: settings.prices[id] ?? (isLocal ? { ...freeOfCharge, version: priceListVersion } : null),
+      price: settings.prices[id] ?? (isLocal ? { ...zeroPrice, version: priceListVersion } : null),
       isLocal,
     };
   }

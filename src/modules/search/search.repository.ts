@@ -10,7 +10,7 @@ import {
 } from '#src/adapters/postgres/readable.ts';
 import { integer, rows, rowsWithin, type Shape, shape, text } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { maxRanked, type WantedName } from '#src/domain/retrieval/search-ranking.ts';
+import { maxRankedDocuments, type WantedName } from '#src/domain/retrieval/search-ranking.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type NameCandidate,
@@ -111,7 +111,7 @@ export function createSearchRepository(db: Knex) {
             limit ${maxOtherCandidates}
           )))
          union all
-         ${withWords(beginsWith('(select word from rarest)'), words.length > 1 ? maxWithRarest : maxRanked, readsPart)}
+         ${withWords(beginsWith('(select word from rarest)'), words.length > 1 ? maxWithRarest : maxRankedDocuments, readsPart)}
          union all
          ${withWords('w.word = any (:typos::text[])', maxOtherCandidates, readsPart)}`,
         { key, words: words.map(({ word }) => word), typos: words.flatMap(({ typos }) => [...typos]) },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { estimatedPageCount } from '#src/domain/documents/pages.ts';
-import { maxRanked } from '#src/domain/retrieval/search-ranking.ts';
+import { maxRankedDocuments } from '#src/domain/retrieval/search-ranking.ts';
 import { idField, integerField } from '#src/http/request/fields.ts';
 import type { SearchHit } from './search.model.ts';
 
@@ -40,7 +40,7 @@ export const searchItemSchema = z
 export const searchResultSchema = z
   .strictObject({
     items: z.array(searchItemSchema),
-    total: z.int().describe(`Number of matches, at most ${maxRanked.toLocaleString('en')}.`),
+    total: z.int().describe(`Number of matches, at most ${maxRankedDocuments.toLocaleString('en')}.`),
     query: z.string(),
   })
   .meta({ id: 'SearchResult' });

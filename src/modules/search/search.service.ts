@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { fileExtension } from '#src/domain/documents/formats.ts';
-import { beginningOf, markedPassage } from '#src/domain/retrieval/search-preview.ts';
+import { markedPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
 import {
   type FoundText,
   matchName,
@@ -139,7 +139,7 @@ export function createSearchService(deps: {
         const row = rowOf.get(documentId);
         if (row === undefined) return [];
         const { beginning, ...shown } = row;
-        return [{ ...shown, rank, preview: previews.get(documentId) ?? beginningOf(beginning) }];
+        return [{ ...shown, rank, preview: previews.get(documentId) ?? previewOfBeginning(beginning) }];
       });
       return { items, total: ranked.length };
     },

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { makeOnce } from '#src/domain/access/idempotency.ts';
+import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -49,7 +49,7 @@ export function createTeamsService(deps: {
         });
       const findCreated = async () =>
         (await createTeamsRepository(db).wasCreated(orgId, id)) ? get(db, orgId, id) : undefined;
-      return makeOnce(create, findCreated);
+      return createIdempotently(create, findCreated);
     },
 
     /** Members of a disabled team immediately lose access to content that is shared with it. */

@@ -2,11 +2,11 @@ import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createReadRefusal } from '#src/domain/alignment/refusal.ts';
 import {
-  clauseAfterSwitch,
   isCourtesy,
   type RoundTexts,
   scoreRound,
   textsToEmbed,
+  topicAfterSwitch,
 } from '#src/domain/alignment/round.ts';
 import {
   type Anchor,
@@ -14,10 +14,10 @@ import {
   containsPhrase,
   cosine,
   lexicalMatch,
-  rarity,
   scorerVersion,
   scoreText,
   semanticMatch,
+  stemRarity,
 } from '#src/domain/alignment/score.ts';
 
 const analyze = createTextAnalyzer();
@@ -31,9 +31,9 @@ const anchor = (words: string, weight: number, vector: number[] | null = null): 
 
 describe('word rarity', () => {
   it('is 1 for an unknown word and falls with frequency', () => {
-    expect(rarity('zyzzyva')).to.equal(1);
-    expect(rarity('mortgag')).to.be.within(0.5, 1);
-    expect(rarity('the')).to.be.lessThan(rarity('credit'));
+    expect(stemRarity('zyzzyva')).to.equal(1);
+    expect(stemRarity('mortgag')).to.be.within(0.5, 1);
+    expect(stemRarity('the')).to.be.lessThan(stemRarity('credit'));
   });
 });
 
@@ -64,7 +64,7 @@ describe('lexical match', () => {
 
   it('follows the formula, with the weights scaled to a mean of 2.2', () => {
     const anchors = [anchor('loan', 8), anchor('card', 2)];
-    const load = 2.2 * (8 / 5) * rarity('loan');
+    const load = 2.2 * (8 / 5) * stemRarity('loan');
     expect(lexicalMatch(stems('a loan, please'), anchors)).to.be.closeTo(1 - Math.exp(-load / 1.5), 1e-9);
     expect(lexicalMatch(stems('nothing'), anchors)).to.equal(0);
   });
@@ -107,7 +107,7 @@ describe('analysing a message', () => {
     ["Let's move on to interest rates", 'interest rates'],
   ];
   for (const [text, clause] of switches) {
-    it(`finds the new topic in "${text}"`, () => expect(clauseAfterSwitch(text)).to.equal(clause));
+    it(`finds the new topic in "${text}"`, () => expect(topicAfterSwitch(text)).to.equal(clause));
   }
 
   for (const text of [
@@ -116,7 +116,7 @@ describe('analysing a message', () => {
     'Forget it.',
     'What is a loan?',
   ]) {
-    it(`finds no change of topic in "${text}"`, () => expect(clauseAfterSwitch(text)).to.equal(null));
+    it(`finds no change of topic in "${text}"`, () => expect(topicAfterSwitch(text)).to.equal(null));
   }
 });
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { attribute, attributionScore, sharedWords, statementsOf } from '#src/domain/chat/citations.ts';
+import { attributePassages, attributionScore, sharedWordShare, statementsOf } from '#src/domain/chat/citations.ts';
 
 describe('attribution of a reply without citations', () => {
   const passages = ['leave', 'office'];
@@ -11,12 +11,12 @@ describe('attribution of a reply without citations', () => {
     };
     const statements = statementsOf('Office hours vary. Sixteen weeks.\n- Fully paid.');
     expect(statements).deep.equal(['Office hours vary.', 'Sixteen weeks.', '- Fully paid.']);
-    expect(attribute(statements, passages, similarity)).deep.equal(['office', 'leave']);
+    expect(attributePassages(statements, passages, similarity)).deep.equal(['office', 'leave']);
   });
 
   it('gives no passages if none is similar', () => {
-    expect(attribute(['Sixteen weeks.'], passages, () => 0.59)).deep.equal([]);
-    expect(attribute(['Sixteen weeks.'], [], () => 1)).deep.equal([]);
+    expect(attributePassages(['Sixteen weeks.'], passages, () => 0.59)).deep.equal([]);
+    expect(attributePassages(['Sixteen weeks.'], [], () => 1)).deep.equal([]);
   });
 });
 
@@ -36,7 +36,7 @@ describe('the attribution score', () => {
 
 describe('shared words', () => {
   it('are counted once each', () => {
-    expect(sharedWords(['fee', 'fee', 'loan'], new Set(['fee']))).equal(0.5);
-    expect(sharedWords([], new Set(['fee']))).equal(0);
+    expect(sharedWordShare(['fee', 'fee', 'loan'], new Set(['fee']))).equal(0.5);
+    expect(sharedWordShare([], new Set(['fee']))).equal(0);
   });
 });

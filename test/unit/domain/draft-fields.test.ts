@@ -3,20 +3,20 @@ import {
   anchorWordProblems,
   blankDraftFields,
   draftName,
+  mergeDraftFields,
   missingForPublish,
-  overlayFields,
-  spellAnchorWords,
+  normalizeAnchorWords,
 } from '#src/domain/agents/drafts.ts';
 
 describe('the fields of a version', () => {
   const parent = { ...blankDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };
 
   it('inherit fields that were not sent', () => {
-    expect(overlayFields(parent, { agentName: 'Clerk' })).to.deep.equal({ ...parent, agentName: 'Clerk' });
+    expect(mergeDraftFields(parent, { agentName: 'Clerk' })).to.deep.equal({ ...parent, agentName: 'Clerk' });
   });
 
   it('are overwritten by fields that were sent empty', () => {
-    const child = overlayFields(parent, { agentPrompt: '', color: null, tags: [] });
+    const child = mergeDraftFields(parent, { agentPrompt: '', color: null, tags: [] });
     expect(child).to.deep.equal(blankDraftFields);
   });
 
@@ -41,7 +41,7 @@ describe('anchor words', () => {
   });
 
   it('are stored in one spelling', () => {
-    expect(spellAnchorWords({ '  value\tadded  tax ': 3 })).to.deep.equal({ 'value added tax': 3 });
+    expect(normalizeAnchorWords({ '  value\tadded  tax ': 3 })).to.deep.equal({ 'value added tax': 3 });
   });
 });
 

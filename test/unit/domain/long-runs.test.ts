@@ -1,7 +1,7 @@
-import { clauseAfterSwitch } from '#src/domain/alignment/round.ts';
+import { topicAfterSwitch } from '#src/domain/alignment/round.ts';
 import { statementBefore, statementsOf } from '#src/domain/chat/citations.ts';
 import { parseBlocks } from '#src/domain/documents/markdown.ts';
-import { sentences } from '#src/domain/text/words.ts';
+import { splitSentences } from '#src/domain/text/words.ts';
 
 /** Quadratic work on any of these takes minutes, so that the runner's own time limit fails the test. */
 const runs = [
@@ -27,7 +27,8 @@ describe('texts that repeat one thing 100,000 times', () => {
   for (const run of runs) {
     it(`are read: ${JSON.stringify(run)}`, () => {
       const text = run.repeat(100_000);
-      for (const read of [parseBlocks, sentences, statementsOf, statementBefore, clauseAfterSwitch]) read(`${text}x`);
+      for (const read of [parseBlocks, splitSentences, statementsOf, statementBefore, topicAfterSwitch])
+        read(`${text}x`);
     });
   }
 
@@ -39,7 +40,7 @@ describe('texts that repeat one thing 100,000 times', () => {
     "let's talk to",
   ]) {
     it(`are read: white space after "${begun}"`, () => {
-      for (const space of [' ', '\t\n']) clauseAfterSwitch(`${begun}${space.repeat(100_000)}x`);
+      for (const space of [' ', '\t\n']) topicAfterSwitch(`${begun}${space.repeat(100_000)}x`);
     });
   }
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { parseBlocks } from '#src/domain/documents/markdown.ts';
-import { sentences } from '#src/domain/text/words.ts';
+import { splitSentences } from '#src/domain/text/words.ts';
 
 const kinds = (body: string) => parseBlocks(body).map((block) => block.kind);
 
@@ -56,7 +56,7 @@ describe('markdown blocks', () => {
 });
 
 describe('sentences', () => {
-  const split = (text: string) => sentences(text).map(({ start, end }) => text.slice(start, end).trim());
+  const split = (text: string) => splitSentences(text).map(({ start, end }) => text.slice(start, end).trim());
 
   it('end at full stops of all scripts, also before closing quotes', () => {
     expect(split('One. Two! (Three?) “Four.” 五。六！ Seven')).to.deep.equal([

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { returnAddress } from '#src/domain/access/return-address.ts';
+import { validateReturnUrl } from '#src/domain/access/return-address.ts';
 
-describe('returnAddress', () => {
+describe('validateReturnUrl', () => {
   const known = { home: 'https://app.example.com/console', origins: ['https://other.example.com:8443'] };
 
   for (const [text, address] of Object.entries({
@@ -12,7 +12,7 @@ describe('returnAddress', () => {
     '/@evil.example': 'https://app.example.com/console/@evil.example',
     '/../..//evil.example': 'https://app.example.com//evil.example',
   })) {
-    it(`accepts ${text}`, () => expect(returnAddress(text, known)).equal(address));
+    it(`accepts ${text}`, () => expect(validateReturnUrl(text, known)).equal(address));
   }
 
   for (const text of [
@@ -34,7 +34,7 @@ describe('returnAddress', () => {
     'https://',
     '/a\u202eb',
   ]) {
-    it(`rejects ${JSON.stringify(text)}`, () => expect(returnAddress(text, known)).equal(null));
+    it(`rejects ${JSON.stringify(text)}`, () => expect(validateReturnUrl(text, known)).equal(null));
   }
 
   describe('without a base URL', () => {
@@ -49,7 +49,7 @@ describe('returnAddress', () => {
       'https://evil.example/': null,
       'http://path/': null,
     })) {
-      it(`returns ${address} for ${text}`, () => expect(returnAddress(text, unknown)).equal(address));
+      it(`returns ${address} for ${text}`, () => expect(validateReturnUrl(text, unknown)).equal(address));
     }
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { beginningOf, markedPassage } from '#src/domain/retrieval/search-preview.ts';
+import { markedPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
 import { hasPhrase, quotedPhrases } from '#src/domain/text/words.ts';
 
 const wanted =
@@ -25,7 +25,7 @@ describe('the preview of a text', () => {
       fc.property(fc.array(piece, { maxLength: 200 }), fc.boolean(), (pieces, isSpaced) => {
         const text = pieces.join(isSpaced ? ' ' : '');
         const flat = text.replaceAll(/\s+/g, ' ').trim();
-        for (const html of [markedPassage(text, wanted('apple')), beginningOf(text)]) {
+        for (const html of [markedPassage(text, wanted('apple')), previewOfBeginning(text)]) {
           if (html === null) continue;
           expect(html.replaceAll(/<mark>apple<\/mark>/g, '')).not.match(/[<>"']|&(?!(amp|lt|gt|quot|#39);)/);
           const passage = shown(html).replaceAll('…', '');
@@ -47,7 +47,7 @@ describe('the preview of a text', () => {
 
   it('shows a short text whole', () => {
     expect(markedPassage('One\n\n apple.', wanted('apple'))).equal('One <mark>apple</mark>.');
-    expect([beginningOf('One & two'), beginningOf('')]).deep.equal(['One &amp; two', '']);
+    expect([previewOfBeginning('One & two'), previewOfBeginning('')]).deep.equal(['One &amp; two', '']);
   });
 });
 

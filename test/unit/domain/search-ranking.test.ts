@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type FoundDocument, maxRanked, rankDocuments } from '#src/domain/retrieval/search-ranking.ts';
+import { type FoundDocument, maxRankedDocuments, rankDocuments } from '#src/domain/retrieval/search-ranking.ts';
 
 const found = fc.record({
   documentId: fc.uuid(),
@@ -54,11 +54,11 @@ describe('the ranking of found documents', () => {
   });
 
   it('ranks recently changed documents first among equals, up to the limit', () => {
-    const documents = Array.from({ length: maxRanked + 5 }, (_, place): FoundDocument => {
+    const documents = Array.from({ length: maxRankedDocuments + 5 }, (_, place): FoundDocument => {
       return { documentId: `d${place}`, updatedAt: new Date(place), name: 'words', text: null };
     });
     const ranked = rankDocuments(documents);
-    expect(ranked.length).equal(maxRanked);
-    expect(ranked[0]?.documentId).equal(`d${maxRanked + 4}`);
+    expect(ranked.length).equal(maxRankedDocuments);
+    expect(ranked[0]?.documentId).equal(`d${maxRankedDocuments + 4}`);
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { chunkBody, chunkSemantically, semanticWindows, subjectDistance } from '#src/domain/documents/chunking.ts';
+import { chunkBody, chunkSemantically, cosineDistance, semanticWindows } from '#src/domain/documents/chunking.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();
@@ -11,7 +11,7 @@ const angle = (radians: number) => Float32Array.from([Math.cos(radians), Math.si
 function chunk(body: string, targetTokens: number, radians: (window: string, index: number) => number) {
   const windows = semanticWindows(body, options(targetTokens), { tokens });
   const vectors = windows.map((window, index) => angle(radians(window, index)));
-  const distances = vectors.slice(1).map((vector, index) => subjectDistance(vectors[index] ?? vector, vector));
+  const distances = vectors.slice(1).map((vector, index) => cosineDistance(vectors[index] ?? vector, vector));
   return chunkSemantically(body, options(targetTokens), distances, { tokens });
 }
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { defaultRagConfig, type RagConfig, staleness } from '#src/domain/documents/rag-config.ts';
+import { defaultRagConfig, type RagConfig, staleIngestionResults } from '#src/domain/documents/rag-config.ts';
 
 describe('staleness', () => {
   const config = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });
@@ -10,18 +10,21 @@ describe('staleness', () => {
 
   it('reports nothing if content and chunking settings are unchanged', () => {
     const found = { retrieval: { ...config.retrieval, rrfK: 1 }, reranking: { ...config.reranking, topK: 1 } };
-    expect(staleness(of(), of(found))).deep.equal({ chunking: false, embedding: false });
+    expect(staleIngestionResults(of(), of(found))).deep.equal({ chunking: false, embedding: false });
   });
 
   it('reports chunks and vectors for new content and each changed chunking setting', () => {
     const cuts: Partial<RagConfig['chunking']>[] = [{ method: 'semantic' }, { targetTokens: 9 }, { overlapTokens: 9 }];
     const changes = cuts.map((cut) => of({ chunking: { ...config.chunking, ...cut } }));
     for (const now of [of({}, 'b'), ...changes]) {
-      expect(staleness(of(), now)).deep.equal({ chunking: true, embedding: true });
+      expect(staleIngestionResults(of(), now)).deep.equal({ chunking: true, embedding: true });
     }
   });
 
   it('reports only vectors for another embedding model', () => {
-    expect(staleness(of(), of({ embedding: { model: 'large' } }))).deep.equal({ chunking: false, embedding: true });
+    expect(staleIngestionResults(of(), of({ embedding: { model: 'large' } }))).deep.equal({
+      chunking: false,
+      embedding: true,
+    });
   });
 });

@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type ChainLink, descendantsOf, planCommit, planRemoval, versionTitle } from '#src/domain/agents/drafts.ts';
+import {
+  type ChainLink,
+  descendantsOf,
+  planCommit,
+  planVersionRemoval,
+  versionTitle,
+} from '#src/domain/agents/drafts.ts';
 
 /** Applies commits the way the service does and returns the chain. */
 function applyCommits(commits: readonly { parent: number; force: boolean }[]): ChainLink[] {
@@ -42,17 +48,32 @@ describe('the chain of versions', () => {
   });
 
   it('moves the child of a removed version to its parent', () => {
-    expect(planRemoval(chain, 'b')).to.deep.equal({ outcome: 'remove', childId: 'c', parentId: 'a', headId: 'c' });
-    expect(planRemoval(chain, 'a')).to.deep.equal({ outcome: 'remove', childId: 'b', parentId: null, headId: 'c' });
+    expect(planVersionRemoval(chain, 'b')).to.deep.equal({
+      outcome: 'remove',
+      childId: 'c',
+      parentId: 'a',
+      headId: 'c',
+    });
+    expect(planVersionRemoval(chain, 'a')).to.deep.equal({
+      outcome: 'remove',
+      childId: 'b',
+      parentId: null,
+      headId: 'c',
+    });
   });
 
   it('ends at the parent of a removed head', () => {
-    expect(planRemoval(chain, 'c')).to.deep.equal({ outcome: 'remove', childId: null, parentId: 'b', headId: 'b' });
+    expect(planVersionRemoval(chain, 'c')).to.deep.equal({
+      outcome: 'remove',
+      childId: null,
+      parentId: 'b',
+      headId: 'b',
+    });
   });
 
   it('keeps its last version', () => {
-    expect(planRemoval([{ id: 'a', parentVersionId: null }], 'a').outcome).to.equal('last_version');
-    expect(planRemoval(chain, 'x').outcome).to.equal('version_missing');
+    expect(planVersionRemoval([{ id: 'a', parentVersionId: null }], 'a').outcome).to.equal('last_version');
+    expect(planVersionRemoval(chain, 'x').outcome).to.equal('version_missing');
   });
 
   it('stays linear after random commits', () => {

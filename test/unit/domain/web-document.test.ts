@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { sourceAddress, webDocumentNames } from '#src/domain/documents/web-document.ts';
+import { publicSourceUrl, webDocumentNames } from '#src/domain/documents/web-document.ts';
 
 describe('the source URL of a fetched document', () => {
   const cases: [string, string][] = [
@@ -13,7 +13,7 @@ describe('the source URL of a fetched document', () => {
   ];
   for (const [asked, said] of cases) {
     it(`is ${said} for ${asked}`, () => {
-      expect(sourceAddress(asked)).to.equal(said);
+      expect(publicSourceUrl(asked)).to.equal(said);
     });
   }
 });

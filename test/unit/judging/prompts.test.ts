@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { cacheKeyText, type JudgeTask } from '#src/domain/judging/judgement.ts';
-import { exhibitsOf, fitExhibits, shortened } from '#src/domain/judging/material.ts';
+import { fitJudgeTexts, judgeTextsOf, shortenMiddle } from '#src/domain/judging/material.ts';
 import { judgeMessages, verdictSchema } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
 
@@ -9,7 +9,7 @@ const nonce = '0123456789abcdef';
 const counter = createTokenCounter();
 
 function promptOf(task: JudgeTask): string {
-  return judgeMessages(task, exhibitsOf(task), nonce)
+  return judgeMessages(task, judgeTextsOf(task), nonce)
     .map(({ content }) => content)
     .join('\n');
 }
@@ -73,24 +73,24 @@ describe('the prompt of a judge', () => {
 describe('long texts', () => {
   it('are shortened to their beginning and end, with a note', () => {
     const text = `${'a'.repeat(30_000)}😀${'z'.repeat(30_000)}`;
-    const [exhibit] = exhibitsOf(promptTask(text));
+    const [exhibit] = judgeTextsOf(promptTask(text));
     expect(exhibit?.text).match(/a{1000}\n\[…\]\nz{1000}/);
     expect(promptOf(promptTask(text))).match(/lacks \d+ characters of its middle/);
     expect(promptOf(promptTask('Short. [… 120 characters left out …]'))).not.match(/lacks/);
     expect(exhibit?.text.length).below(24_100);
-    expect(shortened('😀😀😀', 3).text.isWellFormed()).equal(true);
+    expect(shortenMiddle('😀😀😀', 3).text.isWellFormed()).equal(true);
   });
 
   it('share the token budget; short ones stay whole', () => {
     const long = 'The fee depends on the term of the loan. '.repeat(300);
-    const exhibits = exhibitsOf(replyTask({ reply: long, persona: long }));
-    const fitted = fitExhibits(exhibits, 1_000, counter) ?? [];
+    const exhibits = judgeTextsOf(replyTask({ reply: long, persona: long }));
+    const fitted = fitJudgeTexts(exhibits, 1_000, counter) ?? [];
     expect(fitted.reduce((sum, { text }) => sum + counter.count(text), 0)).within(800, 1_000);
     expect(fitted[1]?.text).equal('What is the fee?');
     expect(fitted[2]?.leftOut).above(5_000);
-    expect(fitExhibits(exhibits, 10_000, counter)).deep.equal(exhibits);
-    expect(fitExhibits(exhibits, 300, counter)).equal(null);
-    expect(fitExhibits(exhibits, -5, counter)).equal(null);
+    expect(fitJudgeTexts(exhibits, 10_000, counter)).deep.equal(exhibits);
+    expect(fitJudgeTexts(exhibits, 300, counter)).equal(null);
+    expect(fitJudgeTexts(exhibits, -5, counter)).equal(null);
   });
 });
 

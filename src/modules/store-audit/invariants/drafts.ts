@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { bigint, boolean, json, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { Judgement } from '#src/domain/judging/judgement.ts';
-import { outcomeOf } from '#src/domain/judging/outcome.ts';
+import { evaluationOutcomeOf } from '#src/domain/judging/outcome.ts';
 import { rubricVersion } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
@@ -75,7 +75,7 @@ async function unitsOfRuns(db: Knex, runs: readonly CompleteRun[]): Promise<Map<
 function hasSameResults({ specification, results }: CompleteRun, units: readonly EvaluatedUnit[]): boolean {
   const verdicts = new Map(units.flatMap(({ unit, verdict }) => (verdict === null ? [] : [[unit, verdict] as const])));
   const answers = new Map(units.flatMap(({ unit, answer }) => (answer === null ? [] : [[unit, answer] as const])));
-  const again = outcomeOf(specification, { verdicts, answers, failed: [] });
+  const again = evaluationOutcomeOf(specification, { verdicts, answers, failed: [] });
   // A `jsonb` column does not keep the order of keys.
   return again.status === 'completed' && canonicalJson(again.results) === canonicalJson(results);
 }
