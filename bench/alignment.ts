@@ -1,9 +1,10 @@
-// `npm run bench:alignment [-- topics refusals simulation dialogues]`: how well alignment sees what people see; exit code 1 where a gate fails.
+// `npm run bench:alignment [-- topics refusals simulation dialogues]` measures how well alignment scores agree with
+// human labels; exit code 1 if a gate fails.
 import { cpus } from 'node:os';
 import { createEmbedTexts } from '../scripts/alignment/embed-texts.ts';
 import { calibrationFor } from '../src/domain/alignment/score.ts';
 import { measureDialogues } from './alignment/dialogue-report.ts';
-import { isWithin, type Report, show } from './alignment/figures.ts';
+import { formatReport, isWithin, type Report } from './alignment/figures.ts';
 import { measureRefusals } from './alignment/refusals.ts';
 import { simulateChats } from './alignment/simulated-chats.ts';
 import { measureTopics } from './alignment/topics.ts';
@@ -39,7 +40,7 @@ process.exitCode = failed.length === 0 ? 0 : 1;
 
 function tell(report: Report): void {
   reports.push(report);
-  console.log(show(report));
+  console.log(formatReport(report));
 }
 
 async function startOwnServer() {

@@ -1,4 +1,4 @@
-// `npm run bench:chunking`: cutting text into chunks beside LangChain.js, and beside the tokenizer alone.
+// `npm run bench:chunking` compares the product's chunkers with LangChain.js and with a bare tokenizer.
 import { cpus } from 'node:os';
 import { setInterval } from 'node:timers/promises';
 import { RecursiveCharacterTextSplitter } from '@langchain/textsplitters';
@@ -31,9 +31,8 @@ const counter = createTokenCounter();
 const countChunks = (tokens: TokenCounter) =>
   sum(corpus.map((body) => chunkBody(body, { method: 'token', ...size }, { tokens }).length));
 
-/** Each does the whole corpus, text by text, and says how many pieces came out. */
 const contestants = {
-  // Like gpt-tokenizer beside it, the counter of a process remembers words that it has seen.
+  // The product's token counter caches words for the life of the process, as gpt-tokenizer does.
   ours: async () => countChunks(counter),
   newborn: async () => countChunks(createTokenCounter()),
   langchain: async () => {
@@ -52,7 +51,6 @@ for (let round = -1; round < rounds; round += 1) {
   for (const name of names) {
     const startedAt = performance.now();
     counts[name] = await contestants[name]();
-    // The first round only warms up.
     if (round >= 0) times[name].push(performance.now() - startedAt);
   }
 }
@@ -87,7 +85,7 @@ console.log(
   ].join('\n'),
 );
 
-/** As the product does it: in a thread, with contexts and the words of the index. */
+/** Chunks a long document as the product does: in a worker thread, with chunk contexts and index terms. */
 async function longDocument(): Promise<string> {
   const words = corpus.join('\n\n').match(/\S+\s*/g) ?? [];
   const body = Array.from({ length: longDocumentWords }, (_, index) => words[index % words.length]).join('');
@@ -103,7 +101,6 @@ async function longDocument(): Promise<string> {
   return `A document of ${longDocumentWords} words (${body.length} characters): ${chunks.length} chunks in ${Math.round(ms)} ms, the process grew by ${mib} MiB.`;
 }
 
-/** By how many bytes the process was larger at the most than at the beginning. */
 async function peakMemory(until: AbortSignal): Promise<number> {
   const before = process.memoryUsage.rss();
   let most = before;

@@ -1,4 +1,4 @@
-// `npm run bench:docx`: Word files to Markdown (P2), beside mammoth, which gives HTML and is not asked for more.
+// `npm run bench:docx` compares the conversion of Word files to Markdown (P2) with mammoth, which produces HTML.
 import { cpus, loadavg } from 'node:os';
 import { buffer } from 'node:stream/consumers';
 import mammoth from 'mammoth';
@@ -7,7 +7,7 @@ import { parseDocx } from '../src/adapters/converter/formats/docx.ts';
 import { median } from './median.ts';
 
 const rounds = 9;
-/** P2: mammoth's processor time to ours. */
+/** P2: CPU time of mammoth divided by that of the product. */
 const goal = 2;
 
 const words =
@@ -17,7 +17,7 @@ const words =
 const sentence = (seed: number, length: number) =>
   Array.from({ length }, (_, index) => words[(seed * 7 + index * (seed % 13)) % words.length]).join(' ');
 
-/** Formatted as Word formats: several runs a paragraph, each with its properties. */
+/** Text as Word formats it: several runs in each paragraph, each with its properties. */
 function section(index: number): string {
   const run = (seed: number) =>
     `<w:r w:rsidRPr="00AB12CD"><w:rPr><w:rFonts w:ascii="Arial" w:hAnsi="Arial"/><w:sz w:val="22"/></w:rPr><w:t xml:space="preserve">${sentence(seed, 12)}. </w:t></w:r>`;
@@ -36,7 +36,6 @@ function paragraph(text: string, properties = ''): string {
   return `<w:p>${properties}<w:r><w:t xml:space="preserve">${text}</w:t></w:r></w:p>`;
 }
 
-/** A Word file with one style, `H1`. */
 function wordFile(body: string): Promise<Buffer> {
   const word = 'http://schemas.openxmlformats.org/wordprocessingml/2006/main';
   const packages = 'http://schemas.openxmlformats.org/package/2006';
@@ -65,11 +64,10 @@ const sections = 150;
 const bytes = await wordFile(Array.from({ length: sections }, (_, index) => section(index)).join(''));
 const ours: number[] = [];
 const mammoths: number[] = [];
-// The first round of each warms the code up.
 for (let round = 0; round <= rounds; round += 1) {
   const own = await cpuMs(() => parseDocx({ bytes, fileName: 'a.docx' }));
   const its = await cpuMs(() => mammoth.convertToHtml({ buffer: bytes }));
-  if (round === 0) console.log(`the first round, as a process of its own has it: ${(its / own).toFixed(2)}\n`);
+  if (round === 0) console.log(`ratio in the first, cold round: ${(its / own).toFixed(2)}\n`);
   else {
     ours.push(own);
     mammoths.push(its);
@@ -81,7 +79,7 @@ console.log(
   `${sections} sections, ${body.length} characters of Markdown, ${rounds} rounds in turns, medians of processor time\n`,
 );
 console.log('| | ms |\n|---|---|');
-console.log(`| ours, Markdown | ${Math.round(median(ours))} |`);
+console.log(`| product, Markdown | ${Math.round(median(ours))} |`);
 console.log(`| mammoth, HTML | ${Math.round(median(mammoths))} |`);
-console.log(`\nmammoth / ours: ${ratio.toFixed(2)} (goal: at least ${goal}) ${ratio >= goal ? 'met' : 'missed'}`);
+console.log(`\nmammoth / product: ${ratio.toFixed(2)} (goal: at least ${goal}) ${ratio >= goal ? 'met' : 'missed'}`);
 console.log(`node ${process.versions.node}, ${cpus().length} cores, load ${loadavg()[0]?.toFixed(1)}`);

@@ -1,4 +1,4 @@
-// `npm run bench:embed`: our model server beside onnxruntime in Python, on the same texts, in turns.
+// `npm run bench:embed` compares the model server with onnxruntime in Python on the same texts, in alternating rounds.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,14 +9,14 @@ import { miniLm } from '../services/model-server/model-manifest.ts';
 import { createEmbedder } from '../src/adapters/models/embedder.ts';
 import { createTokenCounter } from '../src/adapters/text/token-counter.ts';
 import { type Lag, type MeasuredServer, startMeasuredServer } from './embed/measured-server.ts';
-import { installPeer, type PythonPeer, startPeer, type Way, ways } from './embed/python-peer.ts';
+import { installPeer, type PeerMode, type PythonPeer, peerModes, startPeer } from './embed/python-peer.ts';
 
 const rounds = 7;
 const cores = cpus().length;
 const goals = { ratio: 0.95, lagP99Ms: 20 };
 
-/** A rival with the way that is fastest for it here; `rates` in tokens per second, one a round. */
-type Rival = { name: string; peer: PythonPeer; way: Way; rates: number[]; cosines: number[] };
+/** A Python peer with its fastest mode on this machine; `rates` holds tokens per second, one for each round. */
+type Rival = { name: string; peer: PythonPeer; way: PeerMode; rates: number[]; cosines: number[] };
 
 const toolsDir = process.env.TOOLS_DIR;
 if (!toolsDir) throw new Error('TOOLS_DIR is not set: run it as `npm run bench:embed`.');
@@ -31,7 +31,7 @@ try {
   await Promise.all([server.stop(), ...rivals.map(({ peer }) => peer.stop())]);
 }
 
-/** The documentation, cut into pieces of several lengths that all fit into the model's window. */
+/** Pieces of the documentation in several lengths, all within the model's window. */
 function passages(): string[] {
   const folder = join(import.meta.dirname, '..', 'docs');
   const pages = readdirSync(folder).filter((name) => name.endsWith('.md'));
@@ -42,7 +42,10 @@ function passages(): string[] {
   });
 }
 
-/** Two of them, as a part of our lead is the rewritten graph and not the server; none where Python lacks the library. */
+/**
+ * Starts peers with the original and with the rewritten graph, because the rewrite explains part of the server's lead.
+ * Starts none if Python lacks onnxruntime.
+ */
 async function startRivals(toolsDir: string): Promise<void> {
   const folder = installPeer();
   if (folder === null) return;
@@ -65,9 +68,9 @@ async function startRivals(toolsDir: string): Promise<void> {
   }
 }
 
-async function fastestWay(peer: PythonPeer): Promise<Way> {
-  const timed: { way: Way; seconds: number }[] = [];
-  for (const way of ways) {
+async function fastestWay(peer: PythonPeer): Promise<PeerMode> {
+  const timed: { way: PeerMode; seconds: number }[] = [];
+  for (const way of peerModes) {
     await peer.embed(texts.slice(0, 100), way);
     timed.push({ way, seconds: (await peer.embed(texts, way)).seconds });
   }
@@ -93,7 +96,8 @@ async function measure({ baseUrl, lagDuring }: MeasuredServer): Promise<void> {
     lags.push(lag);
     for (const rival of rivals) {
       const run = await rival.peer.embed(texts, rival.way);
-      if (run.tokens !== tokens) throw new Error(`The peer counted ${run.tokens} tokens and we ${tokens}.`);
+      if (run.tokens !== tokens)
+        throw new Error(`Token counts differ: Python peer ${run.tokens}, model server ${tokens}.`);
       rival.rates.push(run.tokens / run.seconds);
       rival.cosines = cosines(vectors, run.vectors);
     }
@@ -101,7 +105,6 @@ async function measure({ baseUrl, lagDuring }: MeasuredServer): Promise<void> {
   report(tokens, ours, lags);
 }
 
-/** As the model counts them, special ones included. */
 async function countTokens(baseUrl: string): Promise<number> {
   const response = await fetch(`${baseUrl}/embeddings`, {
     method: 'POST',

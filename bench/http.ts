@@ -1,12 +1,11 @@
-// `npm run bench:http [-- P7 P8 metrics]`: what a request costs beside its query, what a storm of sign-ins costs a request,
-// and what measuring does.
+// `npm run bench:http [-- P7 P8 metrics]` measures the overhead of a request over its query, of concurrent sign-ins,
+// and of metrics.
 import { cpus } from 'node:os';
 import { measureLoginStorm } from './http/login-storm.ts';
 import { startMeasuredApi } from './http/measured-api.ts';
 import { measureMetricsCost } from './http/metrics-cost.ts';
 import { measureThroughput } from './http/throughput.ts';
 
-/** By the names that the goals have in docs/benchmarks.md. */
 const measures = { P7: measureThroughput, P8: measureLoginStorm, metrics: measureMetricsCost };
 
 const wanted = process.argv.slice(2);

@@ -1,4 +1,5 @@
-// `npm run bench:ingest [-- P4 P9 P11 files P3]`: what workflows, stores and neighbours cost an ingestion, on the product as it starts.
+// `npm run bench:ingest [-- P4 P9 P11 files P3]` measures the cost of workflows, stores and concurrent load in an
+// ingestion.
 import { cpus } from 'node:os';
 import { measureEmbeddingShare } from './ingest/embedding-share.ts';
 import { measureBesideLangChain } from './ingest/langchain.ts';
@@ -7,7 +8,6 @@ import { measureNeighbour } from './ingest/neighbour.ts';
 import { measureOrchestration } from './ingest/orchestration.ts';
 import { startProduct } from './measured-product.ts';
 
-/** By the names that the goals have in docs/benchmarks.md. */
 const measures = {
   P4: measureEmbeddingShare,
   P9: measureOrchestration,
@@ -27,6 +27,6 @@ if (Object.keys(measures).some(isWanted)) {
     await product.stop();
   }
 }
-// The last one, as the settings of its product stay in this process.
+// P3 runs last, because its product changes the environment variables of this process.
 if (isWanted('P3')) console.log(['', ...(await measureBesideLangChain())].join('\n'));
 console.log(`\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`);

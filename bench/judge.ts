@@ -1,4 +1,4 @@
-// `npm run bench:judge [-- --items 50 --axis relevance]`: how far the judge of pairs agrees with people.
+// `npm run bench:judge [-- --items 50 --axis relevance]` measures how far the pairwise judge agrees with human labels.
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -20,7 +20,7 @@ const { values } = parseArgs({
   options: { items: { type: 'string', default: '50' }, axis: { type: 'string', default: 'relevance' } },
 });
 const axis = responseAxes.find((each) => each === values.axis);
-if (axis === undefined) throw new Error(`--axis is one of ${responseAxes.join(', ')}`);
+if (axis === undefined) throw new Error(`--axis must be one of ${responseAxes.join(', ')}`);
 
 const { OPENAI_BASE_URL, OPENAI_API_KEY = 'local', EVAL_MODEL, XDG_CACHE_HOME } = process.env;
 const model = EVAL_MODEL || qwenCoder.id;
@@ -51,7 +51,8 @@ async function judgeAll(verdictOn: ReturnType<typeof openVerdicts>): Promise<Jud
   const judged: Judged[] = [];
   for (const pair of samplePairs(Number(values.items))) {
     const [first, second] = pair.outputs.map((reply) => ({ persona, reply }));
-    if (axis === undefined || first === undefined || second === undefined) throw new Error('a pair has two outputs');
+    if (axis === undefined || first === undefined || second === undefined)
+      throw new Error('The labelled pair does not have two outputs.');
     const material = { kind: 'pair' as const, input: pair.input, expected: null };
     const ab = await verdictOn({ mode: 'pairwise', axis, material: { ...material, a: first, b: second } });
     const ba = await verdictOn({ mode: 'pairwise', axis, material: { ...material, a: second, b: first } });

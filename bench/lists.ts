@@ -1,18 +1,17 @@
-// `npm run bench:lists [-- <documents>]`, or `-- logs [<rounds>]`: lists and search at a size and at a hundredth of it, by
-// requests over HTTP.
+// `npm run bench:lists [-- <documents>]` or `-- logs [<rounds>]` compares the latency of lists and searches at two
+// sizes, 1:100.
 import { cpus, loadavg } from 'node:os';
 import { generateConversations } from './lists/conversations.ts';
 import { generateDataroom, type Person, type Reader, type TableRow } from './lists/dataroom.ts';
-import { growingLogs, logMeasures } from './lists/log-measures.ts';
+import { growingLogMeasures, logMeasures } from './lists/log-measures.ts';
 import { type Measured, startMeasuredLists } from './lists/measured-lists.ts';
-import { growing, type Measure, measures } from './lists/measures.ts';
+import { growingMeasures, type Measure, measures } from './lists/measures.ts';
 
 const ofLogs = process.argv[2] === 'logs';
 const rounds = 5;
 const requestsPerRound = 20;
-/** Of what reads or counts all of it. */
 const largeRequestsPerRound = 4;
-/** P15: p95 at the size to p95 at a hundredth of it. */
+/** P15: p95 at the full size divided by p95 at a hundredth of it. */
 const goal = 3;
 
 if (ofLogs) {
@@ -21,7 +20,7 @@ if (ofLogs) {
     of: 'rounds, ten in a chat',
     generate: (size, passwordHash) => generateConversations({ rounds: size, passwordHash }),
     measures: logMeasures,
-    growing: growingLogs,
+    growingMeasures: growingLogMeasures,
   });
 } else {
   await compare({
@@ -29,7 +28,7 @@ if (ofLogs) {
     of: 'documents, two chunks each',
     generate: (size, passwordHash) => generateDataroom({ documents: size, passwordHash }),
     measures,
-    growing,
+    growingMeasures,
   });
 }
 
@@ -38,20 +37,20 @@ async function compare<Room extends { people: Record<Reader, Person> }>(compared
   of: string;
   generate: (size: number, passwordHash: string) => Room & { rows: Iterable<TableRow> };
   measures: readonly Measure<Measured<Room>>[];
-  growing: readonly Measure<Measured<Room>>[];
+  growingMeasures: readonly Measure<Measured<Room>>[];
 }): Promise<void> {
   const { size, of, generate } = compared;
   const { rooms, stop } = await startMeasuredLists([Math.round(size / 100), size], generate);
   try {
     const [small, large] = rooms;
-    if (!small || !large) throw new Error('Two sizes are compared.');
+    if (!small || !large) throw new Error('The benchmark needs organizations of two sizes.');
     console.log(`P15: ${large.size} ${of} to ${small.size}; milliseconds`);
     console.log(
       `${rounds} rounds of ${requestsPerRound} requests in turns, one at a time; goal: p95 at most ${goal}x\n`,
     );
     await print(compared.measures, requestsPerRound, small, large);
-    console.log('\nWhat reads or counts all of it:\n');
-    await print(compared.growing, largeRequestsPerRound, small, large);
+    console.log('\nRequests that read or count all rows:\n');
+    await print(compared.growingMeasures, largeRequestsPerRound, small, large);
     const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`;
     console.log(`\nnode ${process.versions.node}, ${machine}, load ${loadavg()[0]?.toFixed(1)}`);
   } finally {
@@ -70,7 +69,6 @@ async function print<Room extends { size: number }>(
     for (const { measure, ...times } of taken) {
       for (let request = 0; request < (round === 0 ? 2 : requests); request += 1) {
         const [one, other] = [await measure.take(small), await measure.take(large)];
-        // The first round fills caches.
         if (round === 0) continue;
         times.small.push(one);
         times.large.push(other);

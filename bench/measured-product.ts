@@ -11,28 +11,25 @@ import { readStartSettings } from '../scripts/settings.ts';
 import { findFreePorts } from '../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../scripts/supervisor/supervisor.ts';
 
-/** What `npm start` runs, by the names of its logs. */
 export const processNames = ['api', 'worker', 'temporal', 'postgres', 'model-server'] as const;
 
-/** A run as its history tells it; milliseconds. */
 export type MeasuredRun = { wallMs: number; activitiesMs: number };
 
 export type Upload = { id: string; runId: string };
 
-/** The product as `npm start` runs it, on a data folder that is thrown away. */
+/** The product as `npm start` runs it, on a temporary data folder. */
 export type MeasuredProduct = {
   modelBaseUrl: string;
-  /** The environment in which another process is a part of it. */
+  /** Environment variables with which another process connects to this installation. */
   environment: Readonly<Record<string, string>>;
-  /** A new user with an organization of his own: nothing that was cached for others helps him. */
+  /** Signs up a new user with a new organization, so that no cached embedding is reused. */
   signUp(): Promise<ApiClient>;
   upload(api: ApiClient, name: string, content: string | Uint8Array<ArrayBuffer>): Promise<Upload>;
-  /** The engine tells it: asking again and again would take the time that is measured. */
+  /** Waits for the result through Temporal: polling the API would take CPU time that is measured. */
   untilDone(runId: string): Promise<void>;
-  /** Settles once the job is in `stage`. */
   untilStage(api: ApiClient, runId: string, stage: string): Promise<void>;
   readRun(runId: string): Promise<MeasuredRun>;
-  /** CPU time that these processes of ours took so far, with all that they have started, in milliseconds. */
+  /** CPU time of these processes and their child processes so far, in milliseconds. */
   cpuMs(...names: (typeof processNames)[number][]): Promise<number>;
   stop(): Promise<void>;
 };
@@ -41,7 +38,6 @@ type Job = { status: string; stage: string | null; last_error: { code: string; m
 
 const POLL_INTERVAL_MS = 100;
 
-/** @param chosenSettings environment variables beyond the usual ones */
 export async function startProduct(chosenSettings: Record<string, string> = {}): Promise<MeasuredProduct> {
   const dataDir = await mkdtemp(join(tmpdir(), 'bench-'));
   const ports = await findFreePorts(5);
@@ -67,12 +63,13 @@ export async function startProduct(chosenSettings: Record<string, string> = {}):
     for (;;) {
       const job = await api.get<Job>(`/jobs/${runId}`);
       if (job.stage === stage) return;
-      if (job.last_error !== null) throw new Error(`${runId}: ${job.last_error.code}: ${job.last_error.message}`);
+      if (job.last_error !== null)
+        throw new Error(`Job ${runId} failed: ${job.last_error.code}: ${job.last_error.message}`);
       await delay(POLL_INTERVAL_MS);
     }
   }
 
-  /** A start that came while the engine was busy is repeated within a second. */
+  /** If Temporal was busy, the product starts the workflow again within a second. */
   async function untilDone(runId: string): Promise<void> {
     const run = temporal.workflow.getHandle(runId);
     while (!(await run.describe().catch(() => null))) await delay(POLL_INTERVAL_MS);
@@ -119,7 +116,7 @@ export async function startProduct(chosenSettings: Record<string, string> = {}):
 
 type History = NonNullable<Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>['events']>;
 
-/** From the start of the run to its end, and how much of that an activity was running. */
+/** Computes from a history the duration of the run, and the time in which at least one activity was running. */
 function measureHistory(events: History): MeasuredRun {
   const timeOf = ({ eventTime }: History[number]) =>
     Number(eventTime?.seconds ?? 0) * 1_000 + (eventTime?.nanos ?? 0) / 1e6;
@@ -131,11 +128,11 @@ function measureHistory(events: History): MeasuredRun {
     if (done) activitiesMs += timeOf(event) - (startedAt.get(String(done.startedEventId)) ?? Number.NaN);
   }
   const [first, last] = [events[0], events.at(-1)];
-  if (first === undefined || last === undefined) throw new Error('The run has no history.');
+  if (first === undefined || last === undefined) throw new Error('The workflow run has an empty history.');
   return { wallMs: timeOf(last) - timeOf(first), activitiesMs };
 }
 
-/** With their threads, and those that they have started and waited for. */
+/** CPU time of the processes with their threads and terminated child processes. */
 async function cpuTimeMs(roots: readonly number[]): Promise<number> {
   const processes = new Map<number, { parent: number; ticks: number }>();
   for (const name of await readdir('/proc')) {
@@ -152,6 +149,6 @@ async function cpuTimeMs(roots: readonly number[]): Promise<number> {
   };
   let sum = 0;
   for (const [pid, { ticks }] of processes) if (isOurs(pid)) sum += ticks;
-  // Linux reports hundredths of a second, whatever the kernel's own clock.
+  // Linux reports hundredths of a second for every kernel clock.
   return sum * 10;
 }

@@ -1,4 +1,5 @@
-// `npm run bench:pdf`: the text of PDFs by the converter and by unpdf, in pages per CPU-second and in memory (P2).
+// `npm run bench:pdf` compares the text extraction of the converter with unpdf, in pages per CPU-second and memory
+// (P2).
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, tmpdir } from 'node:os';
@@ -45,7 +46,7 @@ try {
       ),
     ].join('\n'),
   );
-  console.log(`\nOurs / its: ${ratio.toFixed(2)} (goal: at least 2.5)`);
+  console.log(`\nProduct / unpdf: ${ratio.toFixed(2)} (goal: at least 2.5)`);
 
   const small = join(folder, 'small.pdf');
   const large = join(folder, 'large.pdf');
@@ -55,10 +56,10 @@ try {
   const [one, all] = [await watched(() => convert(small)), await watched(() => convert(large))];
   const peer = await askPeer(large);
   const megabytes = Math.round((await stat(large)).size / 1e6);
-  console.log(`\n${megabytes} MB, beside a PDF of one page of it\n\n| | grows by |\n|---|---|`);
+  console.log(`\n${megabytes} MB, compared with a PDF of one of its pages\n\n| | peak memory grows by |\n|---|---|`);
   console.log(`| parser child | ${Math.max(0, all.child - one.child).toFixed(0)} MB |`);
-  console.log(`| our process | ${Math.max(0, all.own - one.own).toFixed(0)} MB |`);
-  console.log(`| unpdf, from nothing | ${peer.peakMegabytes.toFixed(0)} MB |`);
+  console.log(`| parent process | ${Math.max(0, all.own - one.own).toFixed(0)} MB |`);
+  console.log(`| unpdf, whole process | ${peer.peakMegabytes.toFixed(0)} MB |`);
   console.log(
     `\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, load ${loadavg()[0]?.toFixed(1)}`,
   );
@@ -66,7 +67,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Real documents over and over, where they are; else plain pages. */
+/** Repeats real documents if they are installed, otherwise plain pages. */
 async function writeManyPages(): Promise<{ path: string; what: string }> {
   const path = join(folder, 'many.pdf');
   const files = realDocuments();
@@ -102,7 +103,6 @@ async function askPeer(path: string): Promise<Figures> {
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
 }
 
-/** Of this process and of all children that have ended. */
 async function cpuSeconds(): Promise<number> {
   const text = await readFile('/proc/self/stat', 'utf8');
   const times = text
@@ -112,7 +112,7 @@ async function cpuSeconds(): Promise<number> {
   return times.reduce((sum, ticks) => sum + Number(ticks) / 100, 0);
 }
 
-/** The most that this process and its children had in memory meanwhile, in MB. */
+/** Peak memory of this process and of its children while `work` runs, in MB. */
 async function watched(work: () => Promise<unknown>): Promise<{ own: number; child: number }> {
   globalThis.gc?.();
   const peaks = { own: 0, child: 0 };

@@ -1,4 +1,5 @@
-// `npm run bench:retrieval [-- --store pgvector|qdrant] [-- cranfield llm chunking]`: how well the product finds, on public data.
+// `npm run bench:retrieval [-- --store pgvector|qdrant] [-- cranfield llm chunking]` measures retrieval quality on
+// public data sets.
 import { existsSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -16,13 +17,13 @@ const withLlm =
 
 const product = await startProduct({
   VECTOR_STORE: values.store ?? 'qdrant',
-  // The chat model is here for reranking only; nobody has to wait until it is loaded.
+  // Only reranking needs the language model, so the start does not wait until it is loaded.
   CHAT_MODEL: 'extractive-1',
   TIER_LIMITS: '{"free":{"documents":10000}}',
 });
 try {
   if (isWanted('cranfield')) await withLibrary(compareRankings);
-  // How texts are cut matters on one store as on the other.
+  // Chunking quality does not depend on the vector store, so it is measured on one only.
   if (isWanted('chunking')) await withLibrary(compareChunking);
 } finally {
   await product.stop();
@@ -58,5 +59,6 @@ function print(title: string, lines: readonly string[]): void {
   console.log(['', title, '', ...lines].join('\n'));
 }
 
-if (isWanted('llm') && !withLlm) console.log('\nNo LLM rerank: `npm run models -- fetch` brings the chat model.');
+if (isWanted('llm') && !withLlm)
+  console.log('\nLLM reranking skipped: download the chat model with `npm run models -- fetch`.');
 console.log(`\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`);

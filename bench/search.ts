@@ -1,5 +1,5 @@
-// `npm run bench:search [-- <chunks>]`: nearest neighbours under a filter, hybrid search, and the words beside Qdrant's, on
-// a large generated corpus.
+// `npm run bench:search [-- <chunks>]` measures filtered vector search, hybrid search, and full-text search beside
+// Qdrant's, on a generated corpus.
 import { cpus } from 'node:os';
 import { createPgVectorStore } from '../src/adapters/vectors/pgvector.ts';
 import { generateCorpus } from './search/corpus.ts';

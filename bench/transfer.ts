@@ -1,4 +1,5 @@
-// `npm run bench:transfer`: what a large file costs on its way in and out, in memory and beside a bare server.
+// `npm run bench:transfer` measures the upload and download of a large file: speed and memory, compared with a bare
+// server.
 import { readFile, writeFile } from 'node:fs/promises';
 import { cpus, loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -31,8 +32,8 @@ try {
       await note(`out, ${api.name}`, api, () => receive(fileOf(api, id), content));
     }
   }
-  console.log(`\n${MEGABYTES} MB, ${ROUNDS} rounds in turns, medians; memory: the most of all rounds\n`);
-  console.log('| | MB/s | of the bare server | its processor time | memory over idle |\n|---|---|---|---|---|');
+  console.log(`\n${MEGABYTES} MB, ${ROUNDS} alternating rounds, medians; memory: maximum of all rounds\n`);
+  console.log('| | MB/s | speed to bare server | CPU time to bare server | memory over idle |\n|---|---|---|---|---|');
   for (const [name, rounds] of measured) {
     const peers = measured.get(`${name.split(',')[0]}, bare`) ?? [];
     const beside = (field: 'perSecond' | 'cpuSeconds') =>
@@ -61,7 +62,7 @@ function fileOf({ url, token }: Api, id: string) {
 
 async function measure({ pid }: Server, work: () => Promise<unknown>): Promise<Figures> {
   await delay(REST_MS);
-  // The kernel forgets the peak of before.
+  // Resets the peak memory that the kernel recorded for the process.
   await writeFile(`/proc/${pid}/clear_refs`, '5');
   const idle = await megabytesOf(pid, 'VmRSS');
   const before = await cpuSecondsOf(pid);
@@ -81,7 +82,7 @@ async function cpuSecondsOf(pid: number): Promise<number> {
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
     .slice(11, 13);
-  // Linux reports hundredths of a second, whatever the kernel's own clock.
+  // Linux reports hundredths of a second for every kernel clock.
   return (Number(user) + Number(system)) / 100;
 }
 

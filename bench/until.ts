@@ -4,8 +4,8 @@ const PAUSE_MS = 50;
 const TIMEOUT_MS = 280_000;
 
 /**
- * Polls until the answer is true.
- * @param condition for the error of a wait that times out
+ * Polls until `ask` returns true.
+ * @param condition text for the timeout error
  */
 export async function until(condition: string, ask: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + TIMEOUT_MS;

@@ -6,7 +6,6 @@ import { type ScoredRound, scoreRound, textsToEmbed } from '../../src/domain/ali
 import type { AlignmentCalibration, Anchor } from '../../src/domain/alignment/score.ts';
 import type { Dialogue, LabelledRound } from './dialogues.ts';
 
-/** A labelled round with what the product makes of it. */
 export type JudgedRound = {
   agent: string;
   script: string;
@@ -19,7 +18,6 @@ export type JudgedRound = {
 const analyze = createTextAnalyzer();
 const thresholds = { offTopic: 3, onTopic: 2 };
 
-/** Scores and folds every dialogue as the product does. */
 export async function judgeDialogues(
   dialogues: readonly Dialogue[],
   embed: EmbedTexts,
@@ -62,7 +60,7 @@ async function embedAnchors(words: Record<string, number>, embed: EmbedTexts): P
   }));
 }
 
-/** Of a yes-or-no question about rounds. */
+/** Precision and recall of the product on a yes-or-no question about `asked` rounds. */
 export type Agreement = { asked: number; precision: number; recall: number; f1: number };
 
 type Question = { isTrue: (round: JudgedRound) => boolean; isCalled: (round: JudgedRound) => boolean };
@@ -70,7 +68,7 @@ type Question = { isTrue: (round: JudgedRound) => boolean; isCalled: (round: Jud
 const isUserOff = ({ scores, state }: JudgedRound) => !scores.neutral && state.userLabel === 'off';
 const isAgentOff = ({ isRefusal, state }: JudgedRound) => !isRefusal && state.agentLabel === 'off';
 
-/** How far the product agrees with the labels; what is neutral by its label is not asked about. */
+/** Measures how far the product agrees with the labels; rounds labelled neutral are left out. */
 export function dialogueQuality(judged: readonly JudgedRound[]) {
   const users = judged.filter(({ label }) => label.userTopic !== 'neutral');
   const agents = judged.filter(({ label }) => label.agentTopic === 'on' || label.agentTopic === 'off');

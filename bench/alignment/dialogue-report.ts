@@ -2,9 +2,11 @@ import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import type { AlignmentCalibration } from '../../src/domain/alignment/score.ts';
 import { type Agreement, dialogueQuality, type JudgedRound, judgeDialogues } from './dialogue-quality.ts';
 import { readDialogues } from './dialogues.ts';
-import { type Figure, type Report, written } from './figures.ts';
+import { type Figure, formatFigure, type Report } from './figures.ts';
 
-/** On these the first rules were chosen that read a short turn in its place; the later ones on all ten. */
+/**
+ * The dialogues on which the first rules for short messages were chosen; later rules were chosen on all ten agents.
+ */
 const chosenOn = new Set([
   'Airline customer service',
   'Garden centre',
@@ -13,7 +15,7 @@ const chosenOn = new Set([
   'Home solar installer',
 ]);
 
-/** The labelled dialogues: precision and recall of what people see in them. */
+/** Measures precision and recall of alignment on the labelled dialogues. */
 export async function measureDialogues(embed: EmbedTexts, calibration: AlignmentCalibration): Promise<Report> {
   const known = await judgeDialogues(readDialogues('dialogues'), embed, calibration);
   const heldOut = await judgeDialogues(readDialogues('held-out-dialogues'), embed, calibration);
@@ -24,7 +26,7 @@ export async function measureDialogues(embed: EmbedTexts, calibration: Alignment
       { ...meanOf('precision', known), atLeast: 0.85 },
       { ...meanOf('recall', known), atLeast: 0.85 },
       { name: 'the lowest of these eight figures', value: lowest(known), atLeast: 0.8 },
-      // No gates: nobody may be led to choose anything on these.
+      // Held-out dialogues have no gates, so that no rule or threshold is tuned on them.
       { ...meanOf('precision', heldOut), name: 'held out: precision' },
       { ...meanOf('recall', heldOut), name: 'held out: recall' },
     ],
@@ -45,7 +47,7 @@ export async function measureDialogues(embed: EmbedTexts, calibration: Alignment
 
 const topics = ['userOn', 'userOff', 'agentOn', 'agentOff'] as const;
 
-/** The mean over the four questions, so that the rarer answer counts as much. */
+/** Averages over the four questions, so that a rare answer counts as much as a frequent one. */
 function meanOf(measure: 'precision' | 'recall', judged: readonly JudgedRound[]): Figure {
   const quality = dialogueQuality(judged);
   const sum = topics.reduce((sum, topic) => sum + quality[topic][measure], 0);
@@ -60,7 +62,7 @@ function lowest(judged: readonly JudgedRound[]): number {
 function table(title: string, judged: readonly JudgedRound[]): string[] {
   const quality = dialogueQuality(judged);
   const row = (name: string, { asked, precision, recall, f1 }: Agreement) =>
-    `| ${[name, asked, written(precision), written(recall), written(f1)].join(' | ')} |`;
+    `| ${[name, asked, formatFigure(precision), formatFigure(recall), formatFigure(f1)].join(' | ')} |`;
   return [
     `| ${title} | rounds | precision | recall | F1 |`,
     '|---|---|---|---|---|',

@@ -6,14 +6,14 @@ export type LabelledRound = {
   userTopic: 'on' | 'off' | 'neutral';
   agent: string;
   agentTopic: 'on' | 'off' | 'neutral' | 'refusal';
-  /** Whether the conversation has lost its topic by this round. */
+  /** Whether the conversation has drifted off its topic by this round. */
   drift: boolean;
 };
 
 export type DialogueAgent = { name: string; persona: string; anchors: Record<string, number> };
 export type Dialogue = { agent: DialogueAgent; script: string; rounds: LabelledRound[] };
 
-/** Labels as dialogues/README.md has them; nothing may be chosen on those that are held out. */
+/** Reads labelled dialogues; dialogues/README.md defines the labels. No rule may be tuned on `held-out-dialogues`. */
 export function readDialogues(set: 'dialogues' | 'held-out-dialogues'): Dialogue[] {
   const folder = join(import.meta.dirname, set);
   return readdirSync(folder)

@@ -7,17 +7,16 @@ import { scoreOf } from './topics.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 const chats = 3_000;
-/** An agent whose user leaves the topic follows him so often. */
+/** Probability that the agent follows a user who leaves the topic. */
 const follows = 0.7;
-/** A chat that has not drifted by then counts as if it drifted there. */
+/** A simulated chat ends after this many rounds, and counts as drifted there. */
 const longestChat = 3_000;
 const segments = 6;
 const segmentRounds = { from: 8, to: 16 };
 
-/** Scores of one class, to be drawn from. */
 type Pools = { on: number[]; off: number[] };
 
-/** Chats of independent draws from the scores of CLINC150, folded as the product folds them. */
+/** Simulates chats of independent draws from the scores of CLINC150, folded as the product folds them. */
 export function simulateChats(agents: readonly ClincAgent[], calibration: AlignmentCalibration): Report {
   const random = seededRandom(7);
   const scored = agents.flatMap(({ utterances }) =>
@@ -56,7 +55,10 @@ function next(state: FoldState, isOn: boolean, pools: Pools, random: Random): Fo
   return foldRound(state, { ...scores, neutral: false, refusal: false }, thresholds);
 }
 
-/** Of the user alone, as control charts are compared: the reply has the score of its question. */
+/**
+ * Average run length until a false alarm, as control charts are compared. It depends on the user's messages only: each
+ * reply has the score of its question.
+ */
 function untilFalseAlarm(pools: Pools, random: Random): number {
   return average(chats, () => {
     let state = initialFoldState;
@@ -70,7 +72,9 @@ function untilFalseAlarm(pools: Pools, random: Random): number {
   });
 }
 
-/** After ten rounds on topic; chats that drift before are left out. */
+/**
+ * Rounds until drift is detected, if the user leaves the topic after ten rounds; chats that drift before are left out.
+ */
 function delayAfterSwitch(pools: Pools, random: Random): number {
   return average(chats, () => {
     for (;;) {
@@ -87,7 +91,6 @@ function delayAfterSwitch(pools: Pools, random: Random): number {
   });
 }
 
-/** Chats that leave the topic and come back, segment by segment. */
 function alternate(pools: Pools, random: Random) {
   const counted = {
     onRounds: 0,

@@ -3,14 +3,15 @@ import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { fitTopic, qualityOf, type TopicQuality } from '../../scripts/alignment/fitted-topic.ts';
 import { sigmoid } from '../../scripts/logistic-regression.ts';
 import type { AlignmentCalibration } from '../../src/domain/alignment/score.ts';
-import { type Report, written } from './figures.ts';
+import { formatFigure, type Report } from './figures.ts';
 
-/** The score of the product for an utterance. */
 export function scoreOf({ semantic, lexical }: Utterance, calibration: AlignmentCalibration): number {
   return sigmoid([calibration.semantic, calibration.lexical, calibration.intercept], [semantic, lexical]);
 }
 
-/** CLINC150: how well on- and off-topic utterances are told apart, beside simpler ways, in the same run. */
+/**
+ * CLINC150: measures how well the product separates on-topic from off-topic utterances, compared with simpler methods.
+ */
 export async function measureTopics(
   embed: EmbedTexts,
   calibration: AlignmentCalibration,
@@ -57,5 +58,5 @@ export async function measureTopics(
 }
 
 function line(name: string, { meanAuc, worstAuc, worstAgent, outOfScopeAuc }: TopicQuality): string {
-  return `| ${name} | ${written(meanAuc)} | ${written(worstAuc)} (${worstAgent}) | ${written(outOfScopeAuc)} |`;
+  return `| ${name} | ${formatFigure(meanAuc)} | ${formatFigure(worstAuc)} (${worstAgent}) | ${formatFigure(outOfScopeAuc)} |`;
 }

@@ -4,23 +4,21 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The model's own time to its first token. */
 export const firstTokenMs = 100;
 
 export const chatModel = 'delayed-1';
 export const embeddingModel = 'all-minilm-l6-v2-int8-r2';
 
 export type DelayedModel = {
-  /** Ends in /v1. */
+  /** Base URL of the fake provider, ending in /v1. */
   baseUrl: string;
-  /** Where embeddings are really computed. */
   embedAt(baseUrl: string): void;
-  /** Answers that begin from now on stay open until what comes back is called. */
+  /** Keeps all answers that begin from now on open until the returned function is called. */
   hold(): () => void;
   close(): Promise<void>;
 };
 
-/** A provider whose chat model takes the same time for every first token. */
+/** Starts a fake provider whose chat model takes the same time for every first token. */
 export async function startDelayedModel(): Promise<DelayedModel> {
   let embeddingsUrl = '';
   let held = Promise.resolve();

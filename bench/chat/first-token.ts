@@ -5,7 +5,7 @@ import type { MeasuredChat } from './measured-chat.ts';
 const rounds = 40;
 const warmUps = 5;
 
-/** P14: from the question to its first token, beside the bare call of the model and the retrieval alone. */
+/** P14: time from the question to its first token, compared with the model alone and with the retrieval alone. */
 export async function measureFirstToken(chat: MeasuredChat): Promise<string[]> {
   const { api, model, agentId, retrieve } = chat;
 
@@ -13,7 +13,8 @@ export async function measureFirstToken(chat: MeasuredChat): Promise<string[]> {
     timed(async () => {
       const events = api.stream('/chat/stream', { agent_id: agentId, message });
       const first = await events.next();
-      if (first.done || first.value.event !== 'token') throw new Error('The answer had no token.');
+      if (first.done || first.value.event !== 'token')
+        throw new Error('The first event of the chat answer is not a token.');
       return () => drain(events);
     });
   const bareModel = (message: string) =>
@@ -35,7 +36,7 @@ export async function measureFirstToken(chat: MeasuredChat): Promise<string[]> {
 
   const measured: { product: number; model: number; retrieval: number }[] = [];
   for (let round = -warmUps; round < rounds; round++) {
-    // No text is embedded twice.
+    // Every question is unique, so that its embedding is never cached.
     const question = (of: string) => `How is the ${of} loan of case ${Math.abs(round)} repaid by month ${round + 7}?`;
     const times = {
       product: await product(question('first')),
@@ -60,7 +61,7 @@ export async function measureFirstToken(chat: MeasuredChat): Promise<string[]> {
   ];
 }
 
-/** Milliseconds of `work`; what it gives is done afterwards. */
+/** Milliseconds of `work`; the function that it returns is cleanup, which is not measured. */
 async function timed(work: () => Promise<() => Promise<unknown>>): Promise<number> {
   const beganAt = performance.now();
   const rest = await work();

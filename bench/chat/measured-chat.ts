@@ -10,16 +10,14 @@ export type MeasuredChat = {
   model: DelayedModel;
   api: ApiClient;
   agentId: string;
-  /** What the product searches before it asks the model, by itself. */
   retrieve(query: string): Promise<void>;
-  /** Memory of the process of the API, in bytes. */
   apiMemory(): Promise<number>;
   stop(): Promise<void>;
 };
 
 const documents = 20;
 
-/** The product with a library of its own, a provider whose times are known, and an agent. */
+/** Starts the product with indexed documents, a fake provider with fixed delays, and an agent. */
 export async function startMeasuredChat(): Promise<MeasuredChat> {
   const model = await startDelayedModel();
   const product = await startProduct({
@@ -50,7 +48,7 @@ export async function startMeasuredChat(): Promise<MeasuredChat> {
   const container = createContainer(loadConfig({ ...product.environment }), 'test');
   const { id: userId } = await container.db('users').first('id');
   const actor = await container.auth.findActor(String(userId));
-  if (actor === null) throw new Error('The user of the benchmark is not there.');
+  if (actor === null) throw new Error('The benchmark user was not found.');
 
   return {
     model,
@@ -66,7 +64,7 @@ export async function startMeasuredChat(): Promise<MeasuredChat> {
         includeDocumentIds: undefined,
         excludeDocumentIds: undefined,
       });
-      if (chunks.length === 0) throw new Error('Nothing was found.');
+      if (chunks.length === 0) throw new Error('The retrieval returned no chunk for the benchmark question.');
     },
     apiMemory: async () => {
       const path = join(process.env.DATA_DIR ?? '', 'run', 'children.json');

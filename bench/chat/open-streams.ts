@@ -3,7 +3,7 @@ import type { MeasuredChat } from './measured-chat.ts';
 const streams = 1_000;
 const openedAtOnce = 20;
 
-/** P14: the memory of one process of the API while so many answers are read from it. */
+/** P14: memory of one API process while many answer streams are open. */
 export async function measureOpenStreams({ api, model, agentId, apiMemory }: MeasuredChat): Promise<string[]> {
   const before = await apiMemory();
   const release = model.hold();
@@ -15,7 +15,8 @@ export async function measureOpenStreams({ api, model, agentId, apiMemory }: Mea
         const events = api.stream('/chat/stream', { agent_id: agentId, message, enable_rag: false });
         open.push(events);
         const first = await events.next();
-        if (first.done || first.value.event !== 'token') throw new Error('A stream did not begin.');
+        if (first.done || first.value.event !== 'token')
+          throw new Error('The first event of an answer stream is not a token.');
       }
     }),
   );

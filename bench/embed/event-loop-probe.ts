@@ -1,4 +1,4 @@
-// Loaded into the model server by the benchmark (`node --import`): tells how late its HTTP thread gets to its work.
+// Preloaded into the model server (`node --import`): reports the event loop delay of its HTTP thread.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
 
@@ -14,11 +14,11 @@ if (isMainThread && process.send) {
     }
     if (message === 'report') {
       delays.disable();
-      // The sampling interval itself is counted in each delay.
+      // Each reported delay includes the sampling interval, which is subtracted.
       const lagMs = (nanoseconds: number) => Math.max(0, nanoseconds / nanosecondsPerMs - resolutionMs);
       process.send?.({ p50Ms: lagMs(delays.percentile(50)), p99Ms: lagMs(delays.percentile(99)) });
     }
   });
-  // The channel alone must not keep the server alive.
+  // The IPC channel must not keep the process alive.
   process.channel?.unref();
 }

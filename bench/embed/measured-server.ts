@@ -10,12 +10,11 @@ export type Lag = { p50Ms: number; p99Ms: number };
 
 export type MeasuredServer = {
   baseUrl: string;
-  /** How late the HTTP thread was while `work` ran. */
   lagDuring<T>(work: () => Promise<T>): Promise<{ result: T; lag: Lag }>;
   stop(): Promise<void>;
 };
 
-/** Our model server in its own process, with a probe on the thread that serves HTTP. */
+/** Starts the model server in its own process, with a probe of its event loop. */
 export async function startMeasuredServer(options: { toolsDir: string; threads: number }): Promise<MeasuredServer> {
   const [port = 0] = await findFreePorts(1);
   const probe = new URL('./event-loop-probe.ts', import.meta.url).href;

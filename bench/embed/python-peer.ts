@@ -7,21 +7,23 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { dieWithParent } from '../../scripts/supervisor/parent-death.ts';
 
-/** One text at a time, sorted batches of 32, or a thread with its own session for each core. */
-export const ways = ['single', 'batches', 'threads'] as const;
-export type Way = (typeof ways)[number];
+/**
+ * Modes of the Python peer: one text at a time, sorted batches of 32, or a thread with its own session for each core.
+ */
+export const peerModes = ['single', 'batches', 'threads'] as const;
+export type PeerMode = (typeof peerModes)[number];
 
 export type PeerRun = { seconds: number; tokens: number; vectors: Float32Array };
 
 export type PythonPeer = {
   versions: Record<string, string>;
-  embed(texts: readonly string[], way: Way): Promise<PeerRun>;
+  embed(texts: readonly string[], way: PeerMode): Promise<PeerRun>;
   stop(): Promise<void>;
 };
 
 const requirements = join(import.meta.dirname, 'requirements.txt');
 
-/** The folder with onnxruntime for Python; null, after saying why, where it is not to be had. */
+/** Installs onnxruntime for Python and returns its folder; logs the reason and returns null if that fails. */
 export function installPeer(): string | null {
   const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-conversation-service');
   const hash = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 16);
@@ -36,7 +38,7 @@ export function installPeer(): string | null {
     { encoding: 'utf8' },
   );
   if (pip.status !== 0) {
-    console.error(`onnxruntime for Python cannot be had here: ${(pip.stderr || String(pip.error ?? '')).trim()}`);
+    console.error(`onnxruntime for Python could not be installed: ${(pip.stderr || String(pip.error ?? '')).trim()}`);
     return null;
   }
   renameSync(draft, folder);
@@ -62,7 +64,7 @@ export async function startPeer(options: {
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const read = async (): Promise<unknown> => {
     const { value, done } = await lines.next();
-    if (done) throw new Error('The peer ended before it answered.');
+    if (done) throw new Error('The Python peer exited before it answered.');
     return JSON.parse(value);
   };
   const { versions } = (await read()) as { versions: Record<string, string> };

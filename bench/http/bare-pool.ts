@@ -1,4 +1,3 @@
-// A peer, a process of its own: the query by a bare pool of `pg`, as often as it goes.
 import pg from 'pg';
 import { profileQuery } from './profile-query.ts';
 

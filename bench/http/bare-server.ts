@@ -1,4 +1,3 @@
-// A peer, a process of its own: the query by a bare pool of `pg` behind Node's own HTTP server, and nothing else.
 import { createServer } from 'node:http';
 import pg from 'pg';
 import { profileQuery } from './profile-query.ts';

@@ -1,14 +1,17 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** One request, written once, and how long every answer to it is: so that the load costs little beside the server. */
+/**
+ * A serialized request and the length of its answers, so that the load generator costs little CPU time beside the
+ * server.
+ */
 export type FixedRequest = { port: number; bytes: Buffer; answerBytes: number };
 
 /** @throws when the first answer is not 200 */
 export async function fixedRequest(port: number, path: string, token: string): Promise<FixedRequest> {
   const lines = [`GET ${path} HTTP/1.1`, `Host: 127.0.0.1:${port}`, `Authorization: Bearer ${token}`];
   const bytes = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`);
-  const socket = await open(port);
+  const socket = await openConnection(port);
   socket.write(bytes);
   let answer = '';
   for await (const chunk of socket) {
@@ -20,17 +23,17 @@ export async function fixedRequest(port: number, path: string, token: string): P
       return { port, bytes, answerBytes: headBytes + Number(bodyBytes) };
     }
   }
-  throw new Error(`GET ${path} got no whole answer.`);
+  throw new Error(`The connection closed before GET ${path} was answered completely.`);
 }
 
-export async function open(port: number): Promise<Socket> {
+export async function openConnection(port: number): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   await once(socket, 'connect');
   return socket;
 }
 
-/** Sends the request on an open connection and waits for the whole answer. */
-export function ask(socket: Socket, request: FixedRequest): Promise<void> {
+/** Sends the request on an open connection and waits for the complete answer. */
+export function sendRequest(socket: Socket, request: FixedRequest): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let received = 0;
   const read = (chunk: Buffer) => {
@@ -47,14 +50,21 @@ export function ask(socket: Socket, request: FixedRequest): Promise<void> {
 
 const ok = Buffer.from('HTTP/1.1 200 ');
 
-/** As many requests as go through so many connections. @returns their number per second */
-export async function hammer(request: FixedRequest, connections: number, durationMs: number): Promise<number> {
+/**
+ * Sends requests over `connections` as fast as they are answered.
+ * @returns requests per second
+ */
+export async function runClosedLoopLoad(
+  request: FixedRequest,
+  connections: number,
+  durationMs: number,
+): Promise<number> {
   const startedAt = performance.now();
   let answers = 0;
   const caller = async () => {
-    const socket = await open(request.port);
+    const socket = await openConnection(request.port);
     while (performance.now() - startedAt < durationMs) {
-      await ask(socket, request);
+      await sendRequest(socket, request);
       answers += 1;
     }
     socket.destroy();
@@ -64,17 +74,17 @@ export async function hammer(request: FixedRequest, connections: number, duratio
 }
 
 /**
- * A request every so often, whether or not those before are answered.
- * @returns what each took, from when it was due; milliseconds
+ * Sends requests at a fixed rate, whether or not earlier ones were answered.
+ * @returns latencies from the scheduled time, in milliseconds
  */
-export async function paced(request: FixedRequest, everyMs: number, count: number): Promise<number[]> {
+export async function runOpenLoopLoad(request: FixedRequest, everyMs: number, count: number): Promise<number[]> {
   const free: Socket[] = [];
   const startedAt = performance.now();
   const one = async (place: number): Promise<number> => {
     const dueAt = startedAt + place * everyMs;
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, dueAt - performance.now())));
-    const socket = free.pop() ?? (await open(request.port));
-    await ask(socket, request);
+    const socket = free.pop() ?? (await openConnection(request.port));
+    await sendRequest(socket, request);
     free.push(socket);
     return performance.now() - Math.max(dueAt, startedAt);
   };

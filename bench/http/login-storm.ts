@@ -1,5 +1,5 @@
 import { median } from '../median.ts';
-import { fixedRequest, paced } from './keep-alive.ts';
+import { fixedRequest, runOpenLoopLoad } from './keep-alive.ts';
 import type { MeasuredApi } from './measured-api.ts';
 
 const rounds = 5;
@@ -7,11 +7,11 @@ const everyMs = 10;
 const requests = 600;
 const loginsAtOnce = 20;
 
-/** P8: ordinary requests while many sign in at once, beside the same without them. */
+/** P8: latency of ordinary requests during many concurrent sign-ins, compared with the same load without them. */
 export async function measureLoginStorm(api: MeasuredApi): Promise<string[]> {
   const [reader, visitor] = [await api.signUp(), await api.signUp()];
   const request = await fixedRequest(api.ports.api, '/entity/me/profile', reader.token);
-  const read = () => paced(request, everyMs, requests);
+  const read = () => runOpenLoopLoad(request, everyMs, requests);
 
   async function readInStorm(): Promise<{ latencies: number[]; logins: number }> {
     let isOver = false;

@@ -20,21 +20,20 @@ const probe = new URL('./cpu-probe.ts', import.meta.url).href;
 
 export type User = { email: string; password: string; token: string; userId: string };
 
-/** What is measured, each a process of its own: the service and its peers. */
+/** The measured processes: the API, the API without metrics, and the peers. */
 export type Process = 'api' | 'unmeasured' | 'barePool' | 'bareServer';
 
 export type MeasuredApi = {
   ports: { api: number; unmeasured: number; bareServer: number };
   signUp(): Promise<User>;
   logIn(user: User): Promise<void>;
-  /** Processor time that a process takes while `work` runs, microseconds. */
+  /** CPU time of a process while `work` runs, in microseconds. */
   cpuDuring<T>(process: Process, work: () => Promise<T>): Promise<{ result: T; cpuMicros: number }>;
-  /** @returns queries per second */
   queryBare(work: BareWork): Promise<number>;
   stop(): Promise<void>;
 };
 
-/** The API alone on a Postgres of its own, both as `npm start` sets them but without limits of rates, and its peers. */
+/** Starts Postgres and the API with the settings of `npm start` but without rate limits, and the peers. */
 export async function startMeasuredApi(): Promise<MeasuredApi> {
   const { toolsDir } = readTestServiceSettings(process.env);
   const dataDir = await mkdtemp(join(tmpdir(), 'bench-http-'));
@@ -113,7 +112,7 @@ export async function startMeasuredApi(): Promise<MeasuredApi> {
     async stop() {
       for (const child of Object.values(processes)) {
         const exit = once(child, 'exit');
-        // An open channel would keep the API alive.
+        // An open IPC channel would keep the API process alive.
         child.disconnect();
         child.kill('SIGTERM');
         await exit;

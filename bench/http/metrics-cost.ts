@@ -1,13 +1,13 @@
 import { median } from '../median.ts';
-import { fixedRequest, hammer } from './keep-alive.ts';
+import { fixedRequest, runClosedLoopLoad } from './keep-alive.ts';
 import type { MeasuredApi } from './measured-api.ts';
 
-/** Short turns: what else the machine does meets both alike. */
+/** Many short alternating rounds, so that other load on the machine affects both APIs alike. */
 const rounds = 61;
 const durationMs = 400;
 const concurrency = 32;
 
-/** What measuring costs a request: the API with its metrics beside the same without, in turns. */
+/** Compares the CPU time of a request with and without metrics and traces, in alternating rounds. */
 export async function measureMetricsCost(api: MeasuredApi): Promise<string[]> {
   const { token } = await api.signUp();
   const path = '/entity/me/profile';
@@ -18,7 +18,7 @@ export async function measureMetricsCost(api: MeasuredApi): Promise<string[]> {
     const one = async (process: 'api' | 'unmeasured') => {
       const request = process === 'api' ? measured : bare;
       const { result: perSecond, cpuMicros } = await api.cpuDuring(process, () =>
-        hammer(request, concurrency, durationMs),
+        runClosedLoopLoad(request, concurrency, durationMs),
       );
       return { perSecond, cpuMicros: (cpuMicros * 1_000) / (perSecond * durationMs) };
     };

@@ -1,5 +1,5 @@
 import { median } from '../median.ts';
-import { fixedRequest, hammer } from './keep-alive.ts';
+import { fixedRequest, runClosedLoopLoad } from './keep-alive.ts';
 import type { MeasuredApi, Process } from './measured-api.ts';
 
 const rounds = 7;
@@ -9,15 +9,17 @@ const concurrency = 32;
 type Peer = Exclude<Process, 'unmeasured'>;
 type Figures = Record<Peer, { perSecond: number; cpuMicros: number }>;
 
-/** P7: a request with a token and one SELECT, beside that SELECT by a bare pool, and behind a bare HTTP server. */
+/**
+ * P7: an authenticated request with one SELECT, compared with that SELECT in a bare pool and behind a bare HTTP server.
+ */
 export async function measureThroughput(api: MeasuredApi): Promise<string[]> {
   const { userId, token } = await api.signUp();
   const request = await fixedRequest(api.ports.api, '/entity/me/profile', token);
   const bareRequest = await fixedRequest(api.ports.bareServer, `/${userId}`, token);
   const works: Record<Peer, () => Promise<number>> = {
     barePool: () => api.queryBare({ userId, concurrency, durationMs }),
-    bareServer: () => hammer(bareRequest, concurrency, durationMs),
-    api: () => hammer(request, concurrency, durationMs),
+    bareServer: () => runClosedLoopLoad(bareRequest, concurrency, durationMs),
+    api: () => runClosedLoopLoad(request, concurrency, durationMs),
   };
   const measure = async (process: Peer) => {
     const { result: perSecond, cpuMicros } = await api.cpuDuring(process, works[process]);

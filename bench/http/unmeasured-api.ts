@@ -1,4 +1,4 @@
-// A peer, a process of its own: the API without metrics and traces.
+// Peer process: the API without metrics and traces.
 import { createServer } from 'node:http';
 import { createApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';

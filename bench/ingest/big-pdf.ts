@@ -1,4 +1,6 @@
-/** A PDF of plain text pages, one for each list of lines: enough structure for any reader, and nothing else. */
+/**
+ * Creates a PDF with one plain text page for each list of lines, and with the minimal structure that PDF readers need.
+ */
 export function createPdf(pages: readonly (readonly string[])[]): Uint8Array<ArrayBuffer> {
   const firstPage = 4;
   const kids = pages.map((_, index) => `${firstPage + 2 * index} 0 R`);
@@ -29,7 +31,7 @@ export function createPdf(pages: readonly (readonly string[])[]): Uint8Array<Arr
   return new Uint8Array(Buffer.from(file, 'latin1'));
 }
 
-/** Plain ASCII, as the standard fonts have no more. */
+/** The standard PDF fonts are limited to plain ASCII. */
 function escaped(line: string): string {
   return line.replace(/[^\x20-\x7e]/g, ' ').replace(/[\\()]/g, '\\$&');
 }

@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { seededRandom } from '../search/random.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-/** Characters. */
 const shortestFile = 300;
 const medianFile = 6_000;
 const longestFile = 60_000;
 
-/** Documents of about ten pages: Wikipedia articles where the public data is at hand, else our own documentation. */
+/**
+ * Reads documents of about ten pages: Wikipedia articles if the public data sets are installed, otherwise the project's
+ * documentation.
+ */
 export function readCorpus(documentLength = 20_000): string[] {
   const text = readPublicText() ?? readDocs();
   const count = Math.min(16, Math.floor(text.length / documentLength));
@@ -16,8 +18,8 @@ export function readCorpus(documentLength = 20_000): string[] {
 }
 
 /**
- * As people have them: half of them below 6 kB, some of 60 kB, each a piece of a text from one end of a paragraph to
- * another. Pieces overlap where there are more than the text has, and no two are equal.
+ * Creates files with a realistic size distribution: half below 6 kB, some of 60 kB. Each is a run of whole paragraphs.
+ * They overlap if the text is too short for `count` files, but no two are equal.
  */
 export function readManyTexts(count: number): string[] {
   const paragraphs = (readPublicText(['wikitexts.md', 'finance.md', 'pubmed.md']) ?? readDocs()).split(/\n+/);

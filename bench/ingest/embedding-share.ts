@@ -11,7 +11,10 @@ const goal = 0.95;
 
 type Chunk = { content: string; contextual_text: string };
 
-/** P4: documents through API, workflow and stores, beside the bare embedder on the texts of their chunks, in turns. */
+/**
+ * P4: ingests documents through API, workflow and stores, and compares that with embedding the texts of their chunks
+ * alone.
+ */
 export async function measureEmbeddingShare(product: MeasuredProduct): Promise<string[]> {
   const tokens = createTokenCounter();
   const embedder = createEmbedder({
@@ -43,7 +46,7 @@ export async function measureEmbeddingShare(product: MeasuredProduct): Promise<s
   ];
 }
 
-/** In an organization of its own, so that nothing is found in a cache. */
+/** Ingests in a new organization, so that no cached embedding is reused. */
 async function ingest(product: MeasuredProduct, corpus: readonly string[]): Promise<{ ms: number; texts: string[] }> {
   const api = await product.signUp();
   const startedAt = performance.now();

@@ -9,15 +9,14 @@ const dimensions = 384;
 const vectorCount = 500;
 
 export type FixedEmbedder = {
-  /** Ends in /v1. */
+  /** Base URL of the fake provider, ending in /v1. */
   baseUrl: string;
   model: string;
-  /** How many texts it was asked about so far. */
   textCount(): number;
   close(): Promise<void>;
 };
 
-/** A provider that computes nothing: its vectors are made beforehand, and taken in turns. */
+/** Starts a fake embedding provider that returns precomputed vectors in rotation. */
 export async function startFixedEmbedder(): Promise<FixedEmbedder> {
   const random = seededRandom(3);
   const vectors = Array.from({ length: vectorCount }, () => {

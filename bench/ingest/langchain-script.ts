@@ -1,4 +1,4 @@
-// `node langchain-script.ts FOLDER`: how people ingest PDFs with LangChain.js, in a process of its own.
+// `node langchain-script.ts FOLDER`: ingests PDFs with a typical LangChain.js script, in a process of its own.
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RecursiveCharacterTextSplitter } from '@langchain/textsplitters';
@@ -26,12 +26,12 @@ await database.query(
      (id uuid primary key default gen_random_uuid(), content text, metadata jsonb, embedding vector)`,
 );
 
-/** Page by page, as PDFLoader does; all chunks of a document in one call and one insert. */
+/** Splits page by page as PDFLoader does; embeds and inserts all chunks of a document in one call each. */
 async function ingest(source: string): Promise<{ pages: number; chunks: number }> {
   const pdf = await getDocumentProxy(new Uint8Array(await readFile(join(folder, source))));
   const { text } = await extractText(pdf, { mergePages: false });
   const chunks = await splitter.createDocuments(
-    // Postgres takes no NUL, which some fonts have.
+    // Postgres rejects NUL characters, which the text of some PDF fonts has.
     text.map((page) => page.replaceAll('\0', '')),
     text.map((_, page) => ({ source, page: page + 1 })),
   );
@@ -46,7 +46,6 @@ async function ingest(source: string): Promise<{ pages: number; chunks: number }
 }
 
 const sources = (await readdir(folder)).sort();
-// A document to warm up, as the product is warm too.
 await ingest(sources[0] ?? '');
 const before = process.cpuUsage();
 const startedAt = performance.now();

@@ -27,7 +27,10 @@ type Round = { ours: Ours; its: ScriptFigures & { postgresCpuMs: number }; load:
 
 const run = promisify(execFile);
 
-/** P3: PDFs through API, workflow and stores, beside a script, in turns; both get their vectors from the same stub. */
+/**
+ * P3: ingests PDFs through the product and through a LangChain.js script, in alternating rounds; both use the same fake
+ * embedding provider.
+ */
 export async function measureBesideLangChain(sets = documentSets, roundCount = 5): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'bench-langchain-'));
   const embedder = await startFixedEmbedder();
@@ -55,8 +58,8 @@ export async function measureBesideLangChain(sets = documentSets, roundCount = 5
 }
 
 /**
- * No two are equal: each has some pages of text of its own and, where the data sets are, ten of real documents, again
- * and again until there are enough.
+ * Writes documents that all differ: each has some generated pages and, if the data sets are installed, ten pages of
+ * real documents repeated up to `minPages`.
  */
 async function writeDocuments(folder: string, { documents, minPages }: DocumentSet): Promise<string> {
   const target = join(folder, `${documents}-documents`);
@@ -78,7 +81,6 @@ async function writeDocuments(folder: string, { documents, minPages }: DocumentS
 
 async function measure(product: MeasuredProduct, embedder: FixedEmbedder, folder: string, roundCount: number) {
   const rounds: Round[] = [];
-  // The first round only warms up.
   for (let round = -1; round < roundCount; round += 1) {
     const [load = Number.NaN] = loadavg();
     const ours = await ingest(product, embedder, folder);
@@ -88,7 +90,7 @@ async function measure(product: MeasuredProduct, embedder: FixedEmbedder, folder
   return rounds;
 }
 
-/** In an organization of its own, so that nothing is found in a cache. */
+/** Ingests in a new organization, so that no cached embedding is reused. */
 async function ingest(product: MeasuredProduct, embedder: FixedEmbedder, folder: string): Promise<Ours> {
   const names = await readdir(folder);
   const files = await Promise.all(

@@ -24,7 +24,10 @@ type Round = {
   load: number;
 };
 
-/** Many files of one person: from the first upload to the last that is searchable, beside the bare work on their texts. */
+/**
+ * Measures the time from a user's first upload until the last file is searchable, compared with the bare work on the
+ * texts.
+ */
 export async function measureManyFiles(product: MeasuredProduct, fileCount = 500, roundCount = 3): Promise<string[]> {
   const files = readManyTexts(fileCount);
   const tokens = createTokenCounter();
@@ -96,7 +99,7 @@ async function ingest(product: MeasuredProduct, api: ApiClient, files: readonly 
   const pipelineMs = performance.now() - startedAt;
   const { items } = await api.get<{ items: unknown[] }>('/jobs?status=succeeded&limit=1');
   if (items.length === 0 || !(await hasNone(api, ['failed', 'parked', 'cancelled'])))
-    throw new Error('Not all succeeded.');
+    throw new Error('Not all ingestion jobs succeeded.');
   return { ids, uploadsMs, pipelineMs };
 }
 

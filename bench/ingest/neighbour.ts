@@ -8,7 +8,9 @@ const parsers = 3;
 const samples = 20;
 const goal = 1.3;
 
-/** P11: how long a neighbour's small document takes while others have large ones parsed, beside a machine at rest. */
+/**
+ * P11: ingestion time of a small document while other organizations parse large ones, compared with an idle machine.
+ */
 export async function measureNeighbour(product: MeasuredProduct): Promise<string[]> {
   const api = await product.signUp();
   const pdf = createPdf(longPages());
@@ -42,7 +44,9 @@ export async function measureNeighbour(product: MeasuredProduct): Promise<string
   ];
 }
 
-/** Keeps as many PDFs in the converter, each in an organization of its own; what follows on it is cancelled. */
+/**
+ * Keeps a number of PDFs in the parsing stage, each in an organization of its own; their later stages are cancelled.
+ */
 async function startParsing(product: MeasuredProduct, pdf: Uint8Array<ArrayBuffer>) {
   let isStopped = false;
   let parsed = 0;

@@ -4,7 +4,7 @@ import { median } from '../median.ts';
 const runs = 40;
 const goals = { wallMs: 30, cpuMs: 45 };
 
-/** P9: what the durable run of a small document costs beyond its own steps. */
+/** P9: overhead of the workflow run of a small document over the time of its activities. */
 export async function measureOrchestration(product: MeasuredProduct): Promise<string[]> {
   const api = await product.signUp();
   const ingest = async (index: number) => {

@@ -1,26 +1,25 @@
 import type { PairWinner } from '../../src/domain/judging/judgement.ts';
 
 /**
- * What was said of a pair: by the judge with the first answer shown first (`ab`) and shown second (`ba`), and by people.
- * `lengths` in characters.
+ * Verdicts on a pair of answers: the judge's with the first answer shown first (`ab`) and shown second (`ba`), and the
+ * human label `better`. `lengths` are in characters.
  */
 export type JudgedPair = { better: 0 | 1; ab: PairWinner; ba: PairWinner; lengths: readonly [number, number] };
 
-/** Shares, 0 to 1; NaN of nothing. */
+/** Shares from 0 to 1; NaN if there are no pairs. */
 export type Figures = {
   pairs: number;
-  /** One order alone, a tie as half: the mean over both orders, so that luck with the order is no part of it. */
+  /** Accuracy with one order of the answers, averaged over both orders; a tie counts as half. */
   oneOrder: number;
-  /** Both orders, undecided ones as half. */
+  /** Accuracy with both orders of the answers; an undecided pair counts as half. */
   bothOrders: number;
-  /** Of what both orders decide, how much is right, and how much they decide. */
+  /** Accuracy on the pairs that the judge decides alike in both orders, and the share of those pairs. */
   precision: number;
   coverage: number;
-  /** The longer answer, equal ones as half. */
+  /** Accuracy of always choosing the longer answer; equal lengths count as half. */
   longest: number;
-  /** Verdicts that change with the order. */
   flips: number;
-  /** Of verdicts that are no tie, those for what is shown first: one half of a fair judge. */
+  /** Share of decided verdicts for the answer shown first: 0.5 means no position bias. */
   first: number;
 };
 

@@ -1,6 +1,6 @@
 import { readDataset } from '../retrieval/datasets.ts';
 
-/** Two answers to one instruction; `better` is the one that people agree on. */
+/** Two answers to one instruction; `better` is the index of the answer that human annotators prefer. */
 export type LabelledPair = { set: string; id: string; input: string; outputs: [string, string]; better: 0 | 1 };
 
 type LlmBarItem = { input: string; output_1: string; output_2: string; label: 1 | 2 };
@@ -8,7 +8,7 @@ type LlmBarItem = { input: string; output_1: string; output_2: string; label: 1 
 /** LLMBar (MIT, princeton-nlp/LLMBar 900616b). In the adversarial sets the worse answer looks better. */
 const sets = ['Natural', 'Adversarial__GPTInst', 'Adversarial__GPTOut', 'Adversarial__Manual', 'Adversarial__Neighbor'];
 
-/** So many in all, as many of each set and evenly spread over it: the same ones each time. */
+/** Samples `count` pairs, equally many of each set and evenly spaced, so that every run has the same pairs. */
 export function samplePairs(count: number): LabelledPair[] {
   return sets.flatMap((set, index) => {
     const all: LlmBarItem[] = JSON.parse(readDataset('llmbar', `LLMBar__${set}.json`));
@@ -16,7 +16,7 @@ export function samplePairs(count: number): LabelledPair[] {
     return Array.from({ length: wanted }, (_, place) => {
       const position = Math.floor((place * all.length) / wanted);
       const item = all[position];
-      if (item === undefined) throw new Error(`${set} has no item ${position}`);
+      if (item === undefined) throw new Error(`The LLMBar set ${set} has no item ${position}.`);
       const { input, output_1, output_2, label } = item;
       return { set, id: `${set} ${position}`, input, outputs: [output_1, output_2], better: label === 1 ? 0 : 1 };
     });

@@ -6,7 +6,6 @@ import { dieWithParent } from '../../scripts/supervisor/parent-death.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { until } from '../until.ts';
 
-/** Our model server as `npm start` runs it. */
 export async function startPackagedModels(): Promise<{ baseUrl: string; stop(): Promise<void> }> {
   const [port = 0] = await findFreePorts(1);
   const entry = join(import.meta.dirname, '..', '..', 'services', 'model-server', 'main.ts');

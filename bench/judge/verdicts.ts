@@ -7,13 +7,13 @@ import type { ModelUsage } from '../../src/ports/models.ts';
 
 export type Verdict = { key: string; winner: PairWinner; seconds: number; calls: number } & ModelUsage;
 
-/** Verdicts on disk, one a line, under the key that the product stores them by: a run that was cut goes on. */
+/** Caches verdicts in a file of JSON lines under the product's cache key, so that an interrupted run can resume. */
 export function openVerdicts(path: string, judge: Judge, model: string) {
   mkdirSync(dirname(path), { recursive: true });
   const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : [];
   const known = new Map(lines.map((line) => JSON.parse(line) as Verdict).map((verdict) => [verdict.key, verdict]));
 
-  /** Null where the judge gives none; that is not kept, so that the next run asks again. */
+  /** A failed verdict (null) is not cached, so that the next run judges the pair again. */
   return async (task: JudgeTask): Promise<Verdict | null> => {
     const key = judgementKey(task, model).toString('hex');
     const found = known.get(key);
@@ -21,7 +21,8 @@ export function openVerdicts(path: string, judge: Judge, model: string) {
     const startedAt = performance.now();
     try {
       const { judgement, usage, calls } = await judge(task, { model, signal: new AbortController().signal });
-      if (judgement.mode !== 'pairwise') throw new Error(`asked for a pair and got ${judgement.mode}`);
+      if (judgement.mode !== 'pairwise')
+        throw new Error(`The judge returned a verdict of mode ${judgement.mode} instead of pairwise.`);
       const seconds = (performance.now() - startedAt) / 1_000;
       const verdict = { key, winner: judgement.winner, seconds, calls, ...usage };
       appendFileSync(path, `${JSON.stringify(verdict)}\n`);

@@ -6,14 +6,11 @@ import { seededRandom } from '../search/random.ts';
 import { benchId, type Person, type Reader, type TableRow, zipf } from './dataroom.ts';
 import { generateTexts } from './texts.ts';
 
-/** An organization with its conversations, as rows of the tables. */
 export type Conversations = {
   orgId: string;
   people: Record<Reader, Person>;
-  /** That has begun last, and one of the agents with the most and the fewest chats. */
   chatId: string;
   agents: { busy: string; idle: string };
-  /** Words of the rounds, the most frequent first. */
   words: readonly string[];
   rows: Iterable<TableRow>;
 };
@@ -24,12 +21,12 @@ const roundsPerChat = 10;
 const agentCount = 50;
 const newestAt = Date.parse('2026-11-01T00:00:00Z');
 const twoYearsSeconds = 2 * 365 * 86_400;
-/** Of a hundred chats; most keep to their subject. */
+/** Numbers of chats in each state, of a hundred chats; most stay on topic. */
 const chatsByState = [74, 14, 4, 2, 4, 2];
 
 /**
- * `all` administers the organization and reads everything, half of it by the organization's key and half by a team's;
- * others are in one team each, of a tenth and a hundredth, or have ten chats of 100,000 to themselves.
+ * Generates conversations. Reader `all` is an administrator with access through the organization's and a team's keys;
+ * the other readers are in a team with a tenth or a hundredth of the chats, or have ten chats of 100,000.
  */
 export function generateConversations(options: { rounds: number; passwordHash: string; seed?: number }): Conversations {
   const random = seededRandom(options.seed ?? 1);
@@ -59,7 +56,8 @@ export function generateConversations(options: { rounds: number; passwordHash: s
     if (place < Math.max(1, chats * 0.0001)) return personal;
     if (share < 0.01) return hundredth;
     if (share < 0.11) return tenth;
-    // What everybody reads, but not who has only few: his organization's key would open it.
+    // Readable by a large team. The organization's key is not used, because it would also open the chats to reader
+    // `few`.
     return everybody;
   };
 
@@ -102,7 +100,7 @@ export function generateConversations(options: { rounds: number; passwordHash: s
     const { visibility, teamIds, authors } = circleOf(place);
     const [id, createdBy] = [chatIdOf(place), authors[zipf(random, authors.length)] ?? ''];
     const agentId = agents[zipf(random, agents.length)] ?? '';
-    // Shuffled over two years, so that what one may read is new and old.
+    // Spread over two years in random order, so that each reader has both new and old chats.
     const startedMs = place === 0 ? newestAt : newestAt - random.below(twoYearsSeconds) * 1_000;
     const state = stateOf(random.below(100));
     const title = texts.name();
@@ -141,7 +139,6 @@ export function generateConversations(options: { rounds: number; passwordHash: s
     }
   }
 
-  /** As the trigger would have it. */
   const wordsOf = (words: readonly string[]): string => [...new Set(words)].map((word) => `'${mark}${word}'`).join(' ');
   const mark = createHash('md5').update(orgId).digest('hex').slice(0, 6);
 

@@ -6,21 +6,22 @@ import { toPostingBlocks } from '../../src/domain/retrieval/bm25.ts';
 import { type Random, seededRandom } from '../search/random.ts';
 import { generateTexts } from './texts.ts';
 
-/** Who reads which share of the documents: `all` is an administrator, the next two are in one team each. */
+/**
+ * The share of documents that each reader can access: `all` is an administrator, the next two are in one team each.
+ */
 const readers = { all: 1, tenth: 0.1, hundredth: 0.01, few: 0.0001 } as const;
 export type Reader = keyof typeof readers;
 
 export type Person = { userId: string; email: string };
 
-/** An organization with its documents, as rows of the tables; what is measured of it has a name. */
+/** A generated organization with documents, as table rows; the items that the benchmark requests are named. */
 export type Dataroom = {
   orgId: string;
   people: Record<Reader, Person>;
   /** `large` has the most documents, about a tenth of all; `small` has ten. */
   folders: { large: string; small: string };
-  /** Words of the documents, the most frequent first. */
   words: readonly string[];
-  /** To be read once. Rows come after those that they refer to. */
+  /** Rows in the order of their foreign keys; the iterable can be read once only. */
   rows: Iterable<TableRow>;
 };
 
@@ -35,7 +36,7 @@ const generation = 1;
 const namespace = '5f3cf1d2-4b0e-4d7c-9b55-1f7a9c1a8b11';
 const newestAt = Date.parse('2026-11-01T00:00:00Z');
 
-/** The same for the same name, so that two runs load the same. */
+/** Deterministic ids, so that two runs load the same rows. */
 export const benchId = (name: string): string => uuidv5(name, namespace);
 
 export function generateDataroom(options: { documents: number; passwordHash: string; seed?: number }): Dataroom {
@@ -111,7 +112,7 @@ export function generateDataroom(options: { documents: number; passwordHash: str
     yield folder(small, everybody, everybody.id, { name: 'Small', kind: 'user' });
   }
 
-  /** Folders of a root by Zipf: the first has the most. */
+  /** Picks a folder of a root by a Zipf distribution: the first folder has the most documents. */
   const folderOf = (root: Root): string => root.folders[zipf(random, root.folders.length)] ?? root.id;
 
   function* documentRows(place: number): Generator<TableRow> {
@@ -120,7 +121,7 @@ export function generateDataroom(options: { documents: number; passwordHash: str
     const isSmall = root === everybody && place >= documents - smallFolderDocuments;
     const folderId = isSmall ? small : folderOf(root);
     const createdBy = root.creators[zipf(random, root.creators.length)] ?? '';
-    // Shuffled over two years, so that what one may read is new and old.
+    // Spread over two years in random order, so that each reader has both new and old documents.
     const updatedAt = new Date(newestAt - random.below(2 * 365 * 86_400) * 1_000).toISOString();
     const acl = [...new Set([`user:${createdBy}`, ...root.acl])];
     const passages = Array.from({ length: chunksPerDocument }, () => texts.passage());
@@ -167,7 +168,7 @@ export function generateDataroom(options: { documents: number; passwordHash: str
     }
   }
 
-  /** One in a hundred has failed, and the newest ones are on their way. */
+  /** Creates the job of a document: one in a hundred has failed, and the newest jobs are running. */
   function jobOf(
     place: number,
     of: { id: string; documentId: string; createdBy: string; acl: string[]; at: string },
@@ -190,7 +191,7 @@ export function generateDataroom(options: { documents: number; passwordHash: str
   return { orgId, people, folders: { large: everybody.id, small }, words: texts.byFrequency, rows: rows() };
 }
 
-/** The n-th is taken 1 / n as often as the first. */
+/** Draws an index from a Zipf distribution: the n-th is drawn 1 / n as often as the first. */
 export function zipf(random: Random, count: number): number {
   return Math.min(count - 1, Math.floor((count + 1) ** random.next()) - 1);
 }

@@ -9,10 +9,10 @@ import type { TableRow } from './dataroom.ts';
 
 type TableFile = { table: string; columns: string[]; path: string; stream: WriteStream };
 
-/** Loads rows by COPY into an empty database on this machine, and gives the planner its statistics. */
+/** Loads rows by COPY into an empty database on this machine and runs ANALYZE. */
 export async function loadRows(databaseUrl: string, rows: Iterable<TableRow>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'bench-load-'));
-  // The server reads it, and may be another user.
+  // Postgres reads the files and may run as another user.
   await chmod(folder, 0o755);
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
@@ -40,7 +40,7 @@ export async function loadRows(databaseUrl: string, rows: Iterable<TableRow>): P
   }
 }
 
-/** A file for each table and choice of columns, in the order of their first rows. */
+/** Writes a COPY file for each table and set of columns, in the order of their first rows. */
 async function writeFiles(folder: string, rows: Iterable<TableRow>): Promise<TableFile[]> {
   const files = new Map<string, TableFile>();
   for (const { table, row } of rows) {
@@ -60,7 +60,6 @@ async function writeFiles(folder: string, rows: Iterable<TableRow>): Promise<Tab
   return [...files.values()];
 }
 
-/** In COPY's text format. */
 function field(value: unknown): string {
   if (value === null || value === undefined) return '\\N';
   if (Array.isArray(value)) return `{${value.join()}}`;
@@ -70,7 +69,10 @@ function field(value: unknown): string {
 
 const escapes: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 
-/** Keys, references and indexes of a table: to keep them row by row takes many times as long as to make them at its end. */
+/**
+ * Returns the constraints and indexes of a table: maintaining them for each row is far slower than creating them after
+ * the load.
+ */
 async function indexesOf(client: pg.Client, table: string): Promise<{ drop: string; make: string }[]> {
   const { rows } = await client.query(
     `select 'alter table ' || conrelid::regclass || ' drop constraint ' || conname as drop,

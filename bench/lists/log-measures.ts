@@ -10,7 +10,7 @@ const get = (name: string, as: Reader, path: string | ((room: Room) => string)):
   take: (room) => room.get(as, `/logs/${typeof path === 'string' ? path : path(room)}`),
 });
 
-/** The page that so many pages come before. */
+/** Returns a measurement of the list page after `pages` earlier pages. */
 function later(name: string, as: Reader, pages: number): Measure<Room> {
   const cursors = new Map<Room, string>();
   const cursorOf = async (room: Room): Promise<string> => {
@@ -32,7 +32,7 @@ function later(name: string, as: Reader, pages: number): Measure<Room> {
   };
 }
 
-/** As `bench/lists/measures` has it: `common` is in many rounds, `rare` in a few of the larger organization. */
+/** As in `bench/lists/measures`: `common` occurs in many rounds, `rare` in a few rounds of the larger organization. */
 const words = {
   common: (room: Room) => wordAt(room, 20),
   middling: (room: Room) => `${wordAt(room, 600)}c`,
@@ -75,8 +75,8 @@ export const logMeasures: Measure<Room>[] = [
   get('a trend', 'all', ({ chatId }) => `conversations/${chatId}/trend.svg`),
 ];
 
-/** What grows with what is found, or reads all of it. */
-export const growingLogs: Measure<Room>[] = [
+/** Requests whose cost grows with the number of results, or that read all rows. */
+export const growingLogMeasures: Measure<Room>[] = [
   get(
     'search: common word with its total',
     'all',

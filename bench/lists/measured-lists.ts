@@ -20,21 +20,22 @@ import { until } from '../until.ts';
 import type { Person, Reader, TableRow } from './dataroom.ts';
 import { loadRows } from './load.ts';
 
-/** Makes an organization of a size. */
 type Generate<Room> = (size: number, passwordHash: string) => Room & { rows: Iterable<TableRow> };
 
-/** An organization of one size in a database of its own, and the API on it as a process of its own. */
+/** An organization of one size in its own database, with its own API process. */
 export type Measured<Room> = Omit<Room, 'rows'> & {
   size: number;
-  /** @returns the parsed answer */
   read(as: Reader, path: string): Promise<unknown>;
-  /** @returns what the request took, in milliseconds */
+  /** @returns the latency of the request in milliseconds */
   get(as: Reader, path: string): Promise<number>;
-  /** The same for a statement on a connection of its own. */
+  /** @returns the duration in milliseconds of a statement on a separate connection */
   query(sql: string, values: unknown[]): Promise<number>;
 };
 
-/** Organizations of these sizes on one Postgres, both as `npm start` sets them but without limits of rates. */
+/**
+ * Starts one Postgres with an organization of each size and their APIs, with the settings of `npm start` but without
+ * rate limits.
+ */
 export async function startMeasuredLists<Room extends { people: Record<Reader, Person> }>(
   sizes: readonly number[],
   generate: Generate<Room>,
@@ -126,7 +127,7 @@ function startApi(at: { port: number; databaseUrl: string; dataDir: string }): C
     DATABASE_URL: at.databaseUrl,
     LOG_LEVEL: 'warn',
     TEMPORAL_ADDRESS: nowhere,
-    // On a busy machine it takes longer than a token lives.
+    // The benchmark can outlast the default lifetime of an access token.
     ACCESS_TOKEN_SECONDS: '86400',
     OPENAI_BASE_URL: `http://${nowhere}/v1`,
     JWT_PRIVATE_KEY: signingKey(),

@@ -3,7 +3,7 @@ import type { Measured } from './measured-lists.ts';
 
 type MeasuredRoom = Measured<Dataroom>;
 
-/** What is asked of both sizes; `take` tells how long it took, in milliseconds. */
+/** A request that is measured at both sizes; `take` returns its duration in milliseconds. */
 export type Measure<Room = MeasuredRoom> = { name: string; take(room: Room): Promise<number> };
 
 type Path = (room: MeasuredRoom) => string | Promise<string>;
@@ -13,7 +13,6 @@ const get = (name: string, as: Reader, path: string | Path): Measure => ({
   take: async (room) => room.get(as, typeof path === 'string' ? path : await path(room)),
 });
 
-/** The name of some document. */
 async function nameIn(room: MeasuredRoom): Promise<string> {
   const known = names.get(room) ?? String(Object(await room.read('all', '/documents?limit=1')).items[0].name);
   names.set(room, known);
@@ -36,7 +35,7 @@ const searchesOf = (as: Reader, who = ''): Measure[] =>
     get(`search: ${name}${who}`, as, async (room) => `/documents/search?q=${encodeURIComponent(await words(room))}`),
   );
 
-/** `all` reads everything; the other readers a tenth, a hundredth, and ten documents of 100,000. */
+/** Reader `all` can access everything; the others a tenth, a hundredth, or ten of 100,000 documents. */
 export const measures: Measure[] = [
   get('first page', 'all', '/documents'),
   get('first page of a tenth', 'tenth', '/documents'),
@@ -61,8 +60,8 @@ export const measures: Measure[] = [
   ...searchesOf('hundredth', ', of a hundredth'),
 ];
 
-/** What grows with what is listed: all of it is read, or counted. */
-export const growing: Measure[] = [
+/** Requests that read or count all listed rows, so that their cost grows with the list. */
+export const growingMeasures: Measure[] = [
   get('offset of nine tenths', 'all', ({ size }) => `/documents?offset=${size * 0.9}`),
   get('summary of all jobs', 'all', '/jobs/summary'),
   get('folder tree', 'all', '/folders'),
@@ -80,7 +79,6 @@ export const growing: Measure[] = [
   },
 ];
 
-/** The word of at least six letters at this place or after it. */
 function wordAt(words: readonly string[], place: number): string {
   return words.slice(place).find((word) => word.length >= 6) ?? '';
 }

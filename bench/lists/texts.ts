@@ -3,29 +3,25 @@ import { contentStems } from '../../src/domain/text/words.ts';
 import { readDataset } from '../retrieval/datasets.ts';
 import type { Random } from '../search/random.ts';
 
-/** A passage, and how often it has which stem. */
 type Passage = { text: string; termCount: number; stems: ReadonlyMap<string, number> };
 
 export type Texts = {
   words(count: number): string[];
   passage(): Passage;
-  /** Of several words, with the ending of a file. */
   name(): string;
-  /** Words of the texts by how frequent they are: the first is the most frequent. */
   byFrequency: readonly string[];
 };
 
 const passageWords = 40;
-/** Words that every text has. */
 const generalWords = 500;
-/** A large collection has as many words that mean as much as one of ours. */
+/** Copies of the vocabulary: a large collection has many more distinct content words than a small sample. */
 const vocabularies = 20;
 const letters = 'abcdefghijklmnopqrst';
 const endings = ['.pdf', '.docx', '.md', '.txt', '.xlsx', '.pptx'];
 
 /**
- * Passages of the words of chroma_chunking (three real texts of 1.3 MB), as often as they are there. Small texts have
- * few words: each but the most general ones stands for twenty.
+ * Generates passages with the word frequencies of chroma_chunking (three real texts, 1.3 MB). Each word but the most
+ * general ones stands for twenty, because a small sample has few distinct words.
  */
 export function generateTexts(random: Random): Texts {
   const analyze = createTextAnalyzer();

@@ -5,7 +5,7 @@ import { createWriteStream } from 'node:fs';
 const side = 1_000;
 const sentences = 40;
 
-/** Writes a PDF whose pages have a megabyte of pixels each and some forty lines of text; nothing of it is kept. */
+/** Streams a PDF to disk whose pages each have a megabyte of pixels and about forty lines of text. */
 export async function writeLargePdf(path: string, pages: number): Promise<void> {
   const file = createWriteStream(path);
   const offsets: number[] = [];

@@ -10,7 +10,7 @@ const names = [
   'test.pdf',
 ];
 
-/** Paths of PDFs as people have them, ten pages in all; none where the data sets are not. */
+/** Paths of real PDFs, ten pages in all; empty if the data sets are not installed. */
 export function realDocuments(): string[] {
   const folder = resolve(process.env.DATASETS_DIR ?? '../shared/datasets', 'documents');
   return names.map((name) => join(folder, name)).filter((path) => existsSync(path));

@@ -1,4 +1,4 @@
-// `node unpdf-reader.ts FILE`: what the peer needs for the text of a PDF, in a process of its own.
+// `node unpdf-reader.ts FILE`: extracts the text of a PDF with unpdf and prints its cost, in a process of its own.
 import { readFile } from 'node:fs/promises';
 import { extractText, getDocumentProxy } from 'unpdf';
 

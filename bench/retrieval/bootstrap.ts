@@ -5,9 +5,9 @@ export type Interval = { mean: number; low: number; high: number };
 const resamples = 10_000;
 
 /**
- * The mean difference of two systems on the same questions with its 95 % interval by the paired bootstrap (Efron
- * 1979, percentiles): the questions are drawn again with replacement, both systems' figures together. Draws are
- * seeded, so that the same figures give the same interval.
+ * Mean difference of two systems on the same questions with its 95 % interval by the paired bootstrap (Efron 1979,
+ * percentiles): questions are resampled with replacement, with both systems' values together. The random seed is fixed,
+ * so that the interval is reproducible.
  */
 export function pairedBootstrap(a: readonly number[], b: readonly number[], seed = 1): Interval {
   const differences = a.map((value, index) => value - (b[index] ?? Number.NaN));

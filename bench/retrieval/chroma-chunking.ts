@@ -2,14 +2,14 @@ import { csvRecords } from './csv-records.ts';
 import { readDataset } from './datasets.ts';
 import type { Span } from './metrics.ts';
 
-/** `wanted` are the places in the corpus that answer it. */
+/** A question about a corpus; `wanted` are the text spans that answer it. */
 export type ChunkingQuestion = { text: string; corpus: string; wanted: Span[] };
 
 export type ChromaChunking = { corpora: ReadonlyMap<string, string>; questions: ChunkingQuestion[] };
 
 const corpusNames = ['finance', 'pubmed', 'wikitexts'];
 
-/** Three long texts and 340 questions (Smith and Troynikov, Chroma 2024), the texts as the product keeps them. */
+/** Three long texts and 340 questions (Smith and Troynikov, Chroma 2024), normalized as the product stores text. */
 export function readChromaChunking(): ChromaChunking {
   const kept = new Map(corpusNames.map((name) => [name, withoutBlanks(readDataset('chroma_chunking', `${name}.md`))]));
   const questions = csvRecords(readDataset('chroma_chunking', 'questions.csv'))
@@ -22,7 +22,9 @@ export function readChromaChunking(): ChromaChunking {
   return { corpora: new Map([...kept].map(([name, { text }]) => [name, text])), questions };
 }
 
-/** A converter keeps no blanks at the ends of lines and no more than one empty line: spans have to move along. */
+/**
+ * Removes trailing blanks and repeated empty lines as the converter does; `place` maps offsets of the original text.
+ */
 function withoutBlanks(text: string): { text: string; place(offset: number): number } {
   const removed: Span[] = [];
   for (const pattern of [/[^\S\n]+$/gm, /(?<=\n[^\S\n]*\n)(?:[^\S\n]*\n)+/g, /^\n+/g, /\n+$/g]) {

@@ -15,10 +15,12 @@ const settings: readonly Chunking[] = [
   { method: 'token', targetTokens: 800, overlapTokens: 400 },
   { method: 'semantic', targetTokens: 400, overlapTokens: 0 },
 ];
-/** Chunks that a question gets. */
 const depth = 5;
 
-/** Each question to all three texts under each way to cut them, by the hybrid path as shipped, the first also reranked. */
+/**
+ * Measures each chunking strategy: asks every question against all three texts by hybrid search, and for the first
+ * strategy also with reranking.
+ */
 export async function measureChunking(library: Library): Promise<MeasuredChunking[]> {
   const { corpora, questions } = readChromaChunking();
   const starts = startsInOneRow(corpora);
@@ -34,7 +36,7 @@ export async function measureChunking(library: Library): Promise<MeasuredChunkin
       await library.reingest();
     }
     const passages = await library.passages();
-    // Seconds a question: enough to see it once.
+    // Reranking takes seconds for each question, so only the first chunking strategy is measured with it.
     for (const reranking of index === 0 ? ([null, 'cross_encoder'] as const) : [null]) {
       const overlaps: SpanOverlap[] = [];
       for (const { text, corpus, wanted } of questions) {
@@ -56,7 +58,7 @@ export async function measureChunking(library: Library): Promise<MeasuredChunkin
   return measured;
 }
 
-/** Where each text begins if they stood one after the other, so that a span says which text it is of. */
+/** Start offset of each text in the concatenation of all texts, so that a span also identifies its text. */
 function startsInOneRow(corpora: ReadonlyMap<string, string>): Map<string, number> {
   let next = 0;
   return new Map(

@@ -1,6 +1,5 @@
 import { readDataset } from './datasets.ts';
 
-/** `relevant` holds ids of documents. */
 export type CranfieldQuery = { text: string; relevant: ReadonlySet<string> };
 
 export type Cranfield = {
@@ -8,7 +7,7 @@ export type Cranfield = {
   queries: CranfieldQuery[];
 };
 
-/** 1,398 abstracts (two of the 1,400 are empty) and 225 queries; a document is relevant or not. */
+/** Reads Cranfield: 1,398 abstracts (two of the 1,400 are empty) and 225 queries with binary relevance. */
 export function readCranfield(): Cranfield {
   const documents = elements(readDataset('cranfield', 'cran.all.1400.xml'), 'doc').map((document) => ({
     id: element(document, 'docno'),
@@ -18,7 +17,7 @@ export function readCranfield(): Cranfield {
   const judgments = readJudgments();
   const queries = elements(readDataset('cranfield', 'cran.qry.xml'), 'top').map((query, index) => ({
     text: element(query, 'title'),
-    // Judgments name a query by its place, from 1, and not by its own number.
+    // Cranfield's judgments refer to a query by its position from 1, not by its own number.
     relevant: judgments.get(index + 1) ?? new Set<string>(),
   }));
   return { documents: documents.filter(({ text }) => text !== ''), queries };
@@ -39,7 +38,7 @@ function elements(xml: string, name: string): string[] {
   return [...xml.matchAll(new RegExp(`<${name}>([^]*?)</${name}>`, 'g'))].map(([, content = '']) => content);
 }
 
-/** Its text on one line each: the files are wrapped. */
+/** Returns the text of an XML element on one line, because the files are hard-wrapped. */
 function element(xml: string, name: string): string {
   return (elements(xml, name)[0] ?? '').replace(/\s+/g, ' ').trim();
 }

@@ -1,4 +1,4 @@
-/** CSV as RFC 4180 has it, for fields that may hold commas, quotes and line breaks. */
+/** Parses CSV by RFC 4180, with quoted fields that may contain commas, quotes and line breaks. */
 export function csvRecords(csv: string): string[][] {
   const rows: string[][] = [[]];
   for (const [, quoted, plain, end] of csv.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {

@@ -3,7 +3,10 @@ import { join } from 'node:path';
 
 const folder = process.env.DATASETS_DIR ?? join(import.meta.dirname, '..', '..', '..', 'shared', 'datasets');
 
-/** A file of the public data sets, which are no part of this repository: docs/benchmarks.md says where they come from. */
+/**
+ * Reads a file of the public data sets, which docs/benchmarks.md lists with their sources; they are not in this
+ * repository.
+ */
 export function readDataset(...path: string[]): string {
   const file = join(folder, ...path);
   try {

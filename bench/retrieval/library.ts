@@ -11,30 +11,23 @@ import type { MeasuredProduct } from '../measured-product.ts';
 
 export type Source = { id: string; name: string; text: string };
 
-/** A chunk; `source` is the id of the text that it is of, `start` and `end` (exclusive) its place there. */
+/** A chunk's position; `source` is the id of its text, `end` is exclusive. */
 export type Passage = { source: string; start: number; end: number };
 
 export type RagSettings = { [Part in keyof RagConfig]?: Partial<RagConfig[Part]> };
 
-/** Documents of an organization of their own, ingested by the product's workers and searched by its own service. */
+/** Documents in their own organization, ingested by the product's workers and searched by its retrieval service. */
 export type Library = {
-  /** Settles once all can be found. */
   add(sources: readonly Source[]): Promise<void>;
-  /** Changes the settings of all documents, as their owner would. */
   configure(settings: RagSettings): Promise<void>;
-  /** Ingests all documents again, by the settings that they have now. */
   reingest(): Promise<void>;
-  /** All chunks that can be found. */
   passages(): Promise<ReadonlyMap<string, Passage>>;
   /**
-   * All chunks that the product ranks for a question, best first, before it chooses what fits into a prompt.
-   * `isDegraded`: something that it should have asked did not answer in time.
+   * Ranks chunks for a question, best first, before the product selects those for the prompt. `isDegraded`: a component
+   * of the retrieval timed out.
    */
   rank(query: string, reranking: RerankerType | null): Promise<{ chunkIds: string[]; isDegraded: boolean }>;
-  /**
-   * The same documents, searched with their vectors in Postgres: stores are compared by the same chunks, whose ids
-   * order those with equal scores.
-   */
+  /** The same documents with their vectors in Postgres. Both stores hold the same chunk ids, which break ties. */
   inPostgres(): Promise<Pick<Library, 'configure' | 'passages' | 'rank' | 'close'>>;
   close(): Promise<void>;
 };
@@ -42,7 +35,7 @@ export type Library = {
 const parallelWrites = 8;
 const pollIntervalMs = 200;
 const questionTimeoutMs = 120_000;
-/** On a machine that does something else too, a reranker may be too late for a person: that says nothing of its order. */
+/** A reranker that times out on a busy machine says nothing about its ranking, so the query is repeated. */
 const attempts = 3;
 
 export async function openLibrary({ environment }: Pick<MeasuredProduct, 'environment'>): Promise<Library> {
@@ -58,7 +51,7 @@ function createLibrary(
 ): Library {
   const { db } = container;
 
-  /** An ingestion that fails is an error of the benchmark: it measures complete collections. */
+  /** A failed ingestion fails the benchmark, because it needs complete collections. */
   async function untilIngested(): Promise<void> {
     for (;;) {
       const unfinished = db('jobs').where({ orgId: owner.orgId, kind: 'ingest' }).whereNot({ status: 'succeeded' });
@@ -119,7 +112,7 @@ function createLibrary(
           const source = sources.get(documentId);
           const end = start + content.length;
           if (source?.text.slice(start, end) !== content)
-            throw new Error(`A chunk of ${source?.name} is not where it says.`);
+            throw new Error(`The text at the position of a chunk of ${source?.name} is not the text of the chunk.`);
           return [id, { source: source.id, start, end }];
         }),
       );
@@ -159,7 +152,7 @@ async function copyVectors(db: Knex, from: VectorStore, to: VectorStore, documen
   const points = Array.from(await from.fetch({ orgId, model, chunkIds }), ([id, vector]) => {
     return { id, documentId, generation, vector };
   });
-  if (points.length !== chunkIds.length) throw new Error(`Vectors of ${documentId} are missing.`);
+  if (points.length !== chunkIds.length) throw new Error(`Some chunks of the document ${documentId} have no vector.`);
   await to.upsert({ orgId, model, points });
 }
 
@@ -168,7 +161,7 @@ async function signUp({ auth }: Container): Promise<RequestActor> {
   const email = `bench-${process.hrtime.bigint()}@example.com`;
   const { account } = await auth.register(registerBody.parse({ email, password: newPassword() }), origin);
   const actor = await auth.findActor(account.userId);
-  if (actor === null) throw new Error('The owner of the documents is gone.');
+  if (actor === null) throw new Error('The owner of the benchmark documents was not found.');
   return { ...actor, requestId: origin.requestId };
 }
 

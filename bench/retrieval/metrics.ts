@@ -1,6 +1,6 @@
 /**
- * Normalized discounted cumulative gain of the first `depth` (Järvelin and Kekäläinen 2002) with relevances of 0 and
- * 1: Σ 1 / log2(rank + 1) over the relevant ones, over the same for the best possible order.
+ * Normalized discounted cumulative gain at `depth` (Järvelin and Kekäläinen 2002) with binary relevance: Σ 1 /
+ * log2(rank + 1) over the relevant results, divided by the same sum for the ideal ranking.
  */
 export function ndcg(ranking: readonly string[], relevant: ReadonlySet<string>, depth: number): number {
   const gain = (rank: number) => 1 / Math.log2(rank + 1);
@@ -13,22 +13,19 @@ export function ndcg(ranking: readonly string[], relevant: ReadonlySet<string>, 
   return best === 0 ? 0 : found / best;
 }
 
-/** The share of the relevant ones that are among the first `depth`. */
 export function recall(ranking: readonly string[], relevant: ReadonlySet<string>, depth: number): number {
   if (relevant.size === 0) return 0;
   return ranking.slice(0, depth).filter((id) => relevant.has(id)).length / relevant.size;
 }
 
-/** A part of a text, `end` exclusive. */
 export type Span = { start: number; end: number };
 
 export type SpanOverlap = { recall: number; precision: number; iou: number };
 
 /**
- * What a question's found spans cover of its wanted ones, all of one text and in characters: the measures by tokens of
- * Smith and Troynikov (Chroma 2024), where repeated finds count as often as somebody has to read them.
- * recall = |wanted ∩ found| / |wanted|, precision = |wanted ∩ found| / Σ|found|,
- * iou = |wanted ∩ found| / (|wanted| + Σ|found| − |wanted ∩ found|).
+ * Overlap of a question's retrieved and wanted spans in characters, after the token measures of Smith and Troynikov
+ * (Chroma 2024); text retrieved twice counts twice. recall = |wanted ∩ found| / |wanted|, precision = |wanted ∩ found|
+ * / Σ|found|, iou = |wanted ∩ found| / (|wanted| + Σ|found| − |wanted ∩ found|).
  */
 export function spanOverlap(found: readonly Span[], wanted: readonly Span[]): SpanOverlap {
   const wantedLength = length(wanted);
@@ -52,7 +49,6 @@ function intersections(spans: readonly Span[], within: Span): Span[] {
     .filter(({ start, end }) => start < end);
 }
 
-/** The same places, each once. */
 function union(spans: readonly Span[]): Span[] {
   const joined: Span[] = [];
   for (const { start, end } of [...spans].sort((a, b) => a.start - b.start)) {

@@ -5,10 +5,13 @@ import { type CranfieldQuery, readCranfield } from './cranfield.ts';
 import type { Library, RagSettings } from './library.ts';
 import { ndcg, recall } from './metrics.ts';
 
-/** What one way to rank reached, for each query in their order; `latencyMs` of the whole call, `degraded` in number. */
+/**
+ * Results of one ranking method, one value for each query. `latencyMs` is of the whole call; `degraded` counts the
+ * degraded searches.
+ */
 export type Measured = { name: string; ndcg: number[]; recall: number[]; latencyMs: number[]; degraded: number };
 
-/** Reranking hands on `top_k` chunks, 8 as shipped: too few to tell the first ten documents. */
+/** Reranking returns `top_k` chunks, 8 by default: too few to measure the first ten documents. */
 const allKept = { topK: 50 };
 const ways: readonly { name: string; settings: RagSettings }[] = [
   { name: 'BM25', settings: { retrieval: { mode: 'word_match' }, reranking: allKept } },
@@ -17,7 +20,7 @@ const ways: readonly { name: string; settings: RagSettings }[] = [
 ];
 const reranked = 'hybrid + rerank';
 const rerankedByLlm = 'hybrid + LLM rerank';
-/** A language model takes ten seconds a question: every eleventh one of the 225. */
+/** LLM reranking takes about ten seconds a question, so it is measured on every eleventh of the 225 queries. */
 const sampleStep = 11;
 const sampleSize = 20;
 
@@ -26,7 +29,7 @@ export async function addAbstracts(library: Pick<Library, 'add'>): Promise<void>
   await library.add(documents.map(({ id, title, text }) => ({ id, name: title, text })));
 }
 
-/** Every query by every way, through the product's own service. A document stands where its first chunk does. */
+/** Runs every query through every ranking method of the product. A document has the rank of its first chunk. */
 export async function measureRanking(
   library: Pick<Library, 'configure' | 'passages' | 'rank'>,
   options: { withLlm: boolean },
@@ -61,7 +64,7 @@ function sampleOf<Item>(items: readonly Item[]): Item[] {
   return items.filter((_, index) => index % sampleStep === 0).slice(0, sampleSize);
 }
 
-/** What was measured here by other means before there was a product: the figures to reach. */
+/** Values that a prototype reached on this data before the product existed. */
 const goals: Record<string, number> = { BM25: 0.384, vector: 0.4, hybrid: 0.43 };
 
 export function reportRanking(measured: readonly Measured[]): string[] {

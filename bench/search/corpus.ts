@@ -6,7 +6,7 @@ import { type Random, seededRandom } from './random.ts';
 
 export const dimensions = 384;
 
-/** Shares of the organization's documents, in percent, each opened by a key of its own. */
+/** Shares of the organization's documents in percent, each readable with its own access key. */
 export const selectivities = [1, 3, 10, 40, 100] as const;
 
 export const keyOf = (percent: number): string => `user:${percent}`;
@@ -22,19 +22,17 @@ export type SearchCorpus = {
   queries(count: number): CorpusQuery[];
 };
 
-/** Stems in a chunk of 400 tokens. */
+/** Number of stems in a generated chunk of 400 tokens. */
 const chunkWords = 150;
 const subjects = 400;
-/** Words that every text has. */
 const generalWords = 500;
-/** A large corpus has as many words that mean as much as one of ours. */
+/** Copies of the vocabulary: a large corpus has many more distinct content words than a small sample. */
 const vocabularies = 20;
 
 /**
- * Documents with the words of chroma_chunking (three real texts of 1.3 MB), as often as they are there, and of their
- * subject more often. Small texts have few words: but for the most general ones, each stands for twenty, of which a
- * subject has one. Vectors lie around their document, and these around their subject. Questions are those that people
- * asked of the texts.
+ * Generates documents with the word frequencies of chroma_chunking (three real texts, 1.3 MB), with the words of their
+ * subject more frequent. Each word but the most general ones stands for twenty, of which a subject has one. Vectors
+ * cluster around their document, and documents around their subject. Queries are the questions of the data set.
  */
 export function generateCorpus(seed: number): SearchCorpus {
   const random = seededRandom(seed);
@@ -93,7 +91,7 @@ function mostFrequent(words: readonly string[], count: number): string[] {
     .map(([word]) => word);
 }
 
-/** A vector of length 1, away from `center` by noise of the length `spread`. */
+/** Returns a unit vector near `center`, with noise of the length `spread`. */
 function direction(random: Random, center: Float32Array | undefined, spread: number): Float32Array {
   const scale = spread / Math.sqrt(dimensions);
   const vector = Float32Array.from(

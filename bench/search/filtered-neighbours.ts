@@ -6,7 +6,9 @@ import type { SearchSubject } from './subject.ts';
 const limit = 10;
 const rounds = 5;
 
-/** P5: what may be read is found, however little of it there is, and as fast as if all might be read. */
+/**
+ * P5: recall and latency of vector search under access filters of all selectivities, compared with unfiltered search.
+ */
 export async function measureFilteredNeighbours(subject: SearchSubject): Promise<string[]> {
   const { vectors, exactVectors, queries, orgId, storeName } = subject;
   const ask = (store: typeof vectors, percent: number, vector: Float32Array) =>

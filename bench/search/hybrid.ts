@@ -15,8 +15,8 @@ const goals = { timesVectors: 2.5, timesFaster: 8 };
 type Way = 'vectors' | 'words' | 'hybrid' | 'rankCd';
 
 /**
- * P6: what the second leg, the fusion and the texts cost beside the bare vector query, and what a search of any of the
- * words in the order of `ts_rank_cd` takes alone.
+ * P6: overhead of full-text search, fusion and loading texts over the bare vector query, and the time of an any-word
+ * search ranked by `ts_rank_cd`.
  */
 export async function measureHybrid(subject: SearchSubject): Promise<string[]> {
   const { db, orgId, queries, vectors } = subject;
@@ -35,7 +35,7 @@ export async function measureHybrid(subject: SearchSubject): Promise<string[]> {
   for (let round = 0; round < rounds; round += 1) {
     for (const query of queries) {
       for (const way of ['vectors', 'words', 'hybrid', 'rankCd'] as const) {
-        // It is an order of magnitude slower: one round says it.
+        // `ts_rank_cd` is an order of magnitude slower, so one round is enough.
         if (way === 'rankCd' && round > 0) continue;
         const start = performance.now();
         await ways[way](query);
@@ -61,7 +61,7 @@ export async function measureHybrid(subject: SearchSubject): Promise<string[]> {
   ];
 }
 
-/** The product's search, with an analyzer and an embedder that know the answer. */
+/** The product's search with a stub analyzer and a stub embedder that return precomputed results. */
 function searchOf({ db, vectors }: SearchSubject, { terms, vector }: CorpusQuery) {
   return createGroupSearch({
     db,
@@ -75,7 +75,7 @@ function searchOf({ db, vectors }: SearchSubject, { terms, vector }: CorpusQuery
   });
 }
 
-/** The same words, where Postgres' own search finds them. */
+/** Stores the same words as a `tsvector` for the built-in full-text search of Postgres. */
 async function indexLexemes(db: Knex): Promise<void> {
   await db.raw(
     `create table if not exists lexemes as

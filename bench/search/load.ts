@@ -10,7 +10,10 @@ const generation = 1;
 
 export const chunkIdOf = (documentId: string, index: number): string => uuidv5(`${generation}:${index}`, documentId);
 
-/** Stores the documents as an ingestion would, without its steps. @returns the organization that has them */
+/**
+ * Inserts the documents as an ingestion would, without running the workflow.
+ * @returns the organization that owns them
+ */
 export async function loadCorpus(
   db: Knex,
   stores: readonly Pick<VectorStore, 'upsert' | 'publish'>[],

@@ -7,9 +7,9 @@ import { BM25_B, BM25_K1 } from '../../src/domain/retrieval/bm25.ts';
 
 export type WordedChunk = { id: string; acl: readonly string[]; words: readonly string[] };
 
-/** BM25 as a store with sparse vectors does it: a chunk's part of the formula is stored, the idf is the store's. */
+/** BM25 with sparse vectors: each chunk stores its term weights, and Qdrant applies the idf. */
 export type QdrantWords = {
-  /** Ids, best first, and the milliseconds that the engine took, without the way to it. */
+  /** Returns ids, best first, and the milliseconds inside Qdrant, without the transport. */
   search(query: {
     terms: readonly string[];
     acl: readonly string[];
@@ -20,7 +20,7 @@ export type QdrantWords = {
 
 const chunksAtOnce = 2_000;
 
-/** @param averageLength of the chunks in terms: it is a part of what is stored, and so has to be known before */
+/** @param averageLength mean number of terms in a chunk; the stored weights depend on it */
 export async function startQdrantWords(chunks: Iterable<WordedChunk>, averageLength: number): Promise<QdrantWords> {
   const { toolsDir } = readTestServiceSettings(process.env);
   const child = spawn('python3', ['-B', join(import.meta.dirname, 'qdrant_words.py')], {
@@ -31,7 +31,7 @@ export async function startQdrantWords(chunks: Iterable<WordedChunk>, averageLen
   const ask = async (question: unknown) => {
     child.stdin.write(`${JSON.stringify(question)}\n`);
     const { value, done } = await answers.next();
-    if (done) throw new Error("Qdrant's engine has ended.");
+    if (done) throw new Error('The Qdrant process exited before it answered.');
     return JSON.parse(value);
   };
   const numbers = new Map<string, number>();

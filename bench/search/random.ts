@@ -1,10 +1,7 @@
-/** The same numbers for the same seed (mulberry32), so that two runs measure the same corpus. */
+/** Seeded random numbers (mulberry32), so that two runs measure the same corpus. */
 export type Random = {
-  /** 0 to 1. */
   next(): number;
-  /** 0 to `count` − 1. */
   below(count: number): number;
-  /** Mean 0, deviation 1. */
   normal(): number;
 };
 

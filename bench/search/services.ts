@@ -13,7 +13,7 @@ import type { VectorStore } from '../../src/ports/vector-store.ts';
 
 export type BenchServices = { db: Knex; qdrant: VectorStore; stop(): Promise<void> };
 
-/** Postgres and Qdrant's engine as `npm start` sets them, on a data folder that is thrown away. */
+/** Starts Postgres and the Qdrant facade with the settings of `npm start`, on a temporary data folder. */
 export async function startServices(): Promise<BenchServices> {
   const { toolsDir } = readTestServiceSettings(process.env);
   const dataDir = await mkdtemp(join(tmpdir(), 'bench-search-'));

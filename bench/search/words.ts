@@ -15,7 +15,7 @@ import type { SearchSubject } from './subject.ts';
 const limit = 50;
 const rounds = 3;
 
-/** Our search by words beside Qdrant's sparse vectors: how long an answer takes, and how good it is on Cranfield. */
+/** Compares the product's full-text search with Qdrant's sparse vectors: latency, and ranking quality on Cranfield. */
 export async function measureWords(subject: SearchSubject): Promise<string[]> {
   const { db, orgId, chunkCount, queries } = subject;
   const { searchWords } = createWordSearchRepository(db);

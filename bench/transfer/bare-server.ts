@@ -1,4 +1,3 @@
-// The peer, a process of its own: Node's HTTP server, a hash and a file, and nothing else.
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { createServer } from 'node:http';

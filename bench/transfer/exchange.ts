@@ -5,7 +5,6 @@ import { pipeline } from 'node:stream/promises';
 
 const PIECE_BYTES = 1024 ** 2;
 
-/** Of one file, which every server gets. */
 export type Content = { sizeBytes: number; sha256: string; read(): Readable };
 
 export function randomContent(megabytes: number): Content {
@@ -18,7 +17,6 @@ export function randomContent(megabytes: number): Content {
 
 type Target = { url: string; token?: string };
 
-/** @returns what the server answered */
 export async function send({ url, token }: Target, content: Content, form: boolean): Promise<string> {
   const boundary = 'b';
   const field = `--${boundary}\r\nContent-Disposition: form-data; name="ingest"\r\n\r\nfalse\r\n`;
@@ -47,10 +45,10 @@ export async function send({ url, token }: Target, content: Content, form: boole
   return text;
 }
 
-/** Reads the file and throws its bytes away, once they are counted. */
 export async function receive({ url, token }: Target, content: Content): Promise<void> {
   const response = await fetch(url, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
   let sizeBytes = 0;
   for await (const piece of response.body ?? []) sizeBytes += piece.length;
-  if (sizeBytes !== content.sizeBytes) throw new Error(`${url} gave ${response.status} and ${sizeBytes} bytes`);
+  if (sizeBytes !== content.sizeBytes)
+    throw new Error(`${url} answered ${response.status} with ${sizeBytes} bytes instead of ${content.sizeBytes}.`);
 }

@@ -22,7 +22,7 @@ const BUCKET = 'bench';
 export type Server = { name: string; pid: number; url: string };
 export type Api = Server & { token: string };
 
-/** The API on a store of its own for each kind of store, and the peer; each a process of its own. */
+/** Starts one API process for each kind of blob store, and the bare peer server. */
 export async function startServers(): Promise<{ apis: Api[]; bare: Server; stop(): Promise<void> }> {
   const { toolsDir } = readTestServiceSettings(process.env);
   const dataDir = await mkdtemp(join(tmpdir(), 'bench-transfer-'));
@@ -35,7 +35,7 @@ export async function startServers(): Promise<{ apis: Api[]; bare: Server; stop(
   ]);
   const databaseUrl = postgresUrl({ port: postgresPort, password: 'bench' });
   await migrate(databaseUrl);
-  // A bucket of this server is a folder.
+  // The S3 test server stores a bucket as a folder.
   await mkdir(join(dataDir, 's3', 'buckets', BUCKET), { recursive: true });
 
   const children: ChildProcess[] = [];

@@ -5,9 +5,8 @@ export type EndpointContext = {
   request: IncomingMessage;
   response: ServerResponse;
   models: ServedModels;
-  /** Aborted when the client goes away. */
   signal: AbortSignal;
 };
 
-/** Returns the JSON answer, or nothing when it has written the response itself (a stream). */
+/** Returns the JSON body, or undefined if the endpoint wrote the response itself (a stream). */
 export type Endpoint = (context: EndpointContext) => Promise<object | undefined>;

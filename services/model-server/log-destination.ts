@@ -3,8 +3,8 @@ import { writeSync } from 'node:fs';
 const WARN = 40;
 
 /**
- * Where the server logs to. A line is written at once, so that the last words of a process are there when it dies; one
- * that cannot be written, as on a full disk, is lost and counted: no request waits for a log.
+ * Creates the synchronous destination of the log, so that the last lines survive a crash. A line that cannot be
+ * written, for instance on a full disk, is dropped and counted; requests do not fail.
  */
 export function createLogDestination(fd: number): { write(line: string): void } {
   let lost = 0;

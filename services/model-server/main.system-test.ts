@@ -32,7 +32,7 @@ describe('the model server as a process', () => {
         if (isOver && !log.includes(words)) throw new Error(`It ended before it said "${words}": ${log}`);
       }
     };
-    /** By its own clock, in ms. */
+    /** Milliseconds, by the server's own clock in its log. */
     const timeOf = (words: string): number => {
       const lines = log.split('\n').filter((line) => line.includes(words));
       return JSON.parse(lines[0] ?? '{}').time;
@@ -75,7 +75,7 @@ describe('the model server as a process', () => {
     expect(log()).to.include('HOST').and.include('127.0.0.1');
   });
 
-  it('takes one in a network that somebody vouches for', async () => {
+  it('accepts a non-loopback HOST with TRUST_NETWORK=true', async () => {
     const { log, says } = start({ HOST: '0.0.0.0', TRUST_NETWORK: 'true' });
     await says('listening');
     const port = /"url":"[^"]+:(\d+)"/.exec(log())?.[1];

@@ -29,7 +29,7 @@ const environment = z
 
 const log = pino({ name: 'model-server' }, createLogDestination(process.stdout.fd));
 
-// An empty setting is an absent one, as everywhere.
+// An empty environment variable counts as unset.
 const settings = environment.safeParse(Object.fromEntries(Object.entries(process.env).filter(([, value]) => value)));
 if (!settings.success) {
   const problems = settings.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
@@ -38,12 +38,12 @@ if (!settings.success) {
 
 const { HOST: host, PORT: port, LLM_THREADS: threads, PRELOAD_CHAT: preloadChat } = settings.data;
 const folders = { modelDir: settings.data.MODEL_DIR ?? null, toolsDir: settings.data.TOOLS_DIR };
-if (!isInstalled(miniLm, folders)) refuse(`TOOLS_DIR: the files of ${miniLm.id} are not in it`);
+if (!isInstalled(miniLm, folders)) refuse(`TOOLS_DIR: the files of the embedding model ${miniLm.id} are missing`);
 const server = await startModelServer({ host, port, folders, threads, preloadChat, log, onFailure }).catch(onFailure);
 
 let isEnding = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  // Stays registered: a library of the chat model's kills the process with a signal that nobody else listens to.
+  // The handler stays registered (no `once`): node-llama-cpp kills the process on a signal that has no other listener.
   process.on(signal, async () => {
     if (isEnding) return;
     isEnding = true;

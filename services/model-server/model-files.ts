@@ -6,13 +6,12 @@ import { pipeline } from 'node:stream/promises';
 import type { ModelFile, PackagedModel } from './model-manifest.ts';
 
 export type ModelFolders = {
-  /** What was fetched or put there by hand; null: nothing. */
+  /** The folder of models downloaded by `npm run models` or copied by hand; null if there is none. */
   modelDir: string | null;
-  /** The folder that `pip install --target` filled with the packages of the embedded services. */
+  /** The folder that `pip install --target` filled with the Python packages of the embedded services. */
   toolsDir: string;
 };
 
-/** Where the file lies, its content unseen; null when it is nowhere. */
 export function findModelFile(file: ModelFile, { modelDir, toolsDir }: ModelFolders): string | null {
   const packaged = file.sources.flatMap((source) => (source.kind === 'tools' ? [join(toolsDir, source.path)] : []));
   const places = [...(modelDir === null ? [] : [join(modelDir, file.name)]), ...packaged];
@@ -24,13 +23,13 @@ export function isInstalled(model: PackagedModel, folders: ModelFolders): boolea
 }
 
 /**
- * The path of a file whose content is the pinned one. A big file is read once for that: a note beside it says of which
- * size and date it was when it was found right.
- * @throws Error that names the file when it is missing or another
+ * Returns the path of a model file whose SHA-256 is the pinned one. The checksum is cached in a note beside the file,
+ * by size and modification time.
+ * @throws Error that names the file when it is missing or has another checksum
  */
 export async function verifiedModelFile(file: ModelFile, folders: ModelFolders, signal?: AbortSignal): Promise<string> {
   const path = findModelFile(file, folders);
-  if (path === null) throw new Error(`${file.name} is not on this machine.`);
+  if (path === null) throw new Error(`The model file ${file.name} was not found in MODEL_DIR or TOOLS_DIR.`);
   if (await isNotedAsVerified(path, file)) return path;
   const sha256 = await hashFile(path, signal);
   if (sha256 !== file.sha256) throw new WrongContentError(path);
@@ -50,7 +49,10 @@ export async function hashFile(path: string, signal?: AbortSignal): Promise<stri
   return hash.digest('hex');
 }
 
-/** Beside the file. Where it cannot be written, as in a read-only folder, the file is read at each start. */
+/**
+ * Path of the note that caches a checksum. In a read-only folder it cannot be written, and the file is hashed at each
+ * start.
+ */
 export function notePath(path: string): string {
   return `${path}.verified`;
 }

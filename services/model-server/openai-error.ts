@@ -1,4 +1,3 @@
-/** An answer in OpenAI's error shape: `{ error: { message, type, param, code } }`. */
 export class OpenAiError extends Error {
   readonly status: number;
   readonly code: string | null;
@@ -23,13 +22,18 @@ export class OpenAiError extends Error {
   }
 }
 
-/** What a client may know of any error. */
+/** Converts any error into a response that does not leak internals: 500 unless it is an OpenAiError. */
 export function toOpenAiError(error: unknown): OpenAiError {
   return error instanceof OpenAiError ? error : new OpenAiError(500, 'The model server failed to answer.');
 }
 
-/** @param known the ids of the models that the endpoint has */
 export function modelNotFound(model: string, known: readonly string[]): OpenAiError {
-  const here = known.length > 0 ? `This endpoint has ${known.join(', ')}.` : 'This endpoint has none.';
-  return new OpenAiError(404, `The model '${model}' is not here. ${here}`, { code: 'model_not_found', param: 'model' });
+  const here =
+    known.length > 0
+      ? `Installed models of this endpoint: ${known.join(', ')}.`
+      : 'No model of this endpoint is installed.';
+  return new OpenAiError(404, `The model '${model}' is not installed. ${here}`, {
+    code: 'model_not_found',
+    param: 'model',
+  });
 }

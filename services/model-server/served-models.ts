@@ -24,10 +24,10 @@ type ServedReranker = {
   license: string;
 };
 
-/** The models that can be used now. Those whose files came after the start are found too. */
+/** The models that are usable now, including those whose files were added after the start. */
 export type ServedModels = {
   list(): (PackagedModel | ServedReranker)[];
-  /** @throws OpenAiError 404 for a model that is not here */
+  /** @throws OpenAiError 404 for a model that is not installed */
   embedder(id: string): { model: EmbeddingModel; embedder: Embedder };
   answerer(id: string): Answerer;
   reranker(id: string): Reranker;
@@ -36,12 +36,11 @@ export type ServedModels = {
 
 export type ServedModelsSettings = {
   folders: ModelFolders;
-  /** For the embedding model, each with the model in its memory (about 100 MB), and for the chat model. */
+  /** Worker threads of the embedding model (about 100 MB each), and threads of the chat model. */
   threads: number;
-  /** Loads the chat model at once when it is there. */
   preloadChat: boolean;
   log: Logger;
-  /** Called when the packaged models cannot be used, now or any more. */
+  /** Called when the packaged embedding model fails to load or its worker dies. */
   onFailure: (error: Error) => void;
 };
 
@@ -77,7 +76,7 @@ export function createServedModels(settings: ServedModelsSettings): ServedModels
       threads,
       log,
       onFailure(error) {
-        log.error({ err: error, model: bgeSmall.id }, 'the model cannot be used');
+        log.error({ err: error, model: bgeSmall.id }, 'embedding model failed');
         better = undefined;
       },
     });

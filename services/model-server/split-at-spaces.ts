@@ -1,6 +1,6 @@
 /**
- * Cuts a text into pieces of at most `maxCharacters` UTF-16 units, at white space where there is any: BERT's tokenizer
- * never joins over white space, so the pieces have the tokens of the whole.
+ * Splits a text into pieces of at most `maxCharacters` UTF-16 units, at white space if possible. BERT's tokenizer never
+ * joins words over white space, so the token counts of the pieces add up.
  */
 export function splitAtSpaces(text: string, maxCharacters: number): string[] {
   const pieces: string[] = [];

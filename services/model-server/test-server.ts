@@ -2,7 +2,6 @@ import OpenAI from 'openai';
 import { pino } from 'pino';
 import { type ModelServer, startModelServer } from './model-server.ts';
 
-/** The folder with the packaged models; `npm test` sets it. */
 export function toolsDir(): string {
   const dir = process.env.TOOLS_DIR;
   if (!dir) throw new Error('TOOLS_DIR is not set: run these tests with `npm test -- services`.');
@@ -11,7 +10,6 @@ export function toolsDir(): string {
 
 export type TestServer = ModelServer & { client: OpenAI; logLines: string[] };
 
-/** A server on a free port, its real client and what it logged. */
 export async function startTestServer(modelDir: string | null = null): Promise<TestServer> {
   const logLines: string[] = [];
   const log = pino({ name: 'model-server' }, { write: (line) => logLines.push(line) });

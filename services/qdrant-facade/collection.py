@@ -1,4 +1,4 @@
-"""One collection: a shard of the engine in a folder of its own, beside the settings it was made with."""
+"""A collection: a qdrant-edge shard in its own folder, beside the settings of the collection."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ Update = engine.UpdateOperation
 
 DISTANCES = {"Cosine": engine.Distance.Cosine, "Dot": engine.Distance.Dot, "Euclid": engine.Distance.Euclid}
 SETTINGS = "collection.json"
-# The graph is built by `optimize`, which holds the interpreter for seconds: every search scans what its filter leaves.
+# No HNSW graph: `optimize` would hold Python's GIL for seconds to build it. Searches scan the filtered vectors.
 NO_GRAPH = engine.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=0)
 
 
@@ -25,18 +25,18 @@ class Collection:
         self.shard = engine.EdgeShard.load(str(folder / "shard"))
         self.is_dirty = False
         self.is_closed = False
-        # The engine takes one update at a time; with it, nobody changes a shard that is being closed, or is.
+        # qdrant-edge takes one update at a time, and a closed shard must not be updated.
         self.lock = threading.Lock()
 
     @staticmethod
     def create(folder: Path, settings: Json) -> "Collection":
         vectors = settings.get("vectors") or {}
         if not isinstance(vectors.get("size"), int) or vectors.get("distance") not in DISTANCES:
-            raise unsupported("collections that have not one vector with a size and a distance")
+            raise unsupported("collections without exactly one vector with a size and a distance")
         translate.refuse_others(settings, {"vectors", "hnsw_config", "optimizers_config", "strict_mode_config"}, "collections")
         params = engine.EdgeVectorParams(size=vectors["size"], distance=DISTANCES[vectors["distance"]])
         engine.EdgeShard.create(str(folder / "shard"), engine.EdgeConfig(vectors=params, hnsw_config=NO_GRAPH)).close()
-        # Last: a folder without it is none.
+        # Written last: a folder without the settings file is removed at the next start.
         (folder / SETTINGS).write_text(json.dumps(settings))
         return Collection(folder)
 
@@ -151,7 +151,7 @@ class Collection:
             raise bad_request(f"Vector dimension error: expected dim: {size}, got {len(vector)}")
 
     def flush(self) -> None:
-        """Nothing for a collection that was deleted since the caller listed it."""
+        """Does nothing if the collection was deleted after the caller listed it."""
         with self.lock:
             if self.is_dirty and not self.is_closed:
                 self.shard.flush()

@@ -1,4 +1,4 @@
-"""All collections: one folder each, named after it."""
+"""Stores each collection in a folder with the name of the collection."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 from collection import SETTINGS, Collection
 from problem import Problem, bad_request, missing
 
-# The server's rule, and what could leave the folder.
+# Qdrant's rule for collection names, also against path traversal.
 NAME = re.compile(r'(?!\.)[^<>:"/\\|?*\x00-\x1f]{1,255}')
 
 
@@ -23,7 +23,7 @@ class CollectionsFolder:
             if (each / SETTINGS).exists():
                 self.collections[each.name] = Collection(each)
             else:
-                # Cut short while it was made or deleted.
+                # Left by a crash while the collection was created or deleted.
                 shutil.rmtree(each)
 
     def names(self) -> list[str]:
@@ -37,7 +37,7 @@ class CollectionsFolder:
 
     def create(self, name: str, settings: dict[str, Any]) -> bool:
         if not NAME.fullmatch(name):
-            raise bad_request(f"{name!r} is no name of a collection")
+            raise bad_request(f"{name!r} is not a valid collection name")
         with self.lock:
             if name in self.collections:
                 raise Problem(409, f"Wrong input: Collection `{name}` already exists!")

@@ -1,4 +1,4 @@
-"""Starts the facade: settings from the environment, one JSON log line for each thing that happens to it."""
+"""Starts the Qdrant facade with settings from the environment; logs are JSON lines."""
 
 import json
 import os
@@ -11,7 +11,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def log(message: str, **fields: object) -> None:
-    """A line that cannot be written, as on a full disk, is lost and counted: no request waits for a log."""
+    """Logs a line. One that cannot be written, as on a full disk, is dropped and counted; requests do not fail."""
     global lost
     try:
         if lost:
@@ -37,17 +37,17 @@ def refuse(reason: str) -> None:
 def main() -> None:
     host = os.environ.get("HOST") or "127.0.0.1"
     if host not in LOOPBACK:
-        refuse(f"HOST: must be one of {', '.join(LOOPBACK)}: the facade is for this machine only")
+        refuse(f"HOST: must be one of {', '.join(LOOPBACK)}: the Qdrant facade is reachable from this machine only")
     port = os.environ.get("PORT") or ""
     if not (port.isdecimal() and int(port) <= 65_535):
         refuse("PORT: must be a port number")
     tools, data = os.environ.get("TOOLS_DIR") or "", os.environ.get("DATA_DIR") or ""
     if not (Path(tools) / "qdrant_edge").is_dir():
-        refuse("TOOLS_DIR: the package qdrant-edge-py is not in it")
+        refuse("TOOLS_DIR: does not contain the Python package qdrant-edge-py")
     if data == "":
         refuse("DATA_DIR: must be a folder")
 
-    # Only now is it known where the engine is.
+    # Imported late, because qdrant_edge is found through TOOLS_DIR.
     sys.path.append(tools)
     from collections_folder import CollectionsFolder
     from server import serve
@@ -61,7 +61,7 @@ def main() -> None:
     except OSError as error:
         refuse(f"PORT: {error}")
 
-    log("This is the engine of Qdrant for development and small installations. Run the Qdrant server for anything else.")
+    log("This Qdrant facade is for development and small installations; run the Qdrant server for anything else.")
     log("listening", url=f"http://{f'[{host}]' if ':' in host else host}:{server.server_address[1]}")
     stopping = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -70,13 +70,13 @@ def main() -> None:
         try:
             collections.flush()
         except Exception as error:
-            # As on a full disk. Nothing is lost by it, and the next time may do better.
-            log("not flushed", error=str(error))
+            # For instance on a full disk. No data is lost, and the next flush tries again.
+            log("collections could not be flushed", error=str(error))
     server.shutdown()
     collections.close()
 
 
-# What was acknowledged is in the write-ahead log already; this keeps the log short.
+# Acknowledged points are in the write-ahead log already; flushing keeps that log short.
 FLUSH_INTERVAL_SECONDS = 5
 
 if __name__ == "__main__":

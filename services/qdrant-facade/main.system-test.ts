@@ -66,7 +66,7 @@ describe('the Qdrant facade', () => {
     expect(await exited).equal(0);
   });
 
-  it('answers nobody who calls it by the name of another machine', async () => {
+  it('rejects requests whose Host header names another machine', async () => {
     const { url } = await serve();
     const ask = get(`${url}/collections`, { headers: { host: 'attacker.example' } });
     const [answer]: IncomingMessage[] = await once(ask, 'response');
@@ -130,7 +130,7 @@ except Exception as error:
       [400, 'Format error', ask('PUT', '/collections/one/points', {})],
       [400, 'Content type', ask('POST', '/collections/one/points/delete', {}, { 'content-type': 'text/plain' })],
       [400, 'does not know', ask('POST', '/collections/one/points/query', { query: { fusion: 'rrf' } })],
-      [400, 'no name of a collection', ask('PUT', '/collections/..%2Fup', { vectors: A_VECTOR })],
+      [400, 'not a valid collection name', ask('PUT', '/collections/..%2Fup', { vectors: A_VECTOR })],
     ];
     for (const [code, says, answer] of refusals) {
       const { status, ...rest } = await answer;
@@ -155,7 +155,7 @@ except Exception as error:
       const { child, ask, exited } = await serve();
       if (round === 0) await ask('PUT', '/collections/one', { vectors: A_VECTOR });
       const { result } = await ask('POST', '/collections/one/points/count', {});
-      // The one that was under way may have arrived too.
+      // The request that was in flight when the process died may have been stored too.
       expect((result as { count: number }).count - acknowledged).within(0, 1);
 
       const aim = acknowledged + 40;

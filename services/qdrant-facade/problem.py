@@ -1,8 +1,8 @@
-"""Failures that a client is told of."""
+"""Errors that are returned to the client."""
 
 
 class Problem(Exception):
-    """An answer in the server's shape of errors."""
+    """An HTTP error in the shape of the Qdrant server's errors."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

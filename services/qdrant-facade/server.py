@@ -1,4 +1,4 @@
-"""HTTP: which request means what, and answers in the server's shape."""
+"""Routes HTTP requests and answers them in the shape of the Qdrant server."""
 
 import json
 import re
@@ -17,9 +17,9 @@ Json = dict[str, Any]
 Log = Callable[..., None]
 Handle = Callable[..., object]
 
-# The API that the answers follow: clients compare it with theirs.
+# The Qdrant version whose API the facade follows: clients compare it with their own.
 SERVER_VERSION = "1.19.0"
-# The server's own limit.
+# The Qdrant server's default limit.
 MAX_BODY_BYTES = 32 * 1024 * 1024
 HEALTH = {"/healthz": "healthz check passed", "/livez": "livez check passed", "/readyz": "all shards are ready"}
 
@@ -58,18 +58,18 @@ class Server(ThreadingHTTPServer):
         super().__init__((host, port), handler)
 
     def handle_error(self, *_: object) -> None:
-        """Somebody left: whatever else goes wrong is answered and logged."""
+        """Ignores client disconnects, the only errors that arrive here."""
 
 
 def serve(
     host: str, port: int, names: Sequence[str], collections: CollectionsFolder, api_key: str | None, log: Log
 ) -> Server:
-    """Listens, in a thread of its own, once it returns. Requests to another name than these are refused."""
+    """Starts the server in a thread. Requests whose `Host` is not in `names` are refused with 403."""
     table = routes(collections)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        # Longer than clients keep an idle connection, so that none is closed under a request.
+        # Seconds. Longer than clients keep idle connections, so that none is closed during a request.
         timeout = 75
         disable_nagle_algorithm = True
 
@@ -80,14 +80,14 @@ def serve(
             if path in HEALTH:
                 return self.send(200, HEALTH[path].encode(), "text/plain")
             try:
-                # A page in a browser on this machine may have made its own name an address of ours.
+                # Prevents DNS rebinding: a web page may have pointed its own host name to 127.0.0.1.
                 if urlsplit(f"//{self.headers.get('host', '')}").hostname not in names:
-                    raise Problem(403, "Forbidden: this server is for its own machine only")
+                    raise Problem(403, "Forbidden: the Host header must name a loopback address")
                 if api_key is not None and self.headers.get("api-key") != api_key:
                     raise Problem(401, "Must provide an API key or an Authorization bearer token")
                 if body is None:
                     raise Problem(413, "Payload error: the body is too large")
-                # Otherwise any page in a browser on this machine could send one.
+                # Prevents cross-site requests: browsers send JSON to another origin only after a CORS preflight.
                 if body and self.headers.get_content_type() != "application/json":
                     raise Problem(400, "Format error in JSON body: Content type error")
                 result = self.result(path, body)
@@ -100,7 +100,7 @@ def serve(
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 status, answer = 400, {"status": {"error": f"Format error in JSON body: {error!r}"}}
             except Exception as error:
-                log("failed", method=self.command, path=path, error=str(error))
+                log("request failed", method=self.command, path=path, error=str(error))
                 status, answer = 500, {"status": {"error": f"Service internal error: {error}"}}
             self.send_json(status, {**answer, "time": time.perf_counter() - began})
 
@@ -116,7 +116,7 @@ def serve(
             raise Problem(405, "Method not allowed") if found else Problem(404, f"Not found: {path}")
 
         def read_body(self) -> bytes | None:
-            """None when it is too large. It is read all the same: who is cut off while he sends hears no answer."""
+            """None if the body is too large. It is read anyway: a client cut off while it sends never sees the 413."""
             left = int(self.headers.get("content-length") or 0)
             if left <= MAX_BODY_BYTES:
                 return self.rfile.read(left)
@@ -135,7 +135,7 @@ def serve(
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Requests are the application's to log."""
+            """Disables the access log: the application logs its requests."""
 
     server = Server(host, port, Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""From the JSON of Qdrant's REST interface to the engine's objects, and back."""
+"""Translates between the JSON of Qdrant's REST API and objects of qdrant-edge."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ def point_id(value: object) -> int | UUID:
 
 
 def vector(value: object) -> list[float]:
-    # That the others are numbers too is seen by the engine: looking at each here would take longer than storing them.
+    # qdrant-edge validates the other numbers: checking each in Python would take longer than storing them.
     if isinstance(value, list) and value and isinstance(value[0], (int, float)):
         return value
     raise unsupported("vectors that are not one list of numbers")
@@ -76,9 +76,9 @@ def condition(body: Json) -> object:
 
 def match(body: Json) -> object:
     if "value" in body:
-        # The engine's Python side takes a truth value for a number.
+        # The Python binding of qdrant-edge would treat a boolean as a number.
         if isinstance(body["value"], bool):
-            raise unsupported("matching truth values")
+            raise unsupported("matching booleans")
         return engine.MatchValue(value=body["value"])
     if "any" in body:
         return engine.MatchAny(any=body["any"])
@@ -88,7 +88,7 @@ def match(body: Json) -> object:
 
 
 def filtered_keys(body: Json | None) -> set[str]:
-    """The payload fields that a filter looks at."""
+    """Returns the names of the payload fields that a filter reads."""
     keys: set[str] = set()
     for clause in (body or {}).values():
         for one in as_list(clause or []):
@@ -111,7 +111,7 @@ def selector(wanted: object) -> object:
 
 
 def record(one: Any) -> Json:
-    """A point as an answer shows it: with a score where it was searched for."""
+    """Converts a point to JSON, with a score if it is the result of a query."""
     shown: Json = {"id": one.id if isinstance(one.id, int) else str(one.id)}
     if isinstance(one, engine.ScoredPoint):
         shown |= {"version": one.version, "score": one.score}

@@ -2,19 +2,25 @@ import { Template } from '@huggingface/jinja';
 import type { ChatMessage, Tool } from './chat-request.ts';
 import { parseObject } from './tool-calls.ts';
 
-/** A part of a prompt: of the template, whose marks count, or of somebody's text, in which they are plain letters. */
+/**
+ * A part of a prompt. `withMarks` is true for the chat template's text, whose special tokens count, and false for
+ * message text, where they are plain characters.
+ */
 export type PromptPart = { text: string; withMarks: boolean };
 
-/** Private-use characters around a number stand for a message's text while the template is filled. */
+/** Private-use characters around a number stand for a message's text while the template is rendered. */
 const SLOT = /\ue000(\d+)\ue001/;
-/** The coder models' template shows a call with doubled braces, which the models then write. */
+/** The chat template of the Qwen coder models shows a tool call with doubled braces, which the models then copy. */
 const DOUBLED_BRACES = /\{(\{\\"name\\": <function-name>, \\"arguments\\": <args-json-object>\})\}/;
-/** U+02C6 stands for a space in text that is marked as data: it would make the text twice as long to read. */
+/**
+ * U+02C6 replaces spaces in text that the product datamarks (spotlighting). It is turned back, because it doubles the
+ * tokens.
+ */
 const DATAMARK = /\u02c6/g;
 
 export type PromptTemplate = (messages: readonly ChatMessage[], tools: readonly Tool[]) => PromptPart[];
 
-/** The prompt of a conversation, up to where the assistant speaks. */
+/** Renders a conversation into prompt parts that end where the assistant's reply begins. */
 export function createPromptTemplate(jinja: string): PromptTemplate {
   const template = new Template(jinja.replace(DOUBLED_BRACES, '$1'));
   return (messages, tools) => {
@@ -29,7 +35,7 @@ export function createPromptTemplate(jinja: string): PromptTemplate {
       add_generation_prompt: true,
     });
     return filled.split(SLOT).map((part, index) => {
-      // What `split` captures stands at the odd places.
+      // Odd indexes hold what the capture group of `split` matched.
       return index % 2 === 0 ? { text: part, withMarks: true } : { text: texts[Number(part)] ?? '', withMarks: false };
     });
   };
@@ -48,7 +54,10 @@ function toTemplateTool({ name, description, parameters }: Tool): unknown {
   return JSON.parse(withoutMarks(JSON.stringify(tool)));
 }
 
-/** The template writes these as JSON, where no slot can stand for them: their marks are broken up. */
+/**
+ * The template serializes tool definitions as JSON, where no slot can stand for a text, so special tokens in them are
+ * broken up.
+ */
 function withoutMarks(text: string): string {
   return text.replaceAll('<|', '< |').replace(/[\ue000\ue001]/g, '');
 }

@@ -1,12 +1,10 @@
-/** A message as the protocol has it, its content as one text. */
 export type ChatMessage = {
   role: 'system' | 'user' | 'assistant' | 'tool';
   content: string;
-  /** Calls that the assistant made in an earlier turn. */
   toolCalls?: ToolCall[];
 };
 
-/** `arguments` is JSON. */
+/** A tool call; `arguments` is JSON text. */
 export type ToolCall = { name: string; arguments: string };
 
 export type Tool = { name: string; description?: string; parameters: unknown };
@@ -14,9 +12,8 @@ export type Tool = { name: string; description?: string; parameters: unknown };
 export type ChatRequest = {
   messages: ChatMessage[];
   tools: Tool[];
-  /** `name` and `required` force a call. */
   toolChoice: 'auto' | 'none' | 'required' | { name: string };
-  /** The JSON that the answer must be: of this schema, or any object. */
+  /** The JSON that the answer must be: an instance of the schema, any object (`'object'`), or no JSON (null). */
   format: { schema: unknown } | 'object' | null;
   stops: string[];
   maxTokens: number | null;
@@ -26,7 +23,10 @@ export type ChatRequest = {
   urgency: Urgency;
 };
 
-/** Who waits: a person who watches the answer come, a program that wants it whole, or nobody. */
+/**
+ * Scheduling priority of a chat request: a user watches the stream (`chat`), a program waits (`judge`), or nothing
+ * waits (`batch`).
+ */
 export type Urgency = 'chat' | 'judge' | 'batch';
 
 export type Usage = { promptTokens: number; cachedTokens: number; completionTokens: number };
@@ -38,8 +38,8 @@ export type ChatResult = {
 };
 
 /**
- * Answers one request; `onText` gets the text in pieces as it comes.
- * @throws OpenAiError, and the signal's reason once it is aborted
+ * Answers one chat request; `onText` receives the text in pieces as it is generated.
+ * @throws OpenAiError, or the abort reason of the signal
  */
 export type Answerer = (
   request: ChatRequest,

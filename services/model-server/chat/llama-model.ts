@@ -3,7 +3,6 @@ import type { LlamaGrammar, LlamaModel as Model, Token } from 'node-llama-cpp';
 export type LlamaSettings = { path: string; windowTokens: number; threads: number; signal: AbortSignal };
 
 export type Sampling = {
-  /** 0 takes the most likely token each time. */
   temperature: number;
   topP: number;
   seed: number;
@@ -11,20 +10,20 @@ export type Sampling = {
   maxTokens: number;
 };
 
-/** One model with one sequence: whoever calls takes care that one call has ended before the next begins. */
+/** A llama.cpp model with one sequence. Callers must not begin a call before the previous one has ended. */
 export type LlamaModel = Awaited<ReturnType<typeof loadLlamaModel>>;
 
-/** Half a second of reading on two cores: between two slices it is seen that the client went away. */
+/** Prompt tokens evaluated between two checks of the abort signal: about half a second on two cores. */
 const PROMPT_SLICE_TOKENS = 64;
-/** What the makers of the model recommend. */
+/** The value of `top_k` that Qwen recommends for its models. */
 const TOP_K = 20;
-/** A character has at most four bytes, and a token at least one. */
+/** A character has at most four bytes in UTF-8, and a token has at least one. */
 const MAX_TOKENS_OF_A_CHARACTER = 4;
 const BROKEN_CHARACTER = '\ufffd';
 
-/** Loads weights into this process. They are computed on threads of the library: the event loop stays free. */
+/** Loads GGUF weights into this process. The library computes on its own threads, so the event loop stays free. */
 export async function loadLlamaModel({ path, windowTokens, threads, signal }: LlamaSettings) {
-  // Loaded here, so that a machine without a build of it still has the other models.
+  // Imported lazily, so that the other models work on a machine for which node-llama-cpp has no build.
   const { getLlama, LlamaGrammarEvaluationState, LlamaLogLevel } = await import('node-llama-cpp');
   const llama = await getLlama({
     gpu: false,
@@ -44,7 +43,7 @@ export async function loadLlamaModel({ path, windowTokens, threads, signal }: Ll
   });
   const sequence = context.getSequence();
 
-  /** Reads a prompt but for its last token; what it shares with the one before is known already. */
+  /** Evaluates a prompt except its last token, and reuses the prefix that it shares with the previous prompt. */
   async function read(prompt: readonly Token[], signal: AbortSignal): Promise<{ cachedTokens: number }> {
     const ahead = prompt.slice(0, -1);
     await sequence.adaptStateToTokens(ahead, false);
@@ -57,7 +56,7 @@ export async function loadLlamaModel({ path, windowTokens, threads, signal }: Ll
     return { cachedTokens };
   }
 
-  /** Goes on after the last token of a prompt that was read. Ends with the model's end mark or after `maxTokens`. */
+  /** Generates tokens after the last token of an evaluated prompt, until the end token or `maxTokens`. */
   async function* write(prompt: readonly Token[], sampling: Sampling, signal: AbortSignal) {
     const { temperature, topP, seed, grammar, maxTokens } = sampling;
     const tokens = sequence.evaluate(prompt.slice(-1), {
@@ -81,7 +80,6 @@ export async function loadLlamaModel({ path, windowTokens, threads, signal }: Ll
     }
   }
 
-  /** The probabilities of some next tokens after a prompt that was read. */
   async function probabilities(prompt: readonly Token[], candidates: readonly Token[]): Promise<number[]> {
     const options = { temperature: 1, topK: 0, topP: 1 };
     for await (const next of sequence.evaluateWithMetadata(prompt.slice(-1), { probabilities: true }, options)) {
@@ -93,10 +91,12 @@ export async function loadLlamaModel({ path, windowTokens, threads, signal }: Ll
   return {
     windowTokens: context.contextSize,
     template: readTemplate(model),
-    /** `withMarks` reads special tokens such as `<|im_end|>` as what they are; a user's text must not. */
+    /**
+     * With `withMarks`, special tokens such as `<|im_end|>` are parsed; a user's text must be tokenized without it.
+     */
     tokenize: (text: string, { withMarks }: { withMarks: boolean }): Token[] => model.tokenize(text, withMarks),
     grammarOf: (schema: unknown): Promise<LlamaGrammar> =>
-      // The library checks the schema itself, with errors that name what it cannot do.
+      // The library validates the schema itself; its errors name the keywords that it does not support.
       llama.createGrammarForJsonSchema(schema as Parameters<typeof llama.createGrammarForJsonSchema>[0]),
     anyObject: (): Promise<LlamaGrammar> => llama.getGrammarFor('json'),
     read,
@@ -108,7 +108,6 @@ export async function loadLlamaModel({ path, windowTokens, threads, signal }: Ll
   };
 }
 
-/** The conversation's format in Jinja, as the file itself says. */
 function readTemplate(model: Model): string {
   const template: unknown = model.fileInfo.metadata.tokenizer?.chat_template;
   if (typeof template !== 'string') throw new Error('The chat model has no chat template.');

@@ -10,16 +10,14 @@ import { tokenizePrompt, writeAnswer } from './write-answer.ts';
 
 const JUDGE_INSTRUCTION = 'Judge whether the passage answers the question. Say only Yes or No.';
 
-/** A language model in this process, loaded when it is first needed. */
 export type LocalChat = {
   answer: Answerer;
-  /** How likely the model says that each passage answers the question, from 0 to 1. */
   judgePassages(
     question: string,
     passages: string[],
     signal: AbortSignal,
   ): Promise<{ scores: number[]; tokens: number }>;
-  /** Begins to load; a failure is logged, and met again by the first request. */
+  /** Starts to load the model. A failure is logged, and the first request tries again. */
   preload(): void;
   close(): Promise<void>;
 };
@@ -39,7 +37,7 @@ export function createLocalChat(settings: {
 
   async function load(): Promise<Loaded> {
     const [file] = model.files;
-    if (!file) throw new Error(`${model.id} has no file.`);
+    if (!file) throw new Error(`The manifest lists no file for the model ${model.id}.`);
     const { signal } = closing;
     const startedAt = performance.now();
     const path = await verifiedModelFile(file, folders, signal);
@@ -54,10 +52,10 @@ export function createLocalChat(settings: {
       return await loading;
     } catch (error) {
       closing.signal.throwIfAborted();
-      log.error({ err: error, model: model.id }, 'the chat model cannot be used');
-      // Whatever was wrong with the file may be mended by the next request.
+      log.error({ err: error, model: model.id }, 'chat model failed to load');
+      // The next request loads again: the model file may have been repaired by then.
       loading = undefined;
-      throw new OpenAiError(503, 'The chat model cannot be used; the log says why.');
+      throw new OpenAiError(503, 'The chat model failed to load; see the log of the model server.');
     }
   }
 
@@ -74,11 +72,12 @@ export function createLocalChat(settings: {
     return queue.run('chat', either, async () => {
       const { llama, toPrompt } = await loaded();
       const [yes, no] = ['Yes', 'No'].map((word) => llama.tokenize(word, { withMarks: false })[0]);
-      if (yes === undefined || no === undefined) throw new Error('The chat model has no words for yes and no.');
+      if (yes === undefined || no === undefined)
+        throw new Error('The tokenizer of the chat model has no tokens for yes and no.');
       const scores: number[] = [];
       let tokens = 0;
       for (const passage of passages) {
-        // The question stands first: all passages share what was read up to it.
+        // The question comes first, so that all passages share its evaluated prefix.
         const content = `Question: ${question}\n\nPassage: ${passage}\n\nDoes the passage answer the question?`;
         const messages = [
           { role: 'system' as const, content: JUDGE_INSTRUCTION },
@@ -102,7 +101,7 @@ export function createLocalChat(settings: {
     },
     async close() {
       closing.abort(new OpenAiError(503, 'The model server is shutting down.'));
-      // The library must not be taken away from a call that still runs in it, nor from a load.
+      // The native library must not be disposed while a call or a load still runs in it.
       await queue.idle();
       const ready = await loading?.catch(() => undefined);
       await ready?.llama.close();

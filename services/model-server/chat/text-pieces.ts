@@ -1,4 +1,4 @@
-/** Lets a text through as it grows, but nothing that could still become a stop string, and nothing from one on. */
+/** Streams a growing text, but holds back what could still become a stop string and drops everything from one on. */
 export function createTextPieces(stops: readonly string[], onText: (piece: string) => void) {
   let held = '';
   let isStopped = false;
@@ -9,7 +9,10 @@ export function createTextPieces(stops: readonly string[], onText: (piece: strin
   }
 
   return {
-    /** @returns whether a stop string has come: nothing more is let through */
+    /**
+     * Adds text to the stream.
+     * @returns true once a stop string was found; later text is dropped
+     */
     push(text: string): boolean {
       if (isStopped) return true;
       held += text;
@@ -18,14 +21,13 @@ export function createTextPieces(stops: readonly string[], onText: (piece: strin
       release(isStopped ? Math.min(...ends) : held.length - beginningOfStop(held, stops));
       return isStopped;
     },
-    /** Lets through what was held back. */
     end(): void {
       if (!isStopped) release(held.length);
     },
   };
 }
 
-/** How much of the end of a text begins one of the stop strings. */
+/** Returns the length of the longest suffix of the text that is a prefix of a stop string. */
 function beginningOfStop(text: string, stops: readonly string[]): number {
   const lengths = stops.map((stop) => {
     for (let length = Math.min(stop.length - 1, text.length); length > 0; length -= 1) {

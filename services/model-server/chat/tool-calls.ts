@@ -1,22 +1,20 @@
 import type { ChatMessage, ChatRequest, Tool, ToolCall } from './chat-request.ts';
 
-/** What the model's training put around a call. */
+/** The opening mark of a tool call in the Qwen models' training data. */
 export const CALL_OPENING = '<tool_call>\n';
 
-/** The coder models write a call bare or as a code block instead, with one brace or two. */
+/** The Qwen coder models often write a tool call bare or in a code block, with one brace or two. */
 const BARE_CALL = /^\s*(?:```(?:json)?\s*)?\{{1,2}\s*"name"\s*:\s*"([^"]*)"/;
 const BARE_CALL_SO_FAR = /^\s*(?:`{0,3}|```j?s?o?n?\s*|(?:```(?:json)?\s*)?\{{1,2}[^}]{0,80})$/;
 const OPENING_MARK = '<tool_call>';
 
 export type Recognition =
-  /** `text` is what stands before the call. */
   | { kind: 'call'; text: string }
-  /** A call of something that is no tool. */
   | { kind: 'nonsense' }
   | { kind: 'unclear' }
   | { kind: 'text' };
 
-/** Whether an answer so far is a call, may become one, or is text. */
+/** Classifies an answer as generated so far: a tool call, the possible beginning of one, or text. */
 export function recognizeCall(answer: string, tools: readonly Tool[]): Recognition {
   const mark = answer.indexOf(OPENING_MARK);
   if (mark >= 0) return { kind: 'call', text: answer.slice(0, mark) };
@@ -26,13 +24,11 @@ export function recognizeCall(answer: string, tools: readonly Tool[]): Recogniti
   return { kind: BARE_CALL_SO_FAR.test(answer) ? 'unclear' : 'text' };
 }
 
-/** The tools that may be called; none when the request has none or forbids them. */
 export function callableTools({ tools, toolChoice }: Pick<ChatRequest, 'tools' | 'toolChoice'>): Tool[] {
   if (toolChoice === 'none') return [];
   return typeof toolChoice === 'object' ? tools.filter(({ name }) => name === toolChoice.name) : tools;
 }
 
-/** The JSON of a call of one of the tools. */
 export function callSchema(tools: readonly Tool[]): unknown {
   return {
     oneOf: tools.map(({ name, parameters }) => ({
@@ -45,15 +41,15 @@ export function callSchema(tools: readonly Tool[]): unknown {
   };
 }
 
-/** Reads a call that was written by the grammar; null when it was cut off. */
+/** Parses a tool call that was generated under the grammar; null if it was cut off by the token limit. */
 export function readCall(json: string): ToolCall | null {
   const { name, arguments: args } = parseObject(json);
   return typeof name === 'string' ? { name, arguments: JSON.stringify(args ?? {}) } : null;
 }
 
 /**
- * Whether the conversation has this call already: small models go round in circles. What the earlier one left out does
- * not count, as the grammar writes optional arguments too.
+ * Whether the conversation already has this tool call: small models repeat calls endlessly. Arguments that the earlier
+ * call omitted are ignored, because the grammar also writes optional ones.
  */
 export function isRepeated(call: ToolCall, messages: readonly ChatMessage[]): boolean {
   const args = parseObject(call.arguments);
@@ -63,7 +59,6 @@ export function isRepeated(call: ToolCall, messages: readonly ChatMessage[]): bo
   );
 }
 
-/** The object that a JSON text holds; an empty one for anything else. */
 export function parseObject(json: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(json);
@@ -73,7 +68,7 @@ export function parseObject(json: string): Record<string, unknown> {
   }
 }
 
-/** The grammar knows `oneOf`, and JSON schemas that programs make say `anyOf`. */
+/** The grammar supports `oneOf` only, while generated JSON schemas mostly use `anyOf`. */
 export function toGrammarSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(toGrammarSchema);
   if (typeof schema !== 'object' || schema === null) return schema;

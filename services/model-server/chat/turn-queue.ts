@@ -1,13 +1,13 @@
 import { OpenAiError } from '../openai-error.ts';
 import type { Urgency } from './chat-request.ts';
 
-/** At some ten seconds each, whoever comes later would give up before it is their turn. */
+/** At about 10 s for each request, clients behind 32 others would time out before their answer begins. */
 const MAX_WAITING = 32;
 const ORDER: readonly Urgency[] = ['chat', 'judge', 'batch'];
 
 type Waiting = { urgency: Urgency; begin: () => void };
 
-/** One turn at a time; among those that wait, the most urgent, and of them who came first. */
+/** Runs one task at a time. The most urgent waiting task is next, and the oldest among equals. */
 export function createTurnQueue() {
   const waiting: Waiting[] = [];
   const onIdle: (() => void)[] = [];
@@ -31,7 +31,10 @@ export function createTurnQueue() {
     }
     if (waiting.length >= MAX_WAITING) {
       const code = 'rate_limit_exceeded';
-      throw new OpenAiError(429, 'Too many requests wait for the chat model.', { code, retryAfterSeconds: 10 });
+      throw new OpenAiError(429, 'Too many requests are waiting for the chat model; retry later.', {
+        code,
+        retryAfterSeconds: 10,
+      });
     }
     await new Promise<void>((resolve, reject) => {
       const leave = (): void => {
@@ -51,7 +54,7 @@ export function createTurnQueue() {
   }
 
   return {
-    /** Does the work when its turn has come; a request whose signal is aborted leaves the queue with its reason. */
+    /** Runs the task at its turn. Rejects with the signal's reason if it is aborted while the task waits. */
     async run<Result>(urgency: Urgency, signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
       signal.throwIfAborted();
       await turn(urgency, signal);
@@ -61,7 +64,6 @@ export function createTurnQueue() {
         next();
       }
     },
-    /** Settles when nothing runs and nothing waits. */
     async idle(): Promise<void> {
       if (isBusy) await new Promise<void>((resolve) => onIdle.push(resolve));
     },

@@ -15,7 +15,7 @@ import {
   toGrammarSchema,
 } from './tool-calls.ts';
 
-/** What the makers of the model recommend. */
+/** The sampling values that Qwen recommends for its models. */
 const DEFAULTS = { temperature: 0.7, topP: 0.8 };
 const DEFAULT_ANSWER_TOKENS = 1_024;
 
@@ -27,12 +27,11 @@ export type AnswerTask = {
   signal: AbortSignal;
 };
 
-/** Answers a request with text, JSON or the call of a tool. Parallel calls are not made: one answer has one. */
+/** Answers a chat request with text, JSON or one tool call. Parallel tool calls are not supported. */
 export async function writeAnswer(task: AnswerTask): Promise<ChatResult> {
   const { llama, toPrompt, request, signal } = task;
   const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
 
-  /** Reads the conversation with these tools in it. */
   async function open(tools: readonly Tool[]): Promise<Token[]> {
     const prompt = tokenizePrompt(llama, toPrompt(request.messages, tools));
     usage.promptTokens = prompt.length;
@@ -61,14 +60,14 @@ export async function writeAnswer(task: AnswerTask): Promise<ChatResult> {
     for await (const { text } of write(await open([]), grammar)) {
       written += text;
       if (pieces.push(text)) return { ...end(), finishReason: 'stop' };
-      // After the end the grammar still allows white space, of which models write much.
+      // After a complete object the grammar still allows white space, of which models generate much.
       if (grammar && isJsonObject(written)) break;
     }
     pieces.end();
     return end();
   }
 
-  /** Text, unless the model begins a call: that is then written anew under a grammar. */
+  /** Generates text. If the model begins a tool call, the call is generated again under a grammar. */
   async function writeTextOrCall(tools: readonly Tool[]): Promise<ChatResult> {
     const prompt = await open(tools);
     const pieces = createTextPieces(request.stops, task.onText);
@@ -91,7 +90,6 @@ export async function writeAnswer(task: AnswerTask): Promise<ChatResult> {
     return end();
   }
 
-  /** The grammar lets nothing through but a call of one of the tools with arguments of their shapes. */
   async function writeCall(tools: readonly Tool[], before: readonly Token[]): Promise<ChatResult> {
     const grammar = await compile(() => llama.grammarOf(callSchema(tools)), 'tools');
     const opened = [...before, ...llama.tokenize(CALL_OPENING, { withMarks: true })];
@@ -132,11 +130,14 @@ function isJsonObject(text: string): boolean {
   }
 }
 
-/** @throws OpenAiError 400 when it leaves no room for an answer */
+/**
+ * Tokenizes a prompt.
+ * @throws OpenAiError 400 when the prompt leaves no room for an answer
+ */
 export function tokenizePrompt(llama: LlamaModel, parts: readonly PromptPart[]): Token[] {
   const tokens = parts.flatMap(({ text, withMarks }) => llama.tokenize(text, { withMarks }));
   if (tokens.length < llama.windowTokens) return tokens;
-  const numbers = `The messages have ${tokens.length} tokens; with the answer there is room for ${llama.windowTokens}.`;
+  const numbers = `The messages have ${tokens.length} tokens; the limit with the answer is ${llama.windowTokens}.`;
   throw new OpenAiError(400, numbers, { code: 'context_length_exceeded', param: 'messages' });
 }
 
@@ -151,7 +152,7 @@ async function compile(make: () => Promise<LlamaGrammar>, param: string): Promis
     return await make();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new OpenAiError(400, `The JSON schema cannot be made a grammar: ${reason}`, {
+    throw new OpenAiError(400, `The JSON schema is not supported: ${reason}`, {
       code: 'unsupported_response_format',
       param,
     });

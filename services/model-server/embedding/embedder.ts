@@ -7,24 +7,26 @@ import { splitAtSpaces } from '../split-at-spaces.ts';
 import type { WorkerMessage, WorkerReply, WorkerSettings, WorkerTask } from './embedding-worker.ts';
 
 export type Embedding = {
-  /** Unit length. */
   vector: Float32Array;
-  /** Tokens computed, the special ones of every window included. */
+  /** Tokens computed, including the special tokens of every window. */
   tokens: number;
 };
 
-/** `closeness`: the mean over the query's tokens of the best cosine that a token of the text has, sharpened. */
+/**
+ * `closeness` is the late-interaction score: the mean over the query's tokens of the best cosine with a token of the
+ * text, raised to the power SHARPNESS.
+ */
 export type Match = Embedding & { closeness: number };
 
-/** Requests may come before the model is loaded: they wait. A signal drops what has not begun. */
+/**
+ * An embedding model in worker threads. Requests may be made before the model is loaded. An aborted signal drops tasks
+ * that have not started.
+ */
 export type Embedder = {
-  /** In the order of `texts`. */
   embed(texts: string[], signal: AbortSignal): Promise<Embedding[]>;
-  /** Tokens of each text in the embedding model's tokenizer, without special ones. */
+  /** Counts each text's tokens with the embedding model's tokenizer, without special tokens. */
   countTokens(texts: string[], signal: AbortSignal): Promise<number[]>;
-  /** The embeddings of texts, and how close each is to a query by late interaction. */
   match(query: string, texts: string[], signal: AbortSignal): Promise<Match[]>;
-  /** Fails what waits and ends the workers. */
   close(): Promise<void>;
 };
 
@@ -34,33 +36,35 @@ export type EmbedderSettings = {
   threads: number;
   log: Logger;
   /**
-   * Called once, when all workers have ended, where a model file is missing or not the pinned one, or a worker died:
-   * every request fails from then on.
+   * Called once, after all workers have ended, if a model file is missing or has the wrong checksum, or if a worker
+   * died. Every later request fails.
    */
   onFailure: (error: Error) => void;
 };
 
 /**
- * About 1,000 tokens, a tenth of a second, and four times that in the densest text: the longest that a small request
- * waits for a free worker while a big one is served, because a longer text is queued in pieces of this size.
+ * Longest text that is queued as one task; longer texts are split. It takes about 0.1 s (1,000 tokens; four times that
+ * in dense text), which bounds how long a small request waits for a free worker.
  */
 const MAX_TASK_CHARACTERS = 4_000;
-/** A question with its candidate sentences is below it, a batch of chunks to index above. */
+/**
+ * Requests up to this size count as interactive: a question with its candidate sentences is smaller, a batch of chunks
+ * to index is larger.
+ */
 const MAX_INTERACTIVE_CHARACTERS = 16_000;
 
-/** The power to which cosines are raised: a token that is there says more than several that only come near. */
+/** Exponent of cosines in the late-interaction score: one exact token match must outweigh several near ones. */
 const SHARPNESS = 6;
 
 type Job = {
   task: WorkerTask;
-  /** Of its whole request. */
   characters: number;
   signal: AbortSignal;
   resolve: (reply: WorkerReply) => void;
   reject: (error: Error) => void;
 };
 
-/** A pool of worker threads with one model each: nothing is computed on the thread that serves HTTP. */
+/** Creates a pool of worker threads with one model each, so that the HTTP thread computes nothing. */
 export function createEmbedder({ model, folders, threads, log, onFailure }: EmbedderSettings): Embedder {
   const interactive: Job[] = [];
   const bulk: Job[] = [];
@@ -82,9 +86,9 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
       startNext();
     });
     worker.on('error', (error) => {
-      // Once for all: the other workers would keep the model in memory for nobody.
+      // The first failure ends all workers: the others would only hold the model in memory.
       if (failure) return;
-      failAll(new OpenAiError(503, 'The embedding model cannot be used; the log says why.'));
+      failAll(new OpenAiError(503, 'The embedding model failed to load or crashed; see the log of the model server.'));
       void endWorkers().then(() => onFailure(error));
     });
     return { thread: worker, ended: new Promise((resolve) => worker.once('exit', resolve)) };
@@ -117,13 +121,16 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
     running.clear();
   }
 
-  /** Asks, and waits: a thread that is terminated inside the engine, as while it loads, aborts the whole process. */
+  /**
+   * Asks the workers to end and waits. Terminating a thread inside onnxruntime, for instance while it loads, aborts the
+   * whole process.
+   */
   async function endWorkers(): Promise<void> {
     for (const { thread } of workers) thread.postMessage('end' satisfies WorkerMessage);
     await Promise.all(workers.map(({ ended }) => ended));
   }
 
-  /** Large requests wait in line. Of small ones the smallest comes first: a question waits for no message or reply. */
+  /** Queues large requests in order of arrival. Small requests go before them, the smallest first. */
   function enqueue(task: WorkerTask, characters: number, signal: AbortSignal): Promise<WorkerReply> {
     if (failure) return Promise.reject(failure);
     return new Promise((resolve, reject) => {
@@ -149,7 +156,7 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
   }
 
   async function match(query: string, texts: string[], signal: AbortSignal): Promise<Match[]> {
-    // Somebody waits for it, however many candidates there are.
+    // Late interaction is always interactive: a user waits for the search, however many candidates it has.
     const characters = Math.min(lengthOf(texts), MAX_INTERACTIVE_CHARACTERS);
     const matches = texts.map(async (text) => {
       const pieces = splitAtSpaces(text, MAX_TASK_CHARACTERS);
@@ -183,7 +190,7 @@ function lengthOf(texts: readonly string[]): number {
   return texts.reduce((total, text) => total + text.length, 0);
 }
 
-/** The mean over the tokens of all windows of a text, scaled to unit length. */
+/** Mean pooling: averages the token vectors of all windows of a text and normalizes the result. */
 function pool(replies: WorkerReply[], dimensions: number): Embedding {
   const sum = new Float32Array(dimensions);
   let tokens = 0;
@@ -198,7 +205,7 @@ function pool(replies: WorkerReply[], dimensions: number): Embedding {
   return { vector: sum.map((value) => value / length), tokens };
 }
 
-/** A long text fits a token of the query as well as the best of its pieces does. */
+/** For a text in several pieces, each query token counts with its best piece. */
 function closenessOf(replies: WorkerReply[]): number {
   const matched = replies.filter((reply) => reply.kind === 'matched');
   const queryTokens = matched[0]?.closeness.length ?? 0;

@@ -13,20 +13,20 @@ export type WorkerTask =
   | { kind: 'embed'; text: string }
   | { kind: 'count'; texts: string[] }
   | { kind: 'match'; query: string; text: string };
-/** `end` ends the thread as soon as the engine lets go of it. */
 export type WorkerMessage = WorkerTask | 'end';
 export type WorkerReply =
   | { kind: 'loaded' }
-  /** `sum`: the token vectors added up over all windows; `tokens`: how many of them. */
+  /** `sum` is the sum of the token vectors of all windows; `tokens` is their number. */
   | { kind: 'embedded'; sum: Float32Array<ArrayBuffer>; tokens: number }
   | { kind: 'counted'; tokens: number[] }
-  /** `closeness`: for each token of the query the best cosine that a token of the text has with it. */
+  /** `closeness` holds for each token of the query its best cosine with a token of the text. */
   | { kind: 'matched'; closeness: Float32Array<ArrayBuffer>; sum: Float32Array<ArrayBuffer>; tokens: number }
   | { kind: 'failed'; message: string };
 
 const SPECIAL_TOKENS = 2;
 
-// From the beginning, also while it loads: between two calls of the engine, which is never left amid one.
+// Registered before the model loads, so that `end` works during the load. It takes effect only between calls of
+// onnxruntime, which must not be interrupted.
 parentPort?.on('message', (message: WorkerMessage) => {
   if (message === 'end') process.exit();
 });
@@ -34,8 +34,8 @@ parentPort?.on('message', (message: WorkerMessage) => {
 const { model, graphPath, tokenizerPath }: WorkerSettings = workerData;
 const [session, tokenizer] = await Promise.all([loadSession(), loadTokenizer()]);
 const [start, end] = ['[CLS]', '[SEP]'].map((token) => tokenizer.token_to_id(token));
-if (start === undefined || end === undefined) throw new Error('The tokenizer has no [CLS] and [SEP].');
-/** All passages of a request are matched with one query. */
+if (start === undefined || end === undefined) throw new Error('The tokenizer has no special tokens [CLS] and [SEP].');
+/** Caches the query's vectors: all passages of a request are matched with the same query. */
 let lastQuery: { text: string; vectors: Float32Array[] } | undefined;
 
 parentPort?.on('message', async (task: WorkerMessage) => {
@@ -66,7 +66,7 @@ async function embed(text: string): Promise<WorkerReply> {
     const hidden = await run(window);
     const length = window.length + SPECIAL_TOKENS;
     if (model.pooling === 'mean') addTokens(sum, hidden);
-    // As many times as it has tokens, so that each window weighs as much as it says.
+    // Weighted by the number of tokens, so that a short last window does not count as much as a full one.
     else addScaled(sum, hidden.subarray(0, model.dimensions), length);
     tokens += length;
   }
@@ -87,7 +87,9 @@ function addScaled(sum: Float32Array, vector: Float32Array, factor: number): voi
   }
 }
 
-/** Late interaction as in ColBERT (Khattab and Zaharia 2020), over the token vectors of a model not trained for it. */
+/**
+ * Late interaction as in ColBERT (Khattab and Zaharia 2020), with token vectors of a model that was not trained for it.
+ */
 async function match(query: string, text: string): Promise<WorkerReply> {
   if (lastQuery?.text !== query) lastQuery = { text: query, vectors: (await tokenVectors(query)).vectors };
   const { vectors, sum, tokens } = await tokenVectors(text);
@@ -97,7 +99,7 @@ async function match(query: string, text: string): Promise<WorkerReply> {
   return { kind: 'matched', closeness, sum, tokens };
 }
 
-/** `vectors`: the unit vector of each token in its context, without those of the special tokens, which say nothing. */
+/** Returns the normalized contextual vector of each token, without the special tokens. */
 async function tokenVectors(text: string) {
   const vectors: Float32Array[] = [];
   const sum = new Float32Array(model.dimensions);
@@ -121,14 +123,14 @@ function dot(a: Float32Array, b: Float32Array): number {
   return sum;
 }
 
-/** Windows of even length, so that the last one is not a lonely word without context. */
+/** Splits token ids into windows of equal length, so that the last window is not one word without context. */
 function windowsOf(ids: number[]): number[][] {
   const count = Math.max(1, Math.ceil(ids.length / (model.windowTokens - SPECIAL_TOKENS)));
   const length = Math.ceil(ids.length / count);
   return Array.from({ length: count }, (_, index) => ids.slice(index * length, (index + 1) * length));
 }
 
-/** One text at a time: a batch would pad every text to the longest, and one core gains nothing by it. */
+/** Runs one text at a time: batching would pad every text to the longest and gains nothing on one core. */
 async function run(ids: number[]): Promise<Float32Array> {
   const input = BigInt64Array.from([start, ...ids, end], BigInt);
   const shape = [1, input.length];
@@ -138,7 +140,7 @@ async function run(ids: number[]): Promise<Float32Array> {
     token_type_ids: new Tensor('int64', new BigInt64Array(input.length), shape),
   });
   const hidden = output.last_hidden_state?.data;
-  if (!(hidden instanceof Float32Array)) throw new Error('The embedding model gave no last_hidden_state.');
+  if (!(hidden instanceof Float32Array)) throw new Error('The output of the embedding model has no last_hidden_state.');
   return hidden;
 }
 
@@ -149,7 +151,7 @@ function tokenIds(text: string): number[] {
 async function loadSession(): Promise<InferenceSession> {
   const { model: graph } = quantizeGraph(await readPinned(model.graph, graphPath), model.precision);
   return InferenceSession.create(graph, {
-    // The pool has one worker a core: more threads inside a session would only fight each other.
+    // The pool has one worker for each core, so more threads in a session would only compete.
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
     logSeverityLevel: 3,
@@ -159,7 +161,7 @@ async function loadSession(): Promise<InferenceSession> {
 
 async function loadTokenizer(): Promise<Tokenizer> {
   const tokenizerJson = JSON.parse((await readPinned(model.tokenizer, tokenizerPath)).toString('utf8'));
-  // Without its special tokens a text that says "[SEP]" is read as these characters, not as an end mark.
+  // Removes the special tokens from the tokenizer, so that a text with "[SEP]" is read as characters.
   return new Tokenizer({ ...tokenizerJson, added_tokens: [] }, {});
 }
 

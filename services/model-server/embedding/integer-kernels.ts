@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import type { InferenceSession } from 'onnxruntime-node';
 
-/** How a session computes in int8 on this CPU so that nothing overflows. */
+/** Returns the session options with which onnxruntime's int8 kernels do not overflow on this CPU. */
 export async function integerKernelOptions(): Promise<InferenceSession.SessionOptions> {
-  // Exact kernels take half as long again, also on a CPU that does not need them.
+  // Exact kernels are about 50 % slower, also on CPUs that do not need them.
   return (await mayOverflow()) ? { extra: { session: { x64quantprecision: '1' } } } : {};
 }
 
 /**
- * Whether this CPU's fast int8 kernels can overflow: x86 adds pairs of products in 16 bits unless it has VNNI. Where the
- * CPU is unknown it is assumed; ARM always has enough bits.
+ * Whether the CPU's fast int8 kernels can overflow: x86 without VNNI adds pairs of products in 16 bits. Returns true
+ * for an unknown CPU and false for ARM.
  */
 async function mayOverflow(): Promise<boolean> {
   if (process.arch !== 'x64') return false;

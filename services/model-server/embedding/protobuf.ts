@@ -1,9 +1,9 @@
 /**
- * The part of the protobuf wire format that ONNX files use: enough to take a message apart into fields, change some of
- * them and put it together again. Fields that nobody touches keep their bytes, known or unknown.
+ * Reads and writes the part of the protobuf wire format that ONNX files use. Fields that are not changed keep their
+ * bytes, whether known or unknown.
  */
 
-/** One field as it stands on the wire; `value` is a bigint for a varint and the raw bytes for everything else. */
+/** One protobuf field as encoded; `value` is a bigint for a varint and the raw bytes for every other wire type. */
 export type Field = { number: number; wireType: WireType; value: bigint | Uint8Array };
 
 const VARINT = 0;
@@ -31,9 +31,10 @@ export function bytesField(number: number, value: Uint8Array): Field {
   return { number, wireType: BYTES, value };
 }
 
-/** The bytes of a length-delimited field. Throws on any other wire type. */
+/** Throws if the field is not length-delimited. */
 export function bytesOf(field: Field): Uint8Array {
-  if (typeof field.value === 'bigint') throw new Error(`protobuf: field ${field.number} is a number, not bytes`);
+  if (typeof field.value === 'bigint')
+    throw new Error(`protobuf: field ${field.number} is a varint, not length-delimited`);
   return field.value;
 }
 
@@ -41,7 +42,7 @@ export function textOf(field: Field): string {
   return decoder.decode(bytesOf(field));
 }
 
-/** Throws when the bytes end inside a field or use a wire type that protobuf 3 does not have. */
+/** Decodes a protobuf message. Throws if it ends inside a field or uses a wire type that proto3 does not have. */
 export function decodeMessage(bytes: Uint8Array): Field[] {
   const fields: Field[] = [];
   let position = 0;
@@ -50,7 +51,7 @@ export function decodeMessage(bytes: Uint8Array): Field[] {
     let value = 0n;
     for (let shift = 0n; ; shift += 7n) {
       const byte = bytes[position];
-      if (byte === undefined) throw new Error('protobuf: the message ends inside a number');
+      if (byte === undefined) throw new Error('protobuf: the message ends inside a varint');
       position += 1;
       value |= BigInt(byte & 0x7f) << shift;
       if (byte < 0x80) return value;

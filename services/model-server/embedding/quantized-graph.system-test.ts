@@ -47,7 +47,7 @@ describe('quantizeGraph', function () {
   });
 });
 
-/** Texts of a few words, which say little and are moved most. */
+/** Quantization changes the embeddings of very short texts most. */
 const smallTalk = [
   ...['Yes', 'No', 'Okay', 'Definitely.', "That's true.", 'You are right!', 'Great, thanks!', 'That is not correct.'],
   ...[
@@ -61,7 +61,6 @@ const smallTalk = [
   ...['Pardon, I did not hear you.', 'Are you a bot?', 'That checks out.', 'Undecided', 'Tell me a joke.', 'Goodbye!'],
 ];
 
-/** Texts of many lengths: lines of this project's own pages. */
 async function linesOfDocs(): Promise<string[]> {
   const docs = new URL('../../../docs/', import.meta.url);
   const pages = await Promise.all(

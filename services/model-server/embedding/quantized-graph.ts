@@ -20,32 +20,32 @@ const ATTRIBUTE_TYPE_INTEGER = 2;
 const FLOAT = 1;
 const INT64 = 7;
 const TOKEN_IDS = 'input_ids';
-/** What the tokens are multiplied with before a product and after it, in the shape [texts, tokens, 1]. */
+/**
+ * Names of the factors by which token rows are multiplied before and after a matrix product, shape [texts, tokens, 1].
+ */
 const LOUD = { down: 'loud_token_down', up: 'loud_token_up' };
 
 type Node = { opType: string; inputs: string[]; outputs: string[]; field: Field };
 /** A weight that is stored as int8 and scaled to float before use: `Mul(Cast(quantized), scale)`. */
 type ScaledWeight = { quantized: string; scale: string };
 
-/** Where rounding to 8 bits costs too much. A product is named by the module that it belongs to, as its bias is. */
+/** Exceptions where 8-bit rounding costs too much accuracy. A matrix product is named by the module of its bias. */
 export type GraphPrecision = {
-  /** Products that stay as they are stored, in float. */
   float: readonly string[];
   /**
-   * A token whose values are `factor` times those of all others and would leave few of the 255 steps to them: in these
-   * products it is divided by the factor first and multiplied with it again afterwards.
+   * An outlier token, whose activations are `factor` times those of the other tokens and would leave them few of the
+   * 255 steps. In these products it is divided by the factor before and multiplied by it after.
    */
   loudToken: { id: number; factor: number; products: readonly string[] };
 };
 
 /**
- * Makes an int8 model compute in int8. Some exporters store int8 weights but turn them back into floats first
- * (`MatMul(x, Mul(Cast(weight), scale))`), which saves disk and no time. Every such group becomes
- * `MatMulInteger` over `DynamicQuantizeLinear(x)`, scaled afterwards: the same weights, activations rounded to 8 bits.
- * Tables that are looked up (`Gather`) are looked up as int8 and only the rows found are scaled.
- *
+ * Makes an int8 ONNX model compute in int8. Some exporters store int8 weights but convert them to float first
+ * (`MatMul(x, Mul(Cast(weight), scale))`), which saves disk space and no time. Every such group becomes `MatMulInteger`
+ * over `DynamicQuantizeLinear(x)`, scaled afterwards: the same weights, with activations rounded to 8 bits. Embedding
+ * tables (`Gather`) are read as int8, and only the rows found are scaled.
  * @param model bytes of an ONNX ModelProto
- * @param precision the exceptions; none when it is left out
+ * @param precision products that are not quantized plainly; none by default
  * @returns bytes of the rewritten model and the number of matrix products that now run in int8
  * @throws when the model does not have a product that `precision` names
  */
@@ -60,7 +60,7 @@ export function quantizeGraph(
     const nodes = graph.filter(({ number }) => number === GRAPH.node).map(readNode);
     const rewritten = rewriteNodes(nodes, precision);
     integerProducts = rewritten.integerProducts;
-    // Shape hints are left out: they are optional and still name the float weights that are gone.
+    // Drops the optional shape hints, because they still name the float weights that were removed.
     const rest = graph.filter(({ number }) => number !== GRAPH.node && number !== GRAPH.valueInfo);
     const loudToken = precision ? factorsOf(precision.loudToken) : [];
     return messageField(MODEL.graph, [...loudToken, ...rewritten.nodes, ...rest]);
@@ -74,7 +74,7 @@ function rewriteNodes(nodes: Node[], precision?: GraphPrecision): { nodes: Field
     new Set(
       modules.map((module) => {
         const product = products.get(module);
-        if (!product) throw new Error(`The model has no product of ${module}.`);
+        if (!product) throw new Error(`The ONNX model has no matrix product for the module ${module}.`);
         return product.outputs[0];
       }),
     );
@@ -106,14 +106,13 @@ function rewriteNodes(nodes: Node[], precision?: GraphPrecision): { nodes: Field
   return { nodes: rewritten, integerProducts };
 
   function quantize(input: string): Field[] {
-    // Query, key and value share one input, which is quantized once.
     if (quantizedInputs.has(input)) return [];
     quantizedInputs.add(input);
     return [createNode('DynamicQuantizeLinear', [input], [`${input}_u8`, `${input}_scale`, `${input}_zero`])];
   }
 }
 
-/** The products by the module whose bias is added to them: they have no telling name of their own. */
+/** Finds matrix products by the module whose bias is added to them, because their own names are generated. */
 function findProducts(nodes: Node[]): Map<string, Node> {
   const products = new Map(nodes.flatMap((node) => (node.opType === 'MatMul' ? [[node.outputs[0], node]] : [])));
   return new Map(
@@ -124,7 +123,6 @@ function findProducts(nodes: Node[]): Map<string, Node> {
   );
 }
 
-/** The factors of every token, which are 1 for all but the loud one. */
 function factorsOf({ id, factor }: GraphPrecision['loudToken']): Field[] {
   const names = { id: 'loud_token_id', axis: 'loud_token_axis', is: 'is_loud_token', column: 'is_loud_token_column' };
   const floats = { one: 'loud_token_one', divisor: 'loud_token_divisor', factor: 'loud_token_factor' };
@@ -153,7 +151,7 @@ function findScaledWeights(
     const [float = '', scale = ''] = node.inputs;
     const cast = producers.get(float);
     const quantized = cast?.inputs[0];
-    // Neither is computed by another node, so both are stored in the file.
+    // A name that no node produces is an initializer stored in the file.
     const isStored = quantized !== undefined && !producers.has(quantized) && !producers.has(scale);
     if (node.opType !== 'Mul' || cast?.opType !== 'Cast' || !isStored) continue;
     if (node.outputs.some((output) => keptWeights.has(output))) continue;

@@ -10,7 +10,6 @@ describe('openAnswerStream', () => {
   const options = { head: { id: 'chatcmpl-1', created: 1, model: 'slow' }, includeUsage: false, wordEveryMs: 5 };
   const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 2 };
 
-  /** Opens one, and reads it as far as is asked. */
   async function open() {
     const arrived = Promise.withResolvers<ServerResponse>();
     const server = createServer((_, response) => arrived.resolve(response)).listen(0, '127.0.0.1');
@@ -36,7 +35,6 @@ describe('openAnswerStream', () => {
     return { stream, readUntil, rest };
   }
 
-  /** What the SDK makes of a stream. */
   async function read(text: string): Promise<string[]> {
     const client = new OpenAI({ apiKey: 'unused', maxRetries: 0, fetch: async () => new Response(text) });
     const messages = [{ role: 'user' as const, content: 'Count!' }];

@@ -3,13 +3,13 @@ import type { ChatResult } from '../chat/chat-request.ts';
 import { toOpenAiError } from '../openai-error.ts';
 import { type CompletionHead, toWireCall, toWireUsage } from './completion.ts';
 
-/** Clients and proxies give up a stream that is silent for half a minute and more. */
+/** Interval of keep-alive comments: clients and proxies close a stream that is silent for 30 s. */
 const WORD_EVERY_MS = 10_000;
 
 /**
- * The stream begins with the first piece, so that what fails before it is an answer with a status; and with a comment
- * when there is none for long, because a request may wait its turn, and a prompt be read, for minutes. Nothing waits
- * for a slow reader: an answer is small, and the model is for the next one.
+ * Opens an SSE stream. Headers are sent with the first text, so that earlier failures have an HTTP status, or with a
+ * keep-alive comment if queueing or prompt evaluation takes long. There is no backpressure: an answer is small, and a
+ * slow reader must not hold the model.
  */
 export function openAnswerStream(
   response: ServerResponse,
@@ -52,7 +52,6 @@ export function openAnswerStream(
       response.end();
       clearInterval(silence);
     },
-    /** What fails after the beginning is told in the stream. */
     fail(error: unknown): void {
       if (response.headersSent) {
         write(`data: ${JSON.stringify(toOpenAiError(error).toBody())}`);

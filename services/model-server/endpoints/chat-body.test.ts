@@ -7,7 +7,7 @@ describe('the urgency of a request', () => {
     return toChatRequest(body, { isWatched }).urgency;
   };
 
-  it('is that of a person who watches a stream, of a program, or of nobody', () => {
+  it('is chat for a watched stream, judge for other requests, and batch for the flex tier', () => {
     expect(urgencyOf({ stream: true })).to.equal('chat');
     expect(urgencyOf({})).to.equal('judge');
     expect(urgencyOf({ stream: true }, false)).to.equal('judge');

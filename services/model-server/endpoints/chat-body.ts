@@ -14,7 +14,7 @@ const tool = z.object({
   }),
 });
 
-/** What is not named here is accepted and has no effect. */
+/** Body of `POST /v1/chat/completions`. Fields that are not listed are accepted and ignored. */
 export const chatBody = z.object({
   model: z.string(),
   messages: z
@@ -54,7 +54,10 @@ export const chatBody = z.object({
 
 type ChatBody = z.infer<typeof chatBody>;
 
-/** @param from.isWatched false for a stream that is one only to be heard of */
+/**
+ * Converts a checked body.
+ * @param from.isWatched false if the client streams without a user who watches
+ */
 export function toChatRequest(body: ChatBody, from: { isWatched: boolean }): ChatRequest {
   return {
     messages: body.messages.map(toMessage),
@@ -90,7 +93,7 @@ function formatOf(format: ChatBody['response_format']): ChatRequest['format'] {
   return format?.type === 'json_object' ? 'object' : null;
 }
 
-/** Whoever streams watches; OpenAI's tier for work that may take its time is `flex`. */
+/** A streamed request is taken as watched by a user; `service_tier: flex` marks work that may wait. */
 function urgencyOf({ service_tier, stream }: ChatBody, { isWatched }: { isWatched: boolean }): Urgency {
   if (service_tier === 'flex') return 'batch';
   return stream && isWatched ? 'chat' : 'judge';

@@ -6,7 +6,6 @@ import { openAnswerStream } from './answer-stream.ts';
 import { chatBody, toChatRequest } from './chat-body.ts';
 import { type CompletionHead, toWireCall, toWireUsage } from './completion.ts';
 
-/** `POST /v1/chat/completions`, whole or as server-sent events. */
 export const chatCompletions: Endpoint = async ({ request, response, models, signal }) => {
   const body = await readJson(request, chatBody);
   const answer = models.answerer(body.model);

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ToolCall, Usage } from '../chat/chat-request.ts';
 
-/** What a completion and each of its chunks begin with. */
 export type CompletionHead = { id: string; created: number; model: string };
 
 export function toWireCall(call: ToolCall) {

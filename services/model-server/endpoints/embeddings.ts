@@ -14,12 +14,13 @@ const embeddingsBody = z.object({
   dimensions: z.number().int().optional(),
 });
 
-/** `POST /v1/embeddings`: unit vectors in the order of the input. */
 export const embeddings: Endpoint = async ({ request, models, signal }) => {
   const body = await readJson(request, embeddingsBody);
   const { model, embedder } = models.embedder(body.model);
   if (body.dimensions !== undefined && body.dimensions !== model.dimensions) {
-    throw new OpenAiError(400, `dimensions: The model has ${model.dimensions} dimensions.`, { param: 'dimensions' });
+    throw new OpenAiError(400, `dimensions must be ${model.dimensions}, the dimensions of the model, or omitted.`, {
+      param: 'dimensions',
+    });
   }
 
   const results = await embedder.embed(body.input, signal);
@@ -36,7 +37,7 @@ export const embeddings: Endpoint = async ({ request, models, signal }) => {
   };
 };
 
-/** Little-endian Float32, as OpenAI sends it; every platform that Node runs on is little-endian. */
+/** Encodes little-endian Float32 as OpenAI does; every platform that Node.js supports is little-endian. */
 function toBase64(vector: Float32Array): string {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64');
 }

@@ -4,7 +4,7 @@ import type { ServedModels } from '../served-models.ts';
 
 const FREE = { input: 0, cached_input: 0, output: 0 };
 
-/** `GET /v1/models`. What OpenAI's list does not have (`kind`, `license`, sizes) stands beside its fields. */
+/** Handles `GET /v1/models`. `kind`, `license` and sizes are additions to OpenAI's fields. */
 export const models: Endpoint = async ({ models: served }) => ({ object: 'list', data: served.list().map(describe) });
 
 function describe(model: ReturnType<ServedModels['list']>[number]) {

@@ -62,7 +62,7 @@ describe('POST /v1/rerank', () => {
 describe('GET /v1/models', () => {
   it('says what a question begins with for a model that wants it', async () => {
     const modelDir = mkdtempSync(join(tmpdir(), 'models-'));
-    // Listed because they lie there: nobody reads them before the model is used.
+    // A model is listed if its files exist; their content is not read before its first use.
     for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), '');
     const server = await startTestServer(modelDir);
     try {

@@ -7,7 +7,7 @@ const MAX_PASSAGES = 1_000;
 
 const text = z.string().min(1, 'An empty text cannot be ranked.');
 
-/** What both Cohere and Jina take; other fields have no effect. */
+/** The fields that Cohere's and Jina's rerank APIs share; other fields are ignored. */
 const rerankBody = z.object({
   model: z.string(),
   query: text,
@@ -19,7 +19,6 @@ const rerankBody = z.object({
   return_documents: z.boolean().nullish(),
 });
 
-/** `POST /v1/rerank`: documents by their relevance to the query, the best first. */
 export const rerank: Endpoint = async ({ request, models, signal }) => {
   const body = await readJson(request, rerankBody);
   const passages = body.documents.map((document) => (typeof document === 'string' ? document : document.text));

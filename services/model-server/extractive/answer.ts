@@ -6,7 +6,6 @@ import { createTitle } from './title.ts';
 export type Message = { role: string; content: string };
 export type ExtractiveRequest = {
   messages: Message[];
-  /** The JSON schema that the answer must fit, when one was asked for. */
   schema?: unknown;
 };
 
@@ -19,7 +18,9 @@ const GREETING =
 const THANKS = /^(?:(?:many )?thanks|thank you)(?: (?:so much|very much|a lot|again))?\W*$/i;
 const TITLE_REQUEST = /^\s*write a title/i;
 
-/** Answers without a language model: by quoting the passages in the prompt, each sentence followed by its `[n]`. */
+/**
+ * Answers without a language model: quotes sentences of the prompt's passages, each followed by its citation `[n]`.
+ */
 export async function answerExtractively(request: ExtractiveRequest, embed: EmbedTexts): Promise<string> {
   const messages = request.messages.map(({ role, content }) => ({ role, ...separateContext(content) }));
   const question = messages.findLast(({ role }) => role === 'user')?.rest ?? '';
@@ -37,7 +38,7 @@ export async function answerExtractively(request: ExtractiveRequest, embed: Embe
   return quotations.map(({ text, block }) => `${text} [${block}]`).join('\n\n');
 }
 
-/** Blocks of earlier rounds have another nonce, and their numbers mean other passages. */
+/** Keeps the passages of the latest round: those of earlier rounds have another nonce and other numbers. */
 function currentBlocks(blocks: ContextBlock[]): ContextBlock[] {
   const nonce = blocks.at(-1)?.nonce;
   return blocks.filter((block) => block.nonce === nonce);

@@ -9,14 +9,13 @@ const STOP_WORDS = new Set(
   ).split(' '),
 );
 
-/** The stems of the words that carry meaning, each once. */
 export function contentWords(text: string): Set<string> {
   return new Set(contentStems(text));
 }
 
 /**
- * The stems of the words without which nothing answers: numbers, codes and names. Where every word is capitalized, or
- * none is, no name is known.
+ * Returns the stems that an answer must contain: numbers, codes and names. Names are recognized by capitals, so none is
+ * found in text that is all capitalized or all lower case.
  */
 export function namingWords(question: string): Set<string> {
   const words = (question.match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !STOP_WORDS.has(word.toLowerCase()));
@@ -29,7 +28,6 @@ export function namingWords(question: string): Set<string> {
   return contentWords(naming.join(' '));
 }
 
-/** As `contentWords`, in order and with repetitions. */
 export function contentStems(text: string): string[] {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   return words.filter((word) => !STOP_WORDS.has(word)).map((word) => stemmer(word));

@@ -5,10 +5,13 @@ import { extractive } from '../model-manifest.ts';
 import { OpenAiError } from '../openai-error.ts';
 import { answerExtractively } from './answer.ts';
 
-/** So many at a time look like writing to a reader. */
+/** Words sent in one stream event, so that the answer appears as if it were typed. */
 const WORDS_PER_PIECE = 4;
 
-/** Answers by quoting; tools, temperature and seed have no effect. Counts in the embedding model's tokens. */
+/**
+ * Answers chat requests with quotations; tools, temperature and seed have no effect. Usage is counted in the embedding
+ * model's tokens.
+ */
 export function createExtractiveAnswerer(embedder: Pick<Embedder, 'embed' | 'countTokens'>): Answerer {
   return async ({ messages, format, stops, maxTokens }, onText, signal) => {
     const promptTokens = sum(
@@ -45,7 +48,6 @@ export function createExtractiveAnswerer(embedder: Pick<Embedder, 'embed' | 'cou
   };
 }
 
-/** How many of the first words have together at most so many tokens. */
 function countWithin(counts: number[], maxTokens: number): number {
   let tokens = 0;
   const end = counts.findIndex((count) => {
@@ -56,10 +58,14 @@ function countWithin(counts: number[], maxTokens: number): number {
 }
 
 function contextExceeded(tokens: number): OpenAiError {
-  return new OpenAiError(400, `The messages have ${tokens} tokens; the model takes ${extractive.windowTokens}.`, {
-    code: 'context_length_exceeded',
-    param: 'messages',
-  });
+  return new OpenAiError(
+    400,
+    `The messages have ${tokens} tokens; the limit of the model is ${extractive.windowTokens}.`,
+    {
+      code: 'context_length_exceeded',
+      param: 'messages',
+    },
+  );
 }
 
 function sum(numbers: number[]): number {

@@ -2,24 +2,27 @@ import { contentWords, namingWords } from './content-words.ts';
 import type { ContextBlock } from './context-blocks.ts';
 import { type Statement, splitIntoStatements } from './statements.ts';
 
-/** Words of a passage and the number of its block. */
 export type Quotation = { text: string; block: number };
-/** Unit vectors in the order of the texts. */
 export type EmbedTexts = (texts: string[]) => Promise<Float32Array[]>;
 
 type Candidate = Statement & { block: number; words: Set<string>; vector: Float32Array };
 type Ranked = Candidate & { relevance: number; coverage: number; score: number };
 
-/** How far a question's words lift a statement above its closeness in meaning: names and codes have no meaning. */
+/** Weight of the question's words beside the cosine of embeddings: names and codes have no meaning to embed. */
 const WORDS_SHARE = 0.5;
-/** Of 23 questions that six documents do not answer the highest reached 0.39; most that they do answer are above. */
+/**
+ * Relevance threshold: of 23 questions that six documents do not answer the highest scored 0.39; most answered ones
+ * score above 0.42.
+ */
 const MIN_RELEVANCE = 0.42;
-/** For what has none of the question's words, or is only about what it names: it is about the subject, not the answer. */
+/** Higher relevance threshold for a statement that shares no word, or only the named subject, with the question. */
 const MIN_RELEVANCE_WITHOUT_WORDS = 0.5;
 const MIN_RELEVANCE_OF_NAMES_ALONE = 0.66;
-/** The label of a field stands for the words of a question that it does not share. */
+/** Matches a labelled field ("Phone: 123"), whose label replaces words of the question that it does not share. */
 const FIELD = /\p{L}: \S/u;
-/** What a question asks for tips the balance between statements that are relevant anyway. */
+/**
+ * Bonus for a statement of the kind that the question asks for (such as a date); it only orders relevant statements.
+ */
 const EXPECTATION_BONUS = 0.08;
 const TOPIC_PENALTY = 0.1;
 const EXPECTATIONS = [
@@ -30,18 +33,18 @@ const EXPECTATIONS = [
   },
   { asked: /\bwho(?:se|m)?\b/i, given: /\p{Lu}\p{Ll}+ \p{Lu}/u },
 ];
-/** Further quotations come this close to the best, in all and in the question's words. */
+/** Further quotations need this share of the best statement's score, in total and in word coverage. */
 const MIN_SHARE_OF_BEST_SCORE = 0.9;
 const MIN_SHARE_OF_BEST_COVERAGE = 0.75;
 const MAX_QUOTATIONS = 3;
-/** "Summarize this document" names no subject: what is left of it without these words is empty. */
+/** Words of requests such as "Summarize this document": a question without any other word asks for an overview. */
 const OVERVIEW_WORDS = contentWords(
   'summarize summary overview describe explain main key point topic content document file text page',
 );
 
 /**
- * The statements of the passages that answer the question best, best first; none when nothing fits. What a question
- * names, by a number, a code or a name, has to be in the passage or in the name of its document.
+ * Finds the statements that answer the question best, best first; empty if none is relevant. Numbers, codes and names
+ * of the question must be in the passage or in the name of its document.
  */
 export async function findQuotations(
   question: string,
@@ -91,7 +94,7 @@ function rank(question: string, words: Set<string>, vector: Float32Array, candid
   return ranked.toSorted((a, b) => b.score - a.score);
 }
 
-/** The share of the question's words that a candidate has; a word counts more the fewer candidates have it. */
+/** Returns the share of the question's words that a candidate has, weighting rare words more (as idf does). */
 function wordCoverage(words: Set<string>, candidates: Candidate[]): (candidate: Candidate) => number {
   const weights = [...words].map((word): [string, number] => {
     const holders = candidates.filter((candidate) => candidate.words.has(word)).length;
@@ -116,7 +119,6 @@ function quoteBest(ranked: Ranked[]): Quotation[] {
   return quote([best, ...further]);
 }
 
-/** The most central statement of each of the first passages: closest to the mean of everything said. */
 function quoteOverview(candidates: Candidate[]): Quotation[] {
   const mean = candidates.reduce<Float32Array>(
     (sum, { vector }) => vector.map((value, index) => value + (sum[index] ?? 0)),
@@ -130,7 +132,6 @@ function quoteOverview(candidates: Candidate[]): Quotation[] {
   return quote(blocks.flatMap((block) => central.find((candidate) => candidate.block === block) ?? []));
 }
 
-/** Overlapping passages say the same sentence twice; it is quoted once. */
 function quote(candidates: Candidate[]): Quotation[] {
   const byText = new Map<string, Quotation>();
   for (const { text, block } of candidates) {

@@ -2,7 +2,7 @@ import { separateContext } from './context-blocks.ts';
 import { splitIntoStatements } from './statements.ts';
 import { createTitle } from './title.ts';
 
-/** Quadratic work on any of these takes minutes, so that the runner's own time limit fails the test. */
+/** A quadratic algorithm takes minutes on any of these runs and fails the test by its timeout. */
 const runs = ['!', '[', '[a](', '[a](b', 'Mr. ', 'Mr. A. ', '**', '|', '<<aaaaaaaa 1 |', '- ', '\n', '# '];
 
 describe('texts that repeat one thing 200,000 times', () => {

@@ -1,12 +1,11 @@
 import { splitAtSpaces } from '../split-at-spaces.ts';
 
-/** Something that a passage says on its own: a sentence, an item of a list, a field or the row of a table. */
+/** A unit of a passage that can be quoted alone: a sentence, a list item, a field or a table row. */
 export type Statement = {
-  /** What is quoted. */
   text: string;
-  /** What is compared with a question: the text after the heading that it stands under. */
+  /** The text after its heading, as compared with a question. */
   context: string;
-  /** A title or a question: it names the subject, the answer is elsewhere. */
+  /** Whether the statement is a title or a question: it names a subject without an answer. */
   isTopic: boolean;
 };
 
@@ -16,30 +15,27 @@ const MARKDOWN_HEADING = /^(?:#{1,6}\s+|(?=\*\*[^*]+\*\*:?$|__[^_]+__:?$))/;
 const LIST_MARK = /^(?:[-*+•]|\d{1,3}[.)])\s+/;
 const RULE = /^[\s=_*~-]{3,}$/;
 const TABLE_DELIMITER = /^\|(?=.*-)[\s:|-]+$/;
-/** With at most one pair of brackets within the address. */
 const LINK = /!?\[([^[\]]*)\]\((?:[^()]|\([^()]*\))*\)/g;
-/** A reference of the source: bracketed numbers right behind what they belong to. */
 const REFERENCE = /(?<=\S)\[\d+(?:\s*,\s*\d+)*\]/g;
-/** Others may be the news, such as the range [0, 1]; as they stand they would be read as citations of passages. */
+/** Matches other bracketed numbers, such as the range [0, 1], which would be mistaken for citations of passages. */
 const BRACKETED_NUMBERS = /\[(\d+(?:\s*,\s*\d+)*)\]/g;
-/** Also in the parts of one that was broken into lines. */
+/** Matches a URL, also a fragment of one that was broken into lines. */
 const ADDRESS_MARK = /https?:|www\.|:\/\/|\.[a-z]{2,6}\/|\.html?\b/i;
 const MIN_PATH_CHARACTERS = 20;
 const SENTENCE_END = /[.!?:;]["')\]]*$/;
 const FIELD = /^[^:]+:\s+\S/;
-/** A line of running text goes on in the next one; a shorter line is a title, a field or the row of a table. */
+/** A line of at least this length continues in the next one; a shorter line is a title, a field or a table row. */
 const MIN_WRAPPED_CHARACTERS = 60;
-/** Of the words of running text, most begin small; titles and the headers of tables are capitalized. */
+/** In running text most words begin in lower case; titles and table headers are capitalized. */
 const MIN_SMALL_WORDS_SHARE = 0.5;
 const MAX_TITLE_CHARACTERS = 80;
-/** Longer than any sentence worth quoting: text without punctuation is cut there. */
+/** Text without punctuation is split at this length, which no quotable sentence exceeds. */
 const MAX_STATEMENT_CHARACTERS = 500;
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
-/** The segmenter ends a sentence after "Mr." and after each part of "11 U.S.C. § 101". */
+/** Abbreviations after which `Intl.Segmenter` wrongly ends a sentence, such as "Mr." and "11 U.S.C. § 101". */
 const ABBREVIATION = /(?:^|[\s.(])(?:\p{L}|mr|mrs|ms|dr|st|no|fig|cf|vs|inc|ltd)\.\s*$/iu;
 
-/** Splits a passage in Markdown or plain text into statements, in their order. */
 export function splitIntoStatements(passage: string): Statement[] {
   const statements: Statement[] = [];
   let heading = '';
@@ -56,7 +52,7 @@ export function splitIntoStatements(passage: string): Statement[] {
       const { header, rows } = readTable(lines);
       for (const row of rows) add(row, { header });
     } else if (isTitle(text)) {
-      // Text without markup does not tell a title from another short line, so that it may be quoted too.
+      // In plain text a title looks like any short line, so it stays quotable.
       heading = '';
       add(text, { isTopic: true });
       heading = text.replace(/:$/, '');
@@ -67,7 +63,7 @@ export function splitIntoStatements(passage: string): Statement[] {
   return statements.length === 0 && heading ? [{ text: heading, context: heading, isTopic: true }] : statements;
 }
 
-/** Nothing but addresses, and what stands around one in a list of references. A field may have one as its value. */
+/** Whether a text is a URL or an entry of a link list. A labelled field may have a URL as its value. */
 function isAddress(text: string): boolean {
   const tokens = text.split(' ');
   const others = tokens.filter(
@@ -116,8 +112,8 @@ function isTitle(text: string): boolean {
 }
 
 /**
- * Rows of two cells read as a field and its value. Longer rows have the name of its column before each cell, so that
- * they are understood without their table; `header` is then empty, since the rows hold it.
+ * Reads a table. Rows of two cells become a field and its value. In longer rows each cell follows its column name, so
+ * that a row is understood alone; `header` is then empty.
  */
 function readTable(lines: string[]): { header: string; rows: string[] } {
   const hasHeader = TABLE_DELIMITER.test(lines[1] ?? '');
@@ -149,7 +145,6 @@ function sentencesOf(text: string): string[] {
   return [...sentences, open].map((sentence) => sentence.trim()).filter(Boolean);
 }
 
-/** Drops the marks of Markdown. */
 function plainText(markdown: string): string {
   return markdown
     .replace(MARKDOWN_HEADING, '')

@@ -7,8 +7,8 @@ const objectOfTexts = z.object({
 });
 
 /**
- * JSON for a schema that asks for texts only, each of which becomes the given one. Throws 400 for any other schema:
- * scores or choices without a model behind them would be made up.
+ * Fills a JSON schema whose fields are all texts with the given text. Throws 400 for any other schema, because the
+ * extractive model cannot score or choose.
  */
 export function fillSchema(schema: unknown, text: string): string {
   const { success, data } = objectOfTexts.safeParse(schema);

@@ -3,7 +3,7 @@ import type { Match } from '../embedding/embedder.ts';
 import { lateInteraction } from './late-interaction.ts';
 import { wordScores } from './word-scores.ts';
 
-/** A model that finds these texts as close as it is told; the vector of a question is [1, 0]. */
+/** A fake embedder with fixed closeness and similarity for each text; the vector of a question is [1, 0]. */
 function modelOf(matches: Record<string, { closeness: number; similarity: number }>) {
   const vectorOf = (similarity: number) => Float32Array.from([similarity, Math.sqrt(1 - similarity ** 2)]);
   return {

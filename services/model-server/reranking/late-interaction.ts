@@ -1,7 +1,7 @@
 import type { Embedder } from '../embedding/embedder.ts';
 import { wordScores } from './word-scores.ts';
 
-/** Scores passages for a question, in their order; `tokens` is what was read for it. */
+/** Scores passages for a question, in order; `tokens` is the number of tokens read. */
 export type Reranker = (
   question: string,
   passages: string[],
@@ -9,9 +9,9 @@ export type Reranker = (
 ) => Promise<{ scores: number[]; tokens: number }>;
 
 /**
- * How well each passage fits the question beside the others of the call, from 0 to 1: how close the tokens are, how
- * close the whole texts are, and which rare words they share. No view alone ranks as well as all three together, and
- * each speaks with the same weight, in deviations from its mean.
+ * Scores passages relative to each other, from 0 to 1, by token closeness (late interaction), cosine of the whole
+ * texts, and BM25. Each counts equally, as standard deviations from its mean; all three together rank better than any
+ * alone.
  */
 export function lateInteraction(embedder: Pick<Embedder, 'embed' | 'match'>): Reranker {
   return async (question, passages, signal) => {
@@ -29,7 +29,6 @@ export function lateInteraction(embedder: Pick<Embedder, 'embed' | 'match'>): Re
   };
 }
 
-/** In standard deviations from the mean; all 0 where nothing differs. */
 function deviations(values: number[]): number[] {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;

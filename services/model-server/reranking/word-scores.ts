@@ -1,12 +1,12 @@
 import { contentStems } from '../extractive/content-words.ts';
 
-/** The usual constants of BM25: how soon repetitions stop counting, and how much length does. */
+/** BM25's constants k1 and b with their usual values. */
 const saturation = 1.2;
 const lengthShare = 0.75;
 
 /**
- * BM25 (Robertson and Zaragoza 2009) of each passage for the question, with the passages of the call as the whole
- * collection: a word that they all have does not tell them apart.
+ * BM25 (Robertson and Zaragoza 2009) with the passages of the call as the whole collection: a word that all of them
+ * have does not distinguish them.
  */
 export function wordScores(question: string, passages: readonly string[]): number[] {
   const stems = passages.map(contentStems);
