@@ -51,7 +51,7 @@ async function completeRunsAfter(db: Knex, after: string): Promise<CompleteRun[]
     EvaluationRunModel.table(db)
       .whereNotNull('finishedAt')
       .whereRaw('jsonb_array_length(failed_units) = 0')
-      // The aggregation rules of older rubrics are no longer in the code.
+      // Skips runs of older rubrics, because their aggregation rules are no longer in the code.
       .whereRaw(`specification ->> 'rubricVersion' = ?`, [rubricVersion])
       .where('id', '>', after)
       .orderBy('id')
@@ -76,7 +76,7 @@ function hasSameResults({ specification, results }: CompleteRun, units: readonly
   const verdicts = new Map(units.flatMap(({ unit, verdict }) => (verdict === null ? [] : [[unit, verdict] as const])));
   const answers = new Map(units.flatMap(({ unit, answer }) => (answer === null ? [] : [[unit, answer] as const])));
   const again = outcomeOf(specification, { verdicts, answers, failed: [] });
-  // A `jsonb` column does not keep the order of keys.
+  // Results are compared as canonical JSON, because a `jsonb` column does not keep the order of keys.
   return again.status === 'completed' && canonicalJson(again.results) === canonicalJson(results);
 }
 
