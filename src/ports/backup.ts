@@ -8,9 +8,7 @@ export type DatabaseDumps = {
     path: string;
     snapshot: string;
     serverMajor: number;
-    /** Tables that are dumped empty. */
     withoutRowsOf: readonly string[];
-    /** Tables that are not dumped at all. */
     without: readonly string[];
   }): Promise<void>;
   /** Restores a dump into an empty database, completely or not at all. */

@@ -19,16 +19,16 @@ export type BlobStore = {
   /** Moves a staged object to `key` and replaces an existing one. Idempotent. */
   promote(stagingKey: string, key: string): Promise<void>;
   unstage(stagingKey: string): Promise<void>;
-  /** Throws `blob_missing`. Byte ranges are inclusive at both ends. */
+  /** Reads an object; byte ranges are inclusive at both ends. Throws `blob_missing`. */
   read(key: string, range?: { start: number; end: number }): Promise<Readable>;
   withLocalFile<T>(key: string, use: (path: string) => Promise<T>): Promise<T>;
   exists(key: string): Promise<boolean>;
-  /** Deleting a missing object is no error. Stops retrying once `signal` is aborted. */
+  /** Deletes an object; a missing object is no error. Stops retrying once `signal` is aborted. */
   delete(key: string, signal?: AbortSignal): Promise<void>;
   /** Lists objects page by page, in an order that never changes; `after` is the last key of the previous page. */
   list(page: { after: string | null; limit: number }): Promise<StoredBlob[]>;
   /** Deletes staged objects of uploads that a crash interrupted, once no upload can still be using them. */
   deleteStrays(): Promise<void>;
-  /** A URL that needs no credentials; null if the store does not support presigned URLs. */
+  /** Returns a URL that needs no credentials; null if the blob store does not support presigned URLs. */
   signedUrl(key: string, options: SignedUrlOptions): Promise<string | null>;
 };

@@ -10,7 +10,6 @@ export type ConnectorAccess = OAuthAccess | KeyAccess;
 export type OAuthAccess = {
   kind: 'oauth';
   accessToken: string;
-  /** The site of a SharePoint connection; null for other providers. */
   siteId: string | null;
 };
 
@@ -27,7 +26,7 @@ export type KeyAccess = {
   forcePathStyle: boolean;
 };
 
-/** All grants of one account at a provider have the same `accountId`. */
+/** Grants of one account at a provider share its `accountId`. */
 export type RemoteAccount = { accountId: string; accountName: string };
 
 export type RemoteFile = {
@@ -95,7 +94,7 @@ export type Connector = {
     file: RemoteFile,
     options: { limitBytes: number; signal: AbortSignal },
   ): Promise<RemoteContent>;
-  /** Without a change feed of the provider every sync lists all files. */
+  /** A provider without a change feed has `changes: null`; each of its syncs lists all files. */
   changes: null | {
     begin(access: ConnectorAccess, folder: RemoteFolder): Promise<string>;
     /** Changes come oldest first. Throws `cursor_expired` if the provider no longer knows the cursor. */
@@ -104,7 +103,7 @@ export type Connector = {
       cursor: string,
     ): Promise<{ changes: RemoteChange[]; cursor: string; hasMore: boolean }>;
   };
-  /** Null if grants of the provider are revoked by OAuth's revocation or not at all. */
+  /** `revoke` is null if the provider's grants are revoked by OAuth revocation or cannot be revoked. */
   revoke: null | ((access: ConnectorAccess) => Promise<void>);
 };
 

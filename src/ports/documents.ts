@@ -37,7 +37,10 @@ export type Converter = {
   readonly version: string;
   /** Formats are detected by content; the file name only distinguishes text formats. */
   detect(input: { path: string; fileName: string; declaredMediaType?: string }): Promise<SourceFormat>;
-  /** Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`, `conversion_timeout`. */
+  /**
+   * Converts a file to Markdown. Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`,
+   * `conversion_timeout`.
+   */
   convert(input: {
     orgId: string;
     path: string;
@@ -63,14 +66,17 @@ export type ChunkerOptions = { orgId: string; signal: AbortSignal };
  * `rate_limited` if a large document gets no thread within seconds.
  */
 export type Chunker = {
-  /** The texts whose distances semantic chunking needs; none for other modes. */
+  /** Returns the texts whose embedding distances semantic chunking needs; an empty list for other chunking modes. */
   windows(source: Pick<ChunkSource, 'body' | 'chunking'>, options: ChunkerOptions): Promise<string[]>;
-  /** Chunking is deterministic. */
+  /** Chunks a document deterministically: the same input gives the same chunks. */
   chunk(source: ChunkSource, distances: readonly number[], options: ChunkerOptions): Promise<IndexedChunk[]>;
 };
 
 export type MalwareScanner = {
-  /** Returns the name of the malware, or null. Throws `too_large` above the scanner's limit, `service_unavailable`. */
+  /**
+   * Scans a file and returns the name of the malware, or null. Throws `too_large` above the scanner's limit,
+   * `service_unavailable`.
+   */
   scan(content: Readable, signal: AbortSignal): Promise<string | null>;
 };
 
@@ -78,8 +84,8 @@ export type PdfRenderer = {
   /** The renderer's version (program and options) keys stored previews. */
   readonly version: string;
   /**
-   * Writes the PDF to `pdfPath`, which must not exist. Throws `corrupt_document`, `too_large`, `conversion_timeout`,
-   * `service_unavailable`, and `converter_refused` if the service rejects our request.
+   * Writes the rendered PDF to `pdfPath`, which must not exist. Throws `corrupt_document`, `too_large`,
+   * `conversion_timeout`, `service_unavailable`, and `converter_refused` if the service rejects our request.
    */
   render(input: { path: string; format: OfficeFormat; pdfPath: string; signal: AbortSignal }): Promise<void>;
 };

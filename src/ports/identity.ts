@@ -16,7 +16,7 @@ export type JsonWebKeySet = { keys: { kty: 'RSA'; use: 'sig'; alg: 'RS256'; kid:
 export type AccessTokens = {
   readonly lifetimeSeconds: number;
   sign(claims: AccessClaims): Promise<string>;
-  /** Verification is synchronous and cached until the token expires. Throws `invalid_token`. */
+  /** Verifies an access token synchronously; the result is cached until the token expires. Throws `invalid_token`. */
   verify(token: string): Caller;
   /** The first key of the set signs new tokens; tokens of all are accepted. */
   keySet(): JsonWebKeySet;
@@ -54,7 +54,9 @@ export type Identity = {
  */
 export type IdentityProvider = {
   begin(request: { redirectUri: string; state: string }): Promise<SignInAttempt & { url: string }>;
-  /** Checks the ID token, and that userinfo has the same subject. Throws `sign_in_invalid`, `identity_not_verified`. */
+  /**
+   * Checks the ID token, and that userinfo names the same subject. Throws `sign_in_invalid`, `identity_not_verified`.
+   */
   identify(attempt: SignInAttempt, answer: SignInAnswer): Promise<Identity>;
 };
 
@@ -91,7 +93,10 @@ export type ConsentRequest = {
 export type OAuthClient = {
   newCodeVerifier(): string;
   authorizeUrl(provider: OAuthProvider, request: ConsentRequest): Promise<string>;
-  /** Throws `consent_invalid` if the provider does not accept the code. `issuer` is the callback's `iss` (RFC 9207). */
+  /**
+   * Exchanges an authorization code for tokens. Throws `consent_invalid` if the provider rejects the code. `issuer` is
+   * the callback's `iss` (RFC 9207).
+   */
   exchange(
     provider: OAuthProvider,
     consent: { code: string; issuer: string | undefined; codeVerifier: string; redirectUri: string },

@@ -4,11 +4,14 @@ export type FairQueue = <Result>(owner: string, task: () => Promise<Result>) => 
 export type RateLimitWindow = { isAllowed: boolean; remaining: number; resetSeconds: number };
 
 export type RateLimiter = {
-  /** The limit is exact, also for concurrent requests. A rejected request does not extend the window. */
+  /**
+   * Takes one request from a rate limit. The limit is exact, also for concurrent requests. A rejected request does not
+   * extend the window.
+   */
   take(name: string, subject: string, limit: { count: number; seconds: number }): Promise<RateLimitWindow>;
   /**
-   * Counts a failure. The `count`-th and each further one start a delay in which no attempt is allowed: 30 s, doubled
-   * each time, at most `seconds`. A day without failures resets the count.
+   * Counts a failed attempt. The `count`-th and each further one start a delay in which no attempt is allowed: 30 s,
+   * doubled each time, at most `seconds`. A day without failures resets the count.
    */
   takeWithBackoff(
     name: string,

@@ -28,12 +28,11 @@ export type ModelRequest = {
   signal: AbortSignal;
 };
 
-/** `cachedInputTokens` is part of `inputTokens`. */
+/** `cachedInputTokens` are included in `inputTokens`. */
 export type ModelUsage = { inputTokens: number; cachedInputTokens: number; completionTokens: number };
 
 export type Truncation = 'length' | 'content_filter';
 
-/** A reply without text has `toolCalls`. */
 export type ModelReply = {
   text: string;
   model: string;
@@ -61,7 +60,7 @@ export type Embedder = {
   embed(texts: readonly string[], options?: EmbedOptions): Promise<Float32Array[]>;
 };
 
-/** An embedder of an unknown model only throws when it is used. */
+/** An embedder of an unknown model throws only when it is used. */
 export type Embedders = { of(model: string): Embedder };
 
 export type EmbedOptions = {
@@ -122,6 +121,9 @@ export type CallLimiter = {
 export type TopicWord = { word: string; vector: Float32Array };
 
 export type TopicWords = {
-  /** Most relevant words come first; `relevance` gets unit vectors. Throws if the model has no words. */
+  /**
+   * Lists the topic words that `relevance`, which gets unit vectors, scores highest, best first. Throws if the model
+   * has no words.
+   */
   nearest(relevance: (vector: Float32Array) => number, limit: number): Promise<TopicWord[]>;
 };

@@ -30,7 +30,7 @@ export type Orchestrator = {
     attributes: { orgId: string; documentId?: string; connectionId?: string; agentId?: string; chatId?: string };
     requestId: string | null;
   }): Promise<'started' | 'closing'>;
-  /** Cancellation of a run that is not open is no error. */
+  /** Cancels a run; a run that is not open is no error. */
   cancel(workflowId: string): Promise<void>;
   /** Lets a parked run retry the step that failed. Throws when Temporal or a worker is unreachable. */
   retryParked(workflowId: string): Promise<MoveResult>;
@@ -39,21 +39,20 @@ export type Orchestrator = {
   /** Pauses a run between two steps, or resumes it. Throws as `retryParked` does. */
   setPaused(workflowId: string, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'>;
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
-  /** Like `describe`, with the reason why the run does not go on. */
+  /** Describes a run like `describe`, with the reason why it makes no progress. */
   inspect(workflowId: string): Promise<RunReport>;
-  /** Null if the deployment has no Temporal UI. */
+  /** Returns the run's URL in the Temporal UI; null if the deployment has no Temporal UI. */
   uiUrl(workflowId: string): string | null;
   /** Temporal only estimates the number of waiting tasks. */
   backlog(): Promise<{ queue: TaskQueue; type: 'workflow' | 'activity'; count: number }[]>;
   hasPollers(): Promise<boolean>;
 };
 
-/** `isOn` false creates the schedule paused. */
 export type SyncTimes = { isOn: boolean } & ({ everyMinutes: number } | { cron: string });
 
 /** Temporal Schedules of connector re-syncs. Throws when Temporal is unreachable. */
 export type SyncSchedules = {
-  /** A schedule that an operator has paused stays paused. */
+  /** Creates or updates a schedule; one that an operator has paused stays paused. */
   set(of: { orgId: string; connectionId: string }, times: SyncTimes): Promise<void>;
   remove(connectionId: string): Promise<void>;
 };

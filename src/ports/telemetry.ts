@@ -24,7 +24,6 @@ export type SpanFacts = {
   name: string;
   kind: 'server' | 'client' | 'producer' | 'consumer' | 'internal';
   attributes?: SpanAttributes;
-  /** `traceparent` of the parent span; by default the active span. */
   parent?: string | undefined;
 };
 

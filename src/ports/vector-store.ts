@@ -34,7 +34,10 @@ export type PublishedGeneration = GenerationKey & {
  * slow.
  */
 export type VectorStore = {
-  /** New points cannot be found until their generation is published; points that replace published ones can. */
+  /**
+   * Stores points. New points cannot be found until their generation is published; points that replace published ones
+   * can.
+   */
   upsert(input: { orgId: string; model: string; points: readonly VectorPoint[] }): Promise<void>;
   /**
    * Makes the points of a generation searchable, or updates who may read them. Call it before the generation becomes
@@ -42,7 +45,7 @@ export type VectorStore = {
    * return points that the caller must not see: check every hit against Postgres.
    */
   publish(generation: PublishedGeneration): Promise<void>;
-  /** Best hits first by cosine similarity (−1 to 1); ties are ordered by chunk id. */
+  /** Returns the best hits first by cosine similarity (−1 to 1); ties are ordered by chunk id. */
   search(input: {
     readable: ReadableDocuments;
     model: string;
@@ -52,7 +55,6 @@ export type VectorStore = {
     signal?: AbortSignal;
   }): Promise<VectorHit[]>;
   fetch(input: { orgId: string; model: string; chunkIds: readonly string[] }): Promise<Map<string, Float32Array>>;
-  /** Finds vectors of any model. */
   findExisting(input: { orgId: string; chunkIds: readonly string[] }): Promise<Set<string>>;
   countGenerations(generations: readonly GenerationKey[]): Promise<number[]>;
   /**

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 
 export type WebContent = {
   finalUrl: string;
-  /** The `Content-Type` with its parameters; `application/octet-stream` if the server sends none. */
+  /** The `Content-Type` of the response with its parameters; `application/octet-stream` if the server sends none. */
   mediaType: string;
   fileName: string | null;
   /**
@@ -24,7 +24,6 @@ export type WebFetcher = {
       timeoutMs?: number;
       accept?: string;
       signal?: AbortSignal;
-      /** Decides for each URL, including redirects, whether it may be requested. */
       permits?: (url: URL) => boolean;
     },
   ): Promise<WebContent>;

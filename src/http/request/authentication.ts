@@ -34,7 +34,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
     max: maxCachedActors,
     ttl: actorMaxAgeMs,
     perf: Date,
-    // Reads the clock each time, instead of starting a timer for each millisecond with a request.
+    // The session cache reads the clock each time, instead of starting a timer for each millisecond with a request.
     ttlResolution: 0,
   });
   onAccessChange((orgId) => {

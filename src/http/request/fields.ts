@@ -36,7 +36,7 @@ const faultMessages: Record<PasswordFault, string> = {
   special: 'A password needs a special character',
 };
 
-/** The rule only applies to new passwords; sign-in accepts any text. */
+/** The password rule only applies to new passwords; sign-in accepts any text. */
 export const newPasswordField = z
   .string()
   .check((context) => {

@@ -61,7 +61,7 @@ export function readIfMatch(header: string | undefined): ExpectedVersions {
 
 const maxWaitSeconds = 3_600;
 
-/** N of `Prefer: wait=N` (RFC 7240 §4.3), at most an hour; null without it. */
+/** Parses N of `Prefer: wait=N` (RFC 7240 §4.3), at most an hour; null without the header. */
 export function preferredWaitSeconds(prefer: string | undefined): number | null {
   const [, seconds] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec(prefer ?? '') ?? [];
   return seconds === undefined ? null : Math.min(maxWaitSeconds, Number(seconds));

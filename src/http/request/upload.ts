@@ -45,7 +45,8 @@ export async function receiveForm<Stored>(
   let bytesWithoutFile = 0;
   const fail = (error: unknown) => {
     failure ??= error;
-    // Answers while the client is still sending, unless the connection was lost, which is then the cause of all errors.
+    // Responds while the client is still sending, unless the connection was lost, which is then the cause of
+    // all errors.
     if (!req.destroyed) refusal.resolve();
   };
 
@@ -100,7 +101,7 @@ export async function receiveForm<Stored>(
     (error: Error) => error,
   );
   finished(req, { writable: false }).catch((error: Error) => parser.destroy(error));
-  // `pipeline` would destroy the connection before the client can read the error.
+  // `pipe` is used because `pipeline` would destroy the connection before the client can read the error.
   req.pipe(parser);
   const stopMeasuring = enforceMinimumRate(req, parser, minimumRate, fail);
   const parseError = await Promise.race([parsed, refusal.promise]).finally(stopMeasuring);

@@ -17,7 +17,6 @@ export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_em
 const blockFactor = 10;
 
 export type RateLimitingDeps = {
-  /** The shared rate limiter counts all processes together. */
   shared: Pick<RateLimiter, 'take'>;
   own: Pick<RateLimiter, 'take'>;
   limits: Readonly<Record<RateLimitName, RateLimit | null>>;
@@ -87,7 +86,6 @@ const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
 const UNRESERVED_PART = 3 / 4;
 const RESERVED_PER_ORGANIZATION = 4;
 const RETRY_AFTER_SECONDS = 5;
-/** Owner under which all slots of the process are counted. */
 const PROCESS = '';
 
 const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams', uploads: 'uploads' };

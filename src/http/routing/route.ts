@@ -87,7 +87,7 @@ type AnswerOf<Spec extends Responses> = {
 export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   actor: WhoMayCall extends 'public' ? undefined : RequestActor;
   sessionId: WhoMayCall extends 'public' ? undefined : string;
-  /** For long responses: reads the caller's current rights. Throws `invalid_token` if the session has ended. */
+  /** Reads the caller's current rights, for long responses. Throws `invalid_token` if the session has ended. */
   actorNow: WhoMayCall extends 'public' ? undefined : () => Promise<Actor>;
   params: Params;
   query: Query;
@@ -96,10 +96,9 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   client: { network: string; userAgent: string | null };
   publicUrl: string;
   idempotencyKey: string | null;
-  /** Id of the resource that an idempotent route creates; the same for a repeated request. */
+  /** `newId` is the id of the resource that an idempotent route creates; it is the same for a repeated request. */
   newId: string;
   lastEventId: string | null;
-  /** N of `Prefer: wait=N`: how long the client wants to wait for asynchronous work. */
   waitSeconds: number | null;
   wantsFresh: boolean;
   signal: AbortSignal;
@@ -113,7 +112,7 @@ type RouteFacts = {
   operationId: string;
   tag: string;
   summary: string;
-  /** False for a GET with side effects: it rejects HEAD, which link scanners send. */
+  /** `isSafe: false` marks a GET with side effects: it rejects HEAD, which link scanners send. */
   isSafe?: false;
   /** `If-Match` is for a PATCH or PUT whose resource has a version; its GET must answer `versioned`. */
   takesIfMatch?: true;
@@ -125,7 +124,6 @@ type RouteFacts = {
   bodyLimitBytes?: number;
   /** A handler that fetches and stores a file counts as an upload while it runs. */
   fetchesFile?: true;
-  /** Error codes in addition to those that {@link problemsOf} derives. */
   errors?: readonly ErrorCode[];
 };
 

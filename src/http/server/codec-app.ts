@@ -22,7 +22,7 @@ export type CodecAppDeps = {
 /** Limit of a request to the codec server: a page of a history, which Temporal limits to 4 MB, in base64. */
 const bodyLimitBytes = 16 * 1024 * 1024;
 
-/** Temporal sends no `payloads` for queries without arguments. */
+/** `payloads` is optional, because Temporal sends none for queries without arguments. */
 const bodySchema = z.object({
   payloads: z
     .array(z.object({ metadata: z.record(z.string(), z.base64()).default({}), data: z.base64().default('') }))

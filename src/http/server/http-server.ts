@@ -12,7 +12,10 @@ const portErrors: Readonly<Record<string, string>> = {
 };
 const hostErrors = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'];
 
-/** Throws ConfigError if the server cannot listen; `settings` names the settings of host and port. */
+/**
+ * Starts listening on host and port. Throws ConfigError if the server cannot listen; `settings` names the settings of
+ * host and port.
+ */
 export async function listen(
   server: NetServer,
   { host, port }: { host: string; port: number },
@@ -104,7 +107,7 @@ export function createMetricsPage(metrics: Pick<Metrics, 'page'>) {
 const LINGER_MS = 1_000;
 
 export type GracefulServer = {
-  /** From now on every response has `Connection: close`, so that load balancers connect to another process. */
+  /** Sends `Connection: close` with every further response, so that load balancers connect to another process. */
   announce(): void;
   /**
    * Accepts no new connections. Resolves when all requests have ended (they are aborted after `timeoutMs`) and no
@@ -150,7 +153,7 @@ export function createGracefulServer(server: Server): GracefulServer {
         if (answers.size > 0) await Promise.race([whenIdle(), wait(deadline - performance.now())]);
         else {
           await wait(lingerMs);
-          // Requests that arrived meanwhile on open connections are answered too.
+          // Repeats until no request is open, because requests may arrive meanwhile on open connections.
           if (answers.size === 0) break;
         }
       }

@@ -98,7 +98,7 @@ export function createCors(origins: readonly string[]): RequestHandler[] {
       next();
     },
     cors({
-      // With `false`, the request goes on without CORS headers.
+      // With `false` as origin, `cors` lets the request go on without CORS headers.
       origin: (origin, decide) => decide(null, origin !== undefined && origins.includes(origin) ? origin : false),
       methods: 'GET, POST, PUT, PATCH, DELETE',
       allowedHeaders,

@@ -143,7 +143,6 @@ export type JobView = Pick<
   | 'startedAt'
   | 'finishedAt'
 > & {
-  /** URL of the run in the Temporal UI; null without `TEMPORAL_UI_URL`. */
   temporalUiUrl: string | null;
 };
 

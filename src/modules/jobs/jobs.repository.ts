@@ -80,7 +80,7 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
     where g.document_id = j.document_id and g.job_id = j.id and d.active_generation >= g.generation
   )`,
   delete: 'not exists (select from documents d where d.id = j.document_id)',
-  // The next message in the chat queues the job again.
+  // The next message in the chat queues the alignment job again.
   alignment: 'true',
   // Searches still use the old vectors, and an operator can start the job again.
   reembed: 'true',
@@ -224,7 +224,8 @@ export function createJobsRepository(db: Knex) {
       await JobModel.query(db)
         .where({ id, startId })
         .whereIn('status', ['queued', 'running'])
-        // The driver truncates timestamps to milliseconds.
+        // The driver truncates timestamps to milliseconds, so the stored `updated_at` is truncated before the
+        // comparison.
         .whereRaw(`date_trunc('milliseconds', updated_at) = ?`, [updatedAt])
         .patch({ status: 'parked', errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
     },
@@ -413,7 +414,6 @@ export function createJobsRepository(db: Knex) {
         .patch({ status: 'cancelled', finishedAt: now, updatedAt: now });
     },
 
-    /** Reads open jobs only, by their partial index. */
     async statistics(): Promise<JobStatistics> {
       const open = await rows(
         db,

@@ -6,7 +6,7 @@ export type LogFormat = (typeof logFormats)[number];
 
 type Cell = string | number | boolean | null;
 
-/** Columns in order. Append new ones at the end, because clients depend on the order. */
+/** Columns of the CSV export in order. Append new ones at the end, because clients depend on the order. */
 const columns: readonly (readonly [name: string, cell: (chat: LoggedChat, round: LoggedRound) => Cell])[] = [
   ['chat_id', (chat) => chat.id],
   ['title', (chat) => chat.title],
@@ -43,7 +43,6 @@ export function lineOf(format: LogFormat, chat: LoggedChat, round: LoggedRound):
   return format === 'csv' ? csvLine(cells.map(([, cell]) => cell)) : `${JSON.stringify(Object.fromEntries(cells))}\n`;
 }
 
-/** CSV as in RFC 4180. */
 const csvLine = (cells: readonly Cell[]): string => `${cells.map(csvCell).join(',')}\r\n`;
 
 /**

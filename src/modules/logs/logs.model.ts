@@ -19,7 +19,6 @@ import type { EchoState } from '#src/domain/alignment/fold.ts';
 import type { Period } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
-/** Totals over the rounds of one or many chats. */
 const totals = {
   rounds: bigint(),
   completedRounds: bigint(),
@@ -136,7 +135,6 @@ export type RecentChat = Row<typeof recentChat>;
 export const loggedAgent = shape({ id: uuid(), name: text() });
 export type LoggedAgent = Row<typeof loggedAgent>;
 
-/** A round in the logs; scores are null until it is scored. */
 export const loggedRound = shape({
   ...pick(RoundModel, 'round', 'status', 'errorCode', 'model', 'userContent', 'assistantReply', 'startedAt').columns,
   ...pick(RoundModel, 'latencyMs', 'inputTokens', 'completionTokens', 'costUsd', 'scoredAt', 'echoState').columns,
@@ -144,7 +142,6 @@ export const loggedRound = shape({
 });
 export type LoggedRound = Row<typeof loggedRound>;
 
-/** A scored round in the trend chart. */
 export const trendPoint = shape({ round: integer(), ewma: double(), state: text<EchoState>() });
 export type TrendPoint = Row<typeof trendPoint>;
 

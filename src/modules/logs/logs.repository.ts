@@ -62,13 +62,11 @@ const counted = shape({ total: bigint() });
 
 /** Newest chats that are checked for words before the index of words is used. */
 const walkedChats = 200;
-/** More characters than the description of a chat shows. */
 const firstWordsRead = 1_000;
 
 const newestFirst = 'order by started_at desc, chat_id desc';
 const asked = 'wanted_words(:orgId, :words)';
 
-/** Selects the columns of the chats in `page`, and checks access again. */
 const shown = `
   select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words,
          c.agent_id, a.agent_name, coalesce(newest.model, a.chat_model) as model,
@@ -96,10 +94,9 @@ const ofAll = [
 const sized = shape({ round: integer(), bytes: integer() });
 const roundColumns = Object.keys(loggedRound.columns);
 
-/** Maximum size of the texts of a page; a single round may exceed it. */
+/** Maximum size in bytes of the texts on a page of rounds; a single round may exceed it. */
 const pageBytes = 4 * 1024 * 1024;
 
-/** @returns the last round that fits into a page */
 function endOfPage(sizes: readonly Row<typeof sized>[]): number | undefined {
   let bytes = 0;
   const full = sizes.find((size) => {
@@ -130,7 +127,6 @@ export function createLogsRepository(db: Knex) {
     ...{ from: period.from?.toISOString(), until: period.until?.toISOString() },
   });
 
-  /** The newest chats of each set of keys, merged. */
   const walk = (where: string, limit: string) => `
     select newest.* from reach r cross join lateral (
       select l.chat_id, l.started_at from chat_logs l where ${isWithin} ${where} ${newestFirst} limit ${limit}
@@ -149,7 +145,9 @@ export function createLogsRepository(db: Knex) {
     cross join lateral (select * from chat_logs l where l.chat_id = found.chat_id ${where} offset 0) l
     where exists (select from reach r where ${isWithin})`;
 
-  /** Empty if `walk` has already seen all chats, so that the duration does not reveal unreadable chats. */
+  /**
+   * The index of words is not searched if `walk` has read all chats; else the duration would reveal unreadable chats.
+   */
   const unlessWalked = (where: string) => `
     select * from (${allWithWords(where)}) found
     where (select count(*) from (${walk(where, String(walkedChats))}) walked) = ${walkedChats}`;
@@ -172,7 +170,8 @@ export function createLogsRepository(db: Knex) {
       if (filter.words === undefined) return read(actor, filter, page, walk(where, ':limit'));
       const near = await read(actor, filter, page, walkWithWords(where));
       if (near.last !== null) return near;
-      // Rare words are not, or not often enough, among the newest chats.
+      // Rare words may not occur often enough among the newest chats to fill the page, so the index of words is
+      // searched too.
       const all = await read(actor, filter, page, `${unlessWalked(where)} ${newestFirst} limit :limit`);
       return all.items.length > 0 ? all : near;
     },

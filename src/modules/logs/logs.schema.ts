@@ -178,13 +178,13 @@ export function toLogFilter(query: LogQuery): LogFilter {
   return { ...toStatsFilter(query), state: query.state, words: query.q || undefined };
 }
 
-/** Times without an offset are UTC. */
+/** Parses a time of the query; a time without an offset is UTC. */
 function momentOf(text: string): Date {
   const isWhole = /^\d{4}-\d\d-\d\d$|(Z|[+-]\d\d:?\d\d)$/i.test(text);
   return new Date(isWhole ? text : `${text}Z`);
 }
 
-/** The end of a day or millisecond, exclusive, because `date_to` is inclusive. */
+/** Returns the exclusive end of a day or millisecond, because `date_to` is inclusive. */
 function endOf(text: string): Date {
   const end = momentOf(text).getTime() + (text.length === '2026-01-01'.length ? 86_400_000 : 1);
   return new Date(Math.min(end, Date.parse('9999-12-31T23:59:59Z')));

@@ -20,7 +20,7 @@ import { drawTrend } from './trend-chart.ts';
 /** Page sizes of an export; small, because messages may be long and many exports may run at once. */
 const chatsPerPage = 50;
 const roundsPerPage = 20;
-/** A chart of more rounds is unreadable. */
+/** The trend chart draws at most this many rounds, because a chart of more is unreadable. */
 const drawnRounds = 1_000;
 
 const anotherExport = { detail: 'Another export of yours is running.', retryAfterSeconds: 30 };
@@ -31,7 +31,6 @@ export type LogsService = ReturnType<typeof createLogsService>;
 
 export function createLogsService({ db }: { db: Knex }) {
   const repository = createLogsRepository(db);
-  /** Users with a running export. */
   const exporting = new Set<string>();
 
   async function count(actor: Actor, filter: LogFilter): Promise<number> {
@@ -48,7 +47,6 @@ export function createLogsService({ db }: { db: Knex }) {
   }
 
   return {
-    /** `total` is null unless requested. */
     async list(
       actor: Actor,
       filter: LogFilter,
@@ -66,7 +64,9 @@ export function createLogsService({ db }: { db: Knex }) {
       repository.listRecent(actor, of),
     agents: (actor: Actor): Promise<LoggedAgent[]> => repository.listAgents(actor),
 
-    /** A chat with a page of its rounds; fewer than `limit` if they are long. Throws `chat_not_found`. */
+    /**
+     * Returns a chat with a page of its rounds; fewer than `limit` if the rounds are long. Throws `chat_not_found`.
+     */
     async session(
       actor: Actor,
       chatId: string,

@@ -5,7 +5,7 @@ const width = 720;
 const height = 284;
 const plot = { left: 44, top: 36, right: width - 16, bottom: height - 60 };
 
-/** Limits of `watch` and of drift, see domain/alignment/fold.ts. */
+/** Scores at which the trend chart draws the limits of `watch` and of drift, see domain/alignment/fold.ts. */
 const limits = [65, 45];
 
 const bandNames = ['stable', 'watch', 'drift', 'refusal'];
@@ -46,7 +46,7 @@ export function drawTrend({ title, points }: { title: string; points: readonly T
   const path = points.map(({ round, ewma }, index) => `${index === 0 ? 'M' : 'L'}${x(round)} ${y(ewma)}`).join('');
   const refusals = points.filter(({ state }) => state === 'refusal');
   const marks = [
-    // A curve of one point is invisible.
+    // Draws a circle for a trend of one round, because a curve of one point is invisible.
     ...(points.length === 1 ? points.map(({ round, ewma }) => circle('point', round, ewma)) : []),
     ...refusals.map(({ round, ewma }) => circle('refused', round, ewma)),
   ];
@@ -118,7 +118,6 @@ function describe(points: readonly TrendPoint[]): string {
   );
 }
 
-/** Escapes user text and removes characters that XML cannot contain. */
 function escapeXml(text: string): string {
   return escapeHtml(text.toWellFormed().replaceAll(/[\p{Cc}\uFFFE\uFFFF]+/gu, ' '));
 }

@@ -35,7 +35,6 @@ export function createAccountDeletionService(deps: {
 }) {
   const { db, passwords, members, sessions, accessChanges, erasure, jobs, audit, eraseAfterDays } = deps;
 
-  /** Returns the job of the erasure, to be dispatched after the commit. */
   async function deleteAccount(trx: Knex, actor: RequestActor, userId: string, action: string): Promise<string> {
     const { orgId, userId: actorId, requestId } = actor;
     const dueAt = await createAccountDeletionRepository(trx).deleteAccounts([userId], eraseAfterDays);
@@ -101,8 +100,8 @@ export function createAccountDeletionService(deps: {
     },
 
     /**
-     * For operators. `isNow` skips the grace period (`ERASE_AFTER_DAYS`), also if the organization was deleted before.
-     * Returns false if there was nothing to do. Throws `not_found`.
+     * Erases an organization for an operator. `isNow` skips the grace period (`ERASE_AFTER_DAYS`), also if the
+     * organization was deleted before. Returns false if there was nothing to do. Throws `not_found`.
      */
     async eraseOrganization(operator: Operator, orgId: string, { isNow }: { isNow: boolean }): Promise<boolean> {
       const found = await createAccountDeletionRepository(db).findOrganization(orgId);

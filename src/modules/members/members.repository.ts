@@ -28,14 +28,13 @@ const member = shape({
   displayName: text(),
   isOrgAdmin: boolean(),
   isDisabled: boolean(),
-  /** Null for the founder of the organization. */
+  /** `addedBy` is null for the founder of the organization. */
   addedBy: uuid().nullable(),
   addedAt: timestamp(),
   createdAt: timestamp(),
   teams: json<MemberTeam[]>(),
 });
 
-/** A user of an organization with their teams; disabled teams are left out. */
 export type Member = Row<typeof member>;
 
 const memberColumns = `
@@ -133,7 +132,7 @@ export function createAccountDeletionRepository(db: Knex) {
         .returning('eraseDueAt');
       const row = await firstRow(db, due, marked);
       if (row === undefined) throw new Error('none of the users could be marked as deleted');
-      // After the update of users, because linking an identity locks the row of the user.
+      // Identities are deleted after the update of users, because linking an identity locks the row of the user.
       await UserIdentityModel.query(db).whereIn('userId', ids).delete();
       return row.eraseDueAt;
     },

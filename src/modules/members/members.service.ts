@@ -30,7 +30,6 @@ export function createMembersService(deps: {
   accounts: Pick<AccountsService, 'prepare' | 'create'>;
   passwords: Pick<PasswordHasher, 'hash'>;
   sessions: Pick<SessionsService, 'endAll'>;
-  /** Ends the delay that failed sign-ins with this email have caused. */
   forgetFailedSignIns: (email: string) => Promise<void>;
   organizations: Pick<OrganizationService, 'get'>;
   limits: Pick<TierLimitsService, 'of'>;
@@ -62,7 +61,7 @@ export function createMembersService(deps: {
     return user;
   }
 
-  /** Call it within `accessChanges`. Disabling ends all sessions of the user. */
+  /** Disables or enables a user within `accessChanges`. Disabling ends all sessions of the user. */
   async function setDisabled(trx: Knex, userId: string, isDisabled: boolean): Promise<void> {
     await createMembersRepository(trx).setDisabled(userId, isDisabled);
     if (isDisabled) await sessions.endAll(trx, [userId]);
@@ -169,7 +168,8 @@ export function createMembersService(deps: {
       if (userId === actor.userId) {
         throw appError('forbidden', { detail: 'Change your own password by POST /auth/change-password.' });
       }
-      // Rights are checked before the slow hashing, and again in the transaction, because they may change meanwhile.
+      // The caller's rights are checked before the slow password hashing, and again in the transaction, because they
+      // may change meanwhile.
       const { email } = await getManaged(db, actor, userId);
       const passwordHash = await passwords.hash(newPassword, actor.orgId);
       await accessChanges.change(actor, async (trx, caller) => {

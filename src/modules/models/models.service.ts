@@ -12,7 +12,7 @@ export type Model = {
   contextWindow: number | null;
   dimensions: number | null;
   rerankingType: RerankerType | null;
-  /** Null if unknown; usage then costs nothing. */
+  /** The price of a model is null if unknown; its usage then costs nothing. */
   price: VersionedPrice | null;
   isLocal: boolean;
 };
@@ -23,14 +23,12 @@ const retryMs = 10_000;
 
 const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 
-/** Longer than for chats, because reasoning models are slow and no user waits for background work. */
+/** The timeout of background work is longer than for chats, because reasoning models are slow and no user waits. */
 const backgroundTimeoutMs = 120_000;
 
 type ModelSettings = {
   chatModel: string;
-  /** Judges evaluations unless a request names another model. */
   evaluatorModel: string;
-  /** The id that stored vectors carry. */
   embeddingModel: string;
   embeddingDimensions: number | null;
   /** A configured reranker may have no model name. */
@@ -41,7 +39,7 @@ type ModelSettings = {
 type OfferedChatModels = {
   default: string;
   all: readonly string[];
-  /** False until the provider's list was loaded once: a model that is not in `all` may still exist. */
+  /** `isComplete` is false until the provider's list was loaded once: a model that is not in `all` may still exist. */
   isComplete: boolean;
 };
 
@@ -218,7 +216,6 @@ export function createModelsService(deps: {
       return isLocal ? null : backgroundTimeoutMs;
     },
 
-    /** Returns the prefix that an embedding model expects before a search query; empty if none. */
     async queryPrefix(embeddingModel: string): Promise<string> {
       const { model } = readEmbeddingSpace(embeddingModel);
       return (await listed()).find(({ id }) => id === model)?.queryPrefix ?? '';

@@ -57,7 +57,6 @@ export function createOperatorService(deps: {
       });
     },
 
-    /** Returns false if the user is already disabled, or enabled. */
     async setDisabled(operator: Operator, account: UserReference, isDisabled: boolean): Promise<boolean> {
       const { orgId, userId } = await accounts.find(account);
       return accessChanges.operate(orgId, async (trx) => {

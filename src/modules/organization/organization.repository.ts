@@ -21,7 +21,6 @@ export function createOrganizationRepository(db: Knex) {
       await organization(orgId).update({ tier, updatedAt: db.fn.now() });
     },
 
-    /** Returns undefined for a deleted organization. */
     async lockTier(orgId: string): Promise<Tier | undefined> {
       // FOR NO KEY UPDATE does not block inserts of rows that reference the organization.
       const row = await organization(orgId).whereNull('deletedAt').forNoKeyUpdate().first('tier');

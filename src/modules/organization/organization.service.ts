@@ -23,7 +23,6 @@ export function createOrganizationService(deps: {
       return createOrganizationRepository(db).get(orgId);
     },
 
-    /** Returns the previous tier of the organization. */
     async setTier(trx: Knex, orgId: string, tier: Tier): Promise<Tier> {
       const organizations = createOrganizationRepository(trx);
       const before = await organizations.lockTier(orgId);
@@ -49,7 +48,6 @@ export type OrganizationService = ReturnType<typeof createOrganizationService>;
 /** `caller` has the user's rights at the time of the change, which may have waited for other changes. */
 type Change<Result> = (trx: Knex, caller: RequestActor, quota: TierQuota) => Promise<Result>;
 
-/** Runs changes of members, roles and teams, one at a time per organization. */
 export function createAccessChangesService(deps: {
   accounts: Pick<AccountsService, 'findActor'>;
   limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
@@ -71,7 +69,7 @@ export function createAccessChangesService(deps: {
     });
   }
 
-  /** For an operator's change, which has no caller who is a member of the organization. */
+  /** Runs an operator's change, which has no caller who is a member of the organization. */
   async function operate<Result>(
     orgId: string,
     work: (trx: Knex, quota: TierQuota) => Promise<Result>,
@@ -86,7 +84,7 @@ export function createAccessChangesService(deps: {
 
     operate,
 
-    /** For changes that only org admins may make. Throws `forbidden`. */
+    /** Runs a change that only org admins may make. Throws `forbidden`. */
     administer<Result>(
       actor: Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>,
       work: Change<Result>,

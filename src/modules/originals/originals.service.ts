@@ -8,10 +8,12 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { createOriginalsRepository, type OriginalKey } from './originals.model.ts';
 
-/** Time for the rest of an upload form, and for the transaction that creates the document. */
+/** A claim lasts long enough for the rest of an upload form and the transaction that creates the document. */
 const CLAIM_SECONDS = 3_600;
 const KEYS_AT_ONCE = 100;
-/** Far below the minute after which Postgres ends an idle transaction and releases its lock. */
+/**
+ * Timeout of a blob deletion; far below the minute after which Postgres ends an idle transaction and releases its lock.
+ */
 const DELETE_TIMEOUT_MS = 15_000;
 /** How long a request waits for a deletion; the sweep completes deletions that take longer. */
 const RELEASE_TIMEOUT_MS = 2_000;
@@ -48,7 +50,7 @@ export function createOriginalsService(deps: {
     await createOriginalsRepository(trx).insertClaim({ orgId, blobKey, id: uuidv7(), seconds: 0 });
   }
 
-  /** Rejects at the timeout even if the blob store ignores the signal. */
+  /** Deletes an object; rejects at the timeout even if the blob store ignores the signal. */
   async function deleteObject(blobKey: string): Promise<void> {
     const signal = AbortSignal.timeout(deleteTimeoutMs);
     const timeout = Promise.withResolvers<never>();

@@ -13,12 +13,12 @@ import {
 import type { Candidate, RetrievalDegradation } from './retrieval.model.ts';
 import type { RetrievalRepository } from './retrieval.repository.ts';
 
-/** Merged hits that are loaded, for the reranker and the final selection. */
+/** Number of merged hits that are loaded for the reranker and the final selection. */
 const candidateCount = 50;
 /** Factors of the limit of a vector search, tried in order while too many hits are outdated. */
 const depths = [1, 8, 64];
 const deepestSearch = 4_000;
-/** Longer than a transaction that moves a document to another group. */
+/** Margin for finding changed documents; longer than a transaction that moves a document to another group. */
 const changeSeconds = 1;
 
 /** Hits of a leg, and those that Postgres confirms: readable, in the active generation, and of the searched settings. */
@@ -79,7 +79,8 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
       const loaded = new Map((await repository.loadReadable(actor, ids)).map((chunk) => [chunk.chunkId, chunk]));
       return {
         candidates: ids.flatMap((id) => loaded.get(id) ?? []),
-        // Hits that were revoked meanwhile, or outdated hits of the vector store, may have displaced others.
+        // A search is incomplete if hits that were revoked meanwhile, or outdated hits of the vector store, may have
+        // displaced others.
         isIncomplete: loaded.size < ids.length || answers.some(isFirstSearch ? hasLostHits : couldHaveMore),
       };
     }
@@ -136,7 +137,6 @@ function noLegAnswered(degradations: readonly RetrievalDegradation[]) {
   return appError('service_unavailable', { detail: `${why} Try again in a moment.` });
 }
 
-/** @param signatures by chunk id: the current group of each hit's document */
 function confirm(leg: Leg, found: readonly LegHit[], signatures: ReadonlyMap<string, string>): Answer {
   const rrfKs = new Map(leg.search.groups.map(({ signature, settings }) => [signature, settings.rrfK]));
   const confirmed = found.flatMap((hit): ConfirmedHit[] => {
@@ -146,7 +146,6 @@ function confirm(leg: Leg, found: readonly LegHit[], signatures: ReadonlyMap<str
   return { ...leg, found, confirmed: confirmed.slice(0, leg.limit) };
 }
 
-/** Merges the answers of the second search into those of the first, each hit once. */
 function join(answers: readonly Answer[]): Answer[] {
   const byLeg = Map.groupBy(answers, ({ search, kind }) => `${kind} ${search.key}`);
   return Array.from(byLeg.values()).flatMap(([first, second]) => {
@@ -156,7 +155,6 @@ function join(answers: readonly Answer[]): Answer[] {
   });
 }
 
-/** Hits of one search with the same fusion constant form a group. */
 function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {
   const bySearch = Map.groupBy(answers, ({ search }) => search.key);
   return Array.from(bySearch.values()).flatMap((legs) => {

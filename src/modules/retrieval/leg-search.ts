@@ -16,14 +16,16 @@ import { createWordSearchRepository } from './word-search.repository.ts';
  * minimum similarity apply to all of them together.
  */
 export type Search = {
-  /** The search's key, unique within a query. */
   key: string;
   groups: readonly DocumentGroup[];
   settings: Omit<RagConfig['retrieval'], 'rrfK'>;
   embeddingModel: string;
 };
 
-/** Bounds the cost of one question. Documents that are configured by hand have three or four configurations. */
+/**
+ * Maximum number of searches with own settings per question, to bound its cost. Documents that are configured by hand
+ * have three or four configurations.
+ */
 export const maxOwnSearches = 16;
 
 /**
@@ -40,7 +42,7 @@ export async function chooseOwnSearches(
   const sizes = Array.from(alike, ([key, members]) => {
     return { key, size: members.reduce((sum, { signature }) => sum + (counts.get(signature) ?? 0), 0) };
   });
-  // Ties are broken by key, so that a repeated question gets the same answer.
+  // Groups of equal size are ordered by key, so that a repeated question gets the same answer.
   const largest = sizes.sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1)).slice(0, maxOwnSearches);
   return new Set(largest.map(({ key }) => key));
 }
@@ -90,7 +92,9 @@ export type LegSearchDeps = {
    * Separate queues, because the vector store may not answer.
    */
   inTurn: Record<Leg['kind'], FairQueue>;
-  /** Timeout per leg: a user waits, so a search without a slow embedder or store is better. */
+  /**
+   * Timeout of each leg: because a user waits, a result without a slow embedder or store is better than a late one.
+   */
   timeoutMs?: number;
 };
 
@@ -154,7 +158,7 @@ export function createLegSearch(deps: LegSearchDeps) {
       const { search, asked: limit } = leg;
       const { embeddingModel: model, settings } = search;
       const vector = await queryVector(model);
-      // Asking a store again that has not answered would double the wait.
+      // Skips a vector store that has not answered before, because asking it again would double the wait.
       if (vector === null || degradations.has('vector_store_unavailable')) return null;
       const readable = readableOf(leg);
       const minSimilarity = settings.minVectorSimilarity;
@@ -171,10 +175,8 @@ export function createLegSearch(deps: LegSearchDeps) {
     }
 
     return {
-      /** @returns hits, best first; null if the leg cannot answer, with the reason in `degradations` */
       search: (leg: Leg): Promise<LegHit[] | null> =>
         leg.kind === 'words' ? inTurn.words(documents.orgId, () => byWords(leg)) : byVectors(leg),
-      /** @returns each reason for a degradation once */
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };
   };

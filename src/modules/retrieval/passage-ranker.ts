@@ -8,9 +8,9 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, Reranker } from '#src/ports/models.ts';
 
 const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;
-/** A context window that fits fifty passages and the answer. */
+/** Tokens of a context window that fits fifty passages and the answer. */
 const listwiseWindow = 32_000;
-/** Passages for a model with a smaller context window, or one that needs a second per passage. */
+/** Number of passages for a model that has a smaller context window or needs a second per passage. */
 const fewPassages = 10;
 /** The packaged reranker takes 25 to 50 ms of CPU per passage; further passages are rarely used. */
 const localPassages = 24;
@@ -27,9 +27,7 @@ export type RankablePassage = { documentName: string; pageNumber: number; conten
 
 export type PassageRanker = ReturnType<typeof createPassageRanker>;
 
-/** Reranks passages with the deployment's reranker or its chat model. */
 export function createPassageRanker(deps: {
-  /** Rerank endpoints of the reranker service and of the chat provider. */
   rerankers: { crossEncoder: Reranker; chatProvider: Reranker };
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'reranker' | 'chatModels' | 'find'>;
@@ -77,7 +75,7 @@ export function createPassageRanker(deps: {
         { role: 'user', content: query },
       ],
       temperature: 0,
-      // Four tokens for each number of the answer, with a reserve.
+      // Allows four tokens for each number in the answer, with a reserve.
       maxTokens: 32 + 8 * passages.length,
       responseSchema: { name: 'ranking', schema: z.toJSONSchema(rankingSchema) },
       signal,

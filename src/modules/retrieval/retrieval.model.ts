@@ -22,17 +22,14 @@ export const passageHit = shape({
   chunkIndex: integer(),
   score: double(),
   termCount: bigint(),
-  /** Last change of the document. */
   updatedAt: timestamp(),
 });
 export type PassageHit = Row<typeof passageHit>;
 
 /** Documents with the same retrieval settings and embedding model. */
 export const documentGroup = shape({
-  /** Unique for each combination of settings and model. */
   signature: text(),
   settings: json<RagConfig['retrieval']>(),
-  /** The settings as stored in the documents' column. */
   retrievalSettings: text(),
   embeddingModel: text(),
 });
@@ -47,7 +44,6 @@ const retrievedChunk = shape({
   pageNumber: integer(),
   content: text(),
   tokenCount: integer(),
-  /** The model that embedded the chunk. */
   embeddingModel: text(),
 });
 export type RetrievedChunk = Row<typeof retrievedChunk>;
@@ -60,17 +56,14 @@ export const candidate = shape({
 });
 export type Candidate = Row<typeof candidate>;
 
-/** A chunk with the number of chunks of its document. */
 export const chunkOfRun = shape({ ...retrievedChunk.columns, chunkCount: integer() });
 export type ChunkOfRun = Row<typeof chunkOfRun>;
 
-/** Why a search used fewer sources than configured. */
 export type RetrievalDegradation = {
   reason: 'embedder_unavailable' | 'vector_store_unavailable' | 'word_search_unavailable' | 'reranker_unavailable';
 };
 
 export type Retrieval = {
-  /** Chunks, best first. */
   chunks: RetrievedChunk[];
   degradations: RetrievalDegradation[];
 };

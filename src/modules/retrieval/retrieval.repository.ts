@@ -13,10 +13,9 @@ import {
   documentGroup,
 } from './retrieval.model.ts';
 
-/** The signature is unambiguous, because settings end with a brace. */
+/** A group signature is unambiguous, because the settings in it end with a brace. */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
 
-/** Maximum of changed documents that are searched again. */
 const maxChanged = 1_000;
 
 /** Documents per group that are checked first; usually one of them is readable. */
@@ -80,7 +79,6 @@ export function createRetrievalRepository(db: Knex) {
       );
     },
 
-    /** Counts readable documents by group signature. Reads them all. */
     async countReadable(readable: ReadableDocuments): Promise<Map<string, number>> {
       const counts = activeDocuments(readable)
         .select(db.raw(signatureOf('d')), db.raw('count(*)::integer as documents'))
@@ -105,7 +103,6 @@ export function createRetrievalRepository(db: Knex) {
       return new Map((await rows(db, signatureOfChunk, found)).map((row) => [row.id, row.signature]));
     },
 
-    /** Loads those chunks that are readable and in the active generation. */
     async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<Candidate[]> {
       if (chunkIds.length === 0) return [];
       const found = readableChunks(actor, chunkIds).select(
@@ -119,7 +116,6 @@ export function createRetrievalRepository(db: Knex) {
       return rows(db, candidate, found);
     },
 
-    /** Loads consecutive chunks of a document, each with the number of all its chunks. */
     async loadRun(
       actor: Actor,
       documentId: string,
@@ -148,7 +144,6 @@ export function createRetrievalRepository(db: Knex) {
       return new Set((await rows(db, someId, found)).map(({ id }) => id));
     },
 
-    /** @returns those of the ids that are readable documents */
     async readableDocumentIds(actor: Actor, documentIds: readonly string[]): Promise<Set<string>> {
       if (documentIds.length === 0) return new Set();
       const found = await readableBy(DocumentModel.table(db), actor, 'documents')

@@ -34,7 +34,9 @@ export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> &
   };
 }
 
-/** Questions come first; a text pasted after one would drown it, and its words would have to be searched. */
+/**
+ * Searches use only the beginning of a long query: questions come first, and a text pasted after one would drown it.
+ */
 const queryCharacters = 4_000;
 
 /** A part of a document has as many chunks as a search returns. */
@@ -46,7 +48,6 @@ export type RetrievalService = ReturnType<typeof createRetrievalService>;
 
 export type RetrieveInput = GroupQuery & {
   reranking: RerankingOptions;
-  /** Token budget of the passages together, if smaller than the default. */
   contextTokens: number | null;
 };
 
@@ -110,7 +111,6 @@ export function createRetrievalService(
 
     rankChunks,
 
-    /** Finds the best passages by words alone (BM25), grouped by document. */
     searchPassages: createPassageSearch(deps),
 
     /**
@@ -131,7 +131,6 @@ export function createRetrievalService(
       return { chunks: run.map(({ chunkCount, ...chunk }) => chunk), parts: Math.ceil(any.chunkCount / chunksPerPart) };
     },
 
-    /** @returns those of the chunks that the actor may still read and that are still in the active generation */
     stillReadable(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {
       return repository.readableChunkIds(actor, chunkIds);
     },

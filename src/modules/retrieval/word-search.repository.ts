@@ -30,9 +30,7 @@ type WeightedTerm = { term: string; chunkCount: number; weight: number };
  * limits.
  */
 export type WordSearchEffort = {
-  /** Terms of a query; further terms are ignored. */
   terms: number;
-  /** Postings of the rare terms together. */
   postings: number;
   /** Postings of a single term; also the number of postings up to which everything readable is scored. */
   furthest: number;
@@ -55,7 +53,7 @@ type WordQuery = {
   model?: string;
   terms: readonly string[];
   limit: number;
-  /** Rare terms suffice once they give this many hits; default `limit`. */
+  /** Number of hits at which the search adds no further rare terms; `limit` by default. */
   enough?: number;
   timeoutMs?: number;
 };
@@ -118,7 +116,7 @@ const scoredOnAllTerms = `
   group by document_id, generation, block, place
   having bool_or(is_likely)`;
 
-/** Final access check against the row of the document. */
+/** Checks access to each hit a last time, against the row of its document. */
 const ofReadable = (hits: string) =>
   `join documents d on d.id = ${hits}.document_id and d.active_generation = ${hits}.generation and ${isSearchable}`;
 
@@ -216,7 +214,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     const rare: WeightedTerm[] = [];
     let read = 0;
     let hits = 0;
-    // The sort is stable: equal counts keep the order by the organization's frequency.
+    // The sort is stable: terms with equal counts keep the order by the organization's term frequency.
     for (const { term, postings } of counted.toSorted((a, b) => a.postings - b.postings)) {
       if (hits >= (query.enough ?? query.limit) && read + postings > effort.postings) break;
       rare.push(term);
@@ -298,7 +296,8 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
       few === null
         ? { ...query, isNarrow: isNarrow(counts) }
         : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
-    // Uses the terms of the question, because the choice must not reveal which of them occur in unreadable documents.
+    // The number of terms is that of the question, because the choice must not reveal which terms occur in unreadable
+    // documents.
     if (few !== null && few.chunkCount * terms.length <= effort.furthest) return find(own, all, output);
     const rare = weighted.length === 1 ? weighted : await takeRare(own, weighted);
     return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) }, output);

@@ -82,7 +82,6 @@ export function createInvariantChecks(deps: InvariantDeps) {
   return {
     reports,
 
-    /** @returns the first violations of each invariant. @throws the error of the first check that could not run */
     async check(grace: Partial<GracePeriods> = {}): Promise<Violation[]> {
       const found: Violation[] = [];
       for await (const report of reports(grace)) {

@@ -72,7 +72,7 @@ export function createStoreAuditRepository(db: Knex) {
   }
 
   return {
-    /** Ordered by organization and id, like the pages of the vector store. */
+    /** Lists documents by organization and id, in the same order as the pages of the vector store. */
     listDocuments(page: { after: DocumentKey; limit: number; graceSeconds: number }) {
       const { after, ...values } = page;
       return documents('(d.org_id, d.id) > (:orgId::uuid, :id::uuid) order by d.org_id, d.id limit :limit', {
@@ -155,7 +155,7 @@ export function createStoreAuditRepository(db: Knex) {
       );
     },
 
-    /** Also deletes its chunks and postings, in batches, because there may be a million rows. */
+    /** Deletes a generation with its chunks and postings, in batches, because there may be a million rows. */
     async deleteGeneration({ orgId, id }: DocumentKey, generation: number): Promise<void> {
       const range = { orgId, documentId: id, from: generation, before: generation + 1 };
       await deleteGenerationsWith(db, range, (trx) =>

@@ -26,7 +26,7 @@ import {
 
 const GENERATIONS_PER_PAGE = 1_000;
 const DOCUMENTS_PER_PAGE = 500;
-/** The file store reads a whole folder for each page. */
+/** The page size of blobs is large, because the file store reads a whole folder for each page. */
 const BLOBS_PER_PAGE = 5_000;
 
 export type StoreAuditService = ReturnType<typeof createStoreAuditService>;

@@ -27,7 +27,6 @@ export function createTeamsRepository(db: Knex) {
         .first(...columns);
     },
 
-    /** Whether the team was ever created, even if it was disabled later. */
     async wasCreated(orgId: string, id: string): Promise<boolean> {
       return (await TeamModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },

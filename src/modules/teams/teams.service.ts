@@ -33,7 +33,6 @@ export function createTeamsService(deps: {
       return { orgId, tier, items };
     },
 
-    /** Throws `team_not_found`, also for disabled teams. */
     get,
 
     /** Throws `team_not_found` if an earlier attempt of the same request created the team, which was disabled since. */
@@ -62,7 +61,7 @@ export function createTeamsService(deps: {
       });
     },
 
-    /** Call it within `accessChanges`. Throws `team_not_found`. */
+    /** Adds a member to a team within `accessChanges`. Throws `team_not_found`. */
     async addMember(trx: Knex, member: NewTeamMember): Promise<void> {
       await get(trx, member.orgId, member.teamId);
       await createTeamMembersRepository(trx).add(member);

@@ -4,7 +4,6 @@ import { appError } from '#src/errors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
 import { createToolConnectionsRepository, type ToolConnection } from './tool-connections.model.ts';
 
-/** How this deployment connects organizations to a provider. */
 type ProviderAccess =
   /** `check` throws `connection_check_failed` if the provider rejects the key, and `provider_unavailable`. */
   | { kind: 'api_key'; check(apiKey: string): Promise<void> }
@@ -18,7 +17,6 @@ type GrantedAction = ToolAction & { isGranted: boolean };
 export type ToolView = {
   tool: Tool;
   provider: ToolProvider | null;
-  /** Whether the deployment can run the tool at all. */
   isAvailable: boolean;
   isConnected: boolean;
   actions: GrantedAction[];
@@ -35,12 +33,7 @@ export type ProviderView = {
 export type ToolCatalogService = ReturnType<typeof createToolCatalogService>;
 
 /** Lists tools and providers with what an organization's connections grant. */
-export function createToolCatalogService(deps: {
-  db: Knex;
-  access: ProviderAccesses;
-  /** Ids of built-in tools that the deployment's settings disable. */
-  switchedOff: readonly string[];
-}) {
+export function createToolCatalogService(deps: { db: Knex; access: ProviderAccesses; switchedOff: readonly string[] }) {
   const { access, switchedOff } = deps;
   const connections = createToolConnectionsRepository(deps.db);
 
@@ -89,7 +82,6 @@ export function createToolCatalogService(deps: {
       return providerView(requireProvider(providerId), (await connections.find(orgId, providerId)) ?? null);
     },
 
-    /** Returns ids of the tools that an agent of the organization can call now. */
     async usableToolIds(orgId: string): Promise<Set<string>> {
       const usable = (await list(orgId)).filter(
         (view) => view.isAvailable && view.isConnected && view.actions.every(({ isGranted }) => isGranted),

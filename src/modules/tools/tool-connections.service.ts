@@ -76,7 +76,9 @@ export function createToolConnectionsService(deps: {
     });
   }
 
-  /** Never throws: a grant that cannot be revoked expires, or the user revokes it at the provider. */
+  /**
+   * Revokes a grant and never throws: a grant that cannot be revoked expires, or the user revokes it at the provider.
+   */
   async function revoke(provider: string, credentials: Credentials): Promise<void> {
     const how = access[provider];
     if (credentials.kind !== 'oauth' || how?.kind !== 'oauth' || how.settings === null) return;
@@ -125,7 +127,6 @@ export function createToolConnectionsService(deps: {
       await store(actor, providerId, { credentials: { kind: 'api_key', apiKey }, scopes: [], expiresAt: null });
     },
 
-    /** Returns the URL at which an administrator consents. */
     async beginConsent(actor: RequestActor, input: ToolConsentInput): Promise<string> {
       const { provider, settings } = requireOAuth(input.provider);
       const offered = provider.auth.kind === 'oauth' ? provider.auth.scopes.map(({ id }) => id) : [];
@@ -137,7 +138,6 @@ export function createToolConnectionsService(deps: {
       return consents.begin(actor, { purpose, provider: provider.id, settings, redirectUri, scopes, returnTo });
     },
 
-    /** Handles the provider's redirect, see {@link ConsentsService.comeBack}. */
     comeBack: (callback: ConsentCallback): Promise<ConsentReturn> => consents.comeBack(callback, purpose),
 
     async finishConsent(actor: RequestActor, answer: { provider: string; consentCode: string }): Promise<void> {

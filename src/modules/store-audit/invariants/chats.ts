@@ -123,8 +123,8 @@ const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wro
 const totalsOf = (table: string) => roundTotals.map((column) => `${table}.${column}`).join(', ');
 
 /**
- * One statement, so that logs and rounds come from the same snapshot. Each scored round is counted in exactly one class:
- * stable, drift or refusal.
+ * Logs and rounds are compared in one SQL statement, so that both come from the same snapshot. Each scored round is
+ * counted in exactly one class: stable, drift or refusal.
  */
 const wronglyLoggedChats = `
   select c.id, c.org_id
@@ -148,7 +148,7 @@ const wronglyLoggedChats = `
     or l.stable_rounds + l.drift_rounds + l.refusal_rounds <> stored.scored
   )`;
 
-/** Returns every chat, because comparing means computing its search words again. */
+/** Selects every chat, because the check computes the search words of each chat again. */
 const chatsWithWords = `
   select c.id, c.org_id, exists (
     select from (
@@ -162,7 +162,7 @@ const chatsWithWords = `
   ) as has_wrong_words
   from chats c
   where c.id > :after`;
-/** A statement over 100 chats of usual length takes about half a second. */
+/** A query over the search words of 100 chats of usual length takes about half a second. */
 const CHATS_PER_PAGE = 100;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];

@@ -51,7 +51,7 @@ async function completeRunsAfter(db: Knex, after: string): Promise<CompleteRun[]
     EvaluationRunModel.table(db)
       .whereNotNull('finishedAt')
       .whereRaw('jsonb_array_length(failed_units) = 0')
-      // The aggregation rules of older rubrics are no longer in the code.
+      // Skips runs of older rubrics, because their aggregation rules are no longer in the code.
       .whereRaw(`specification ->> 'rubricVersion' = ?`, [rubricVersion])
       .where('id', '>', after)
       .orderBy('id')

@@ -145,7 +145,7 @@ export const termCountsMatchChunks: InvariantCheck = {
   },
 };
 
-/** One statement, so that statistics and chunks come from the same snapshot. */
+/** Statistics and chunks are compared in one SQL statement, so that both come from the same snapshot. */
 function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> {
   return oneRow(
     db,

@@ -32,7 +32,6 @@ export type GracePeriods = {
   orphanSeconds: number;
   /** Open jobs whose workflow run is closed: the sweeper closes the job. */
   reconcileSeconds: number;
-  /** Jobs that are stored but not started yet. */
   dispatchSeconds: number;
   /** Data of deleted users and organizations, counted from the day on which it was due for erasure. */
   erasureSeconds: number;
@@ -49,7 +48,6 @@ export type InvariantCheck = {
   ): Promise<number>;
 };
 
-/** Columns of a query that describes its violations itself. */
 export const violatingRow = shape({ id: uuid(), orgId: uuid(), fault: text() });
 
 const PAGE_SIZE = 1_000;
