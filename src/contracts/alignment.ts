@@ -3,10 +3,10 @@ import type { AttemptOfJob } from './workflow-runs.ts';
 export type ScoreAlignmentInput = { orgId: string; chatId: string };
 
 export type ScoreRoundResult =
-  /** `isUntitled`: the chat has no title yet. */
-  { scored: true; round: number; state: string; ewma: number; isUntitled: boolean } | { scored: false };
+  | { scored: true; round: number; state: string; ewma: number; isUntitled: boolean }
+  | { scored: false };
 
-/** Has the attempt: a later round may have queued another one, which must not be cancelled. */
+/** Includes the attempt, because a later round may have queued another attempt, which must not be cancelled. */
 export type RecordAlignmentCancellationInput = ScoreAlignmentInput & AttemptOfJob;
 
 export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code: string; message: string } };
@@ -22,7 +22,7 @@ type AnchoringStage = (typeof anchoringStages)[number];
 
 export type ProposeAnchorWordsInput = { orgId: string; agentId: string };
 
-/** `count` is the number of anchor words that the agent received; 0 for a deleted agent. */
+/** `count` is the number of anchor words that the agent received (0 for a deleted agent). */
 export type ProposeAnchorWordsResult = { count: number };
 
 export type RecordAnchoringEndInput = ProposeAnchorWordsInput & AttemptOfJob;

@@ -5,10 +5,8 @@ export const importStages = ['list', 'import', 'delete', 'finish'] as const;
 
 export type ImportStage = (typeof importStages)[number];
 
-/** Argument of the activities of imports and syncs. Input and progress are in the rows of the run. */
 export type ImportRun = { orgId: string; connectionId: string; runId: string };
 
-/** Argument of `importFromConnector` and `syncConnection`. `progress` is set when a run continues as new. */
 export type ImportRunInput = ImportRun & { progress?: ImportProgress };
 
 export type ImportCounts = {
@@ -22,7 +20,7 @@ export type ImportCounts = {
 
 export type ImportSlice = { counts: ImportCounts; isMore: boolean };
 
-/** `mustListAgain`: files may have changed while the sync waited for the confirmation of its deletions. */
+/** `mustListAgain` is true if files may have changed while the sync waited for the confirmation of its deletions. */
 export type DeletionSlice = ImportSlice & { mustListAgain: boolean };
 
 /** Argument of the activity `importFile`. `n` is the number of the file in its run, from 1. */
@@ -40,5 +38,5 @@ export type ImportProgress = { stage: ImportStage | 'queued' | 'done'; isListed:
 
 export type QueueSyncInput = { orgId: string; connectionId: string };
 
-/** `jobId` is null if no sync was queued; `reason` says why. */
+/** `jobId` is null if no sync was queued, and `reason` gives the cause. */
 export type QueueSyncResult = { jobId: string | null; reason: string };

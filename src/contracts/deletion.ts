@@ -13,7 +13,7 @@ export type RecordDeletionFailureInput = DeleteDocumentInput &
 
 export type DeletionProgress = { stage: DeletionStage | 'queued' | 'done' };
 
-/** `stop` runs at once, `wait` lasts until the due day. The last stage deletes rows that the others read. */
+/** Erasure stages in order: `wait` lasts until the due day; the last stage deletes rows that the other stages read. */
 export const erasureStages = [
   'stop',
   'wait',
@@ -36,19 +36,17 @@ export type ErasedRows = (typeof erasedRows)[number];
 /** Private data of a deleted user; all data of a deleted organization if `userId` is null. */
 export type ErasureSubject = { orgId: string; userId: string | null };
 
-/** Argument of the workflow `eraseContent`. `dueAt` is ISO 8601; `progress` is set when a run continues as new. */
 export type EraseContentInput = ErasureSubject & { dueAt: string; progress?: ErasureProgress };
 
 type ErasedByKind = { [what in 'documents' | ErasedRows]?: number };
 
-/** `erased` counts all erased items; older histories have no `byKind`. */
+/** `erased` counts all erased items; workflow histories of older releases have no `byKind`. */
 export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number; byKind?: ErasedByKind };
 
 export type EraseContentResult = { erased: number; byKind: ErasedByKind };
 
 export type FinishErasureInput = ErasureSubject & { byKind?: ErasedByKind };
 
-/** `erased` is the number of items that were erased before this slice. */
 export type EraseSliceInput = ErasureSubject & { erased: number };
 export type EraseSliceResult = { erased: number; isMore: boolean };
 export type EraseRowsInput = EraseSliceInput & { what: ErasedRows };
@@ -56,10 +54,9 @@ export type EraseRowsInput = EraseSliceInput & { what: ErasedRows };
 export type RecordErasureInput = ErasureSubject & AttemptOfJob;
 export type RecordErasureFailureInput = RecordErasureInput & { error: { code: string; message: string } };
 
-/** Argument of the workflow `auditStores`. `progress` is set when a run continues as new. */
 export type AuditStoresInput = {
   repair: boolean;
-  /** Allows to delete many orphans at once; set by an operator after checking them. */
+  /** Allows the audit to delete many orphans at once; set by an operator after checking them. */
   force?: boolean;
   /** Minimum age of an orphan; younger objects may belong to a change in progress. */
   graceSeconds: number;

@@ -8,7 +8,6 @@ export const evaluationStages = ['plan', 'judge', 'score'] as const;
 
 export type EvaluationStage = (typeof evaluationStages)[number];
 
-/** Argument of the workflows `evaluateVersion` and `compareVersions`. The row of the run has the texts. */
 export type EvaluationInput = { orgId: string; runId: string };
 
 /** Plan of an evaluation. `cases` says for each case whether it has a reference answer. */
@@ -19,7 +18,6 @@ export type EvaluationPlan = {
   calls: number;
 };
 
-/** Argument of the workflow `evaluateCase`. The mode `pairwise` compares two versions. */
 export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 'pairwise' };
 
 export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: ComparedSide };

@@ -14,7 +14,6 @@ export type ExportProgress = {
   total: number;
 };
 
-/** Argument of the workflow `exportOrganization`. `progress` is set when a run continues as new. */
 export type ExportOrganizationInput = ExportKey & { progress?: ExportProgress };
 export type ExportOrganizationResult = { volumes: number; records: number };
 

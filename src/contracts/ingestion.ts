@@ -7,7 +7,7 @@ export type IngestionStage = (typeof ingestionStages)[number];
 
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
-/** `isSmall`: `ingestDocument` tries all steps in one activity. `progress` is set when it continues as new. */
+/** If `isSmall`, `ingestDocument` tries all ingestion steps in one activity. */
 export type IngestDocumentRun = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
@@ -24,12 +24,11 @@ export type ConvertResult = {
   needsContexts?: boolean;
 };
 export type WindowsResult = { windowsEmbedded: number; windowsLeft: number };
-/** Counts distinct chunk texts. */
 export type SituateResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
-/** `chunksLeft` is absent (0) in older histories. */
+/** `chunksLeft` is absent (0) in workflow histories of older releases. */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
-/** Result of the activity that does all steps; null if a step was not done. */
+/** Result of the activity that does all ingestion steps; a field is null if its step was not done. */
 export type AtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
 export type IngestDocumentResult = { chunks: number };
 
@@ -41,7 +40,6 @@ export type IngestionProgress = {
   stage: IngestionStage | 'queued' | 'done';
   converted: ConvertResult | null;
   chunksTotal: number | null;
-  /** Number of activations that failed because vectors were missing. */
   timesVectorsMissed: number;
 };
 
@@ -62,7 +60,6 @@ export type RecordPreviewFailureInput = RecordPreviewEndInput & { error: { code:
 
 export type PreviewProgress = { stage: PreviewStage | 'queued' | 'done' };
 
-/** Argument of `reembedOrganization`. `progress` is set when a run continues as new. */
 export type ReembedOrganizationInput = { orgId: string; model: string; progress?: ReembeddingProgress };
 
 /** Counts documents of a re-embedding. `total` grows with documents that are added during the run. */
@@ -90,6 +87,6 @@ export type RecordReembeddingEndInput = { orgId: string } & AttemptOfJob;
 export type RecordReembeddingInput = RecordReembeddingEndInput & { counts: ReembeddingCounts };
 export type RecordReembeddingFailureInput = RecordReembeddingEndInput & { error: { code: string; message: string } };
 
-/** Names of the updates that pause and resume a re-embedding. Rejected if it is already in that state. */
+/** The updates that pause and resume a re-embedding are rejected if it is already in that state. */
 export const pauseUpdateName = 'pause';
 export const resumeUpdateName = 'resume';

@@ -36,7 +36,6 @@ export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: str
   | { workflow: 'exportOrganization'; input: ExportOrganizationInput }
 );
 
-/** Jobs of these kinds cannot be cancelled. */
 export const unstoppableKinds: readonly JobKind[] = ['delete', 'erase'];
 
 /** Search attributes of type Keyword. Workflows upsert `Stage` and `ErrorCode`; starts set the others. */

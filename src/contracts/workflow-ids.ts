@@ -14,27 +14,24 @@ export const alignmentWorkflowId = (chatId: string): string => `alignment-${chat
 
 export const deletionWorkflowId = (documentId: string): string => `delete-${documentId}`;
 
-/** @param id of a user or an organization */
 export const erasureWorkflowId = (id: string): string => `erase-${id}`;
 
 export const exportWorkflowId = (exportId: string): string => `export-${exportId}`;
 
 export const reembeddingWorkflowId = (orgId: string): string => `reembed-${orgId}`;
 
-/** @param hash of the organization and the specification of the evaluation */
 export const evaluationWorkflowId = (hash: string): string => `evaluate-${hash}`;
 
 export const comparisonWorkflowId = (hash: string): string => `compare-${hash}`;
 
-/** Child workflow of one case; numbered from 1. */
 export const caseWorkflowId = (runId: string, caseIndex: number): string => jobPartId(runId, `case-${caseIndex + 1}`);
 
 export const importWorkflowId = (runId: string): string => `import-${runId}`;
 
-/** One sync at a time per connection. Also the id of its schedule. */
+/** A connection has one sync at a time. Its schedule has the same id. */
 export const syncWorkflowId = (connectionId: string): string => `sync-${connectionId}`;
 
-/** Audits started by an operator; those of the schedule have a timestamp appended. */
+/** Workflow id of audits that an operator starts; scheduled audits have a timestamp appended. */
 export const auditWorkflowId = 'audit-stores';
 
 export const jobPartId = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;

@@ -1,4 +1,4 @@
-/** The attempt of a job that started a workflow run; absent in older histories. */
+/** The job attempt that started a workflow run; absent in workflow histories of older releases. */
 export type AttemptOfJob = { attempt?: number | undefined; startId?: string | undefined };
 
 /** Decides whether a workflow fails, retries or parks on an error; set per code in the error catalogue. */
@@ -42,7 +42,7 @@ export type RunSpan = {
   failure?: string;
 };
 
-/** Deterministic, because activities name the span as their parent before it is exported at the end of the run. */
+/** Derives the span id from the run id, because activities name the span as their parent before it is exported. */
 export function spanIdOfRun(runId: string): string {
   return runId.replaceAll('-', '').slice(-16);
 }
