@@ -53,10 +53,9 @@ export class HiddenAgentModel extends model(
   ['userId', 'agentId'],
 ) {}
 
-/** A published agent. Prompt, model, anchor words and scope never change. */
+/** A published agent. Its prompt, model, anchor words and scope never change. */
 export type Agent = Row<typeof AgentModel>;
 
-/** An agent in API responses. `hasChats` is true if there are chats that the caller may read. */
 export type AgentView = Row<typeof agentView>;
 
 export const agentView = shape({ ...AgentModel.columns, createdByName: text(), hasChats: boolean() });

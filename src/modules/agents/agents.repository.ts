@@ -44,24 +44,23 @@ export function createAgentsRepository(db: Knex) {
       return firstRow(db, agentView, readable(actor).where('agents.id', id));
     },
 
-    /** True also for a deleted agent. */
+    /** Returns true for deleted agents too. */
     async exists(orgId: string, id: string): Promise<boolean> {
       return (await AgentModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },
 
-    /** Locks an agent until the end of the transaction, so that changes of it are serialized. */
+    /** Locks the agent row until the end of the transaction to serialize changes of the agent. */
     async lockReadable(actor: Actor, id: string): Promise<Agent | undefined> {
       return readableBy(AgentModel.query(db), actor, 'agents').whereNull('deletedAt').findById(id).forNoKeyUpdate();
     },
 
-    /** Undefined fields stay unchanged. */
     async update({ orgId, id }: AgentKey, change: AgentChange): Promise<void> {
       await AgentModel.query(db)
         .where({ orgId, id })
         .patch({ ...withoutUndefined(change), updatedAt: db.fn.now() });
     },
 
-    /** Keeps the row of a deleted agent, because its chats refer to it. */
+    /** Keeps the row of a deleted agent because its chats refer to it. */
     async markDeleted({ orgId, id }: AgentKey): Promise<void> {
       await AgentModel.query(db).where({ orgId, id }).patch({ deletedAt: db.fn.now(), updatedAt: db.fn.now() });
     },

@@ -14,7 +14,7 @@ import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service
 import type { Agent, AgentChange, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
-/** Consecutive off-topic messages that start a drift of a chat, and on-topic ones that end it. */
+/** Number of consecutive off-topic messages that start a drift of a chat, and of on-topic messages that end it. */
 const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
 
 export type PublishInput = {
@@ -65,7 +65,7 @@ export function createAgentsService(deps: {
         });
       }
       const visibility = input.visibility ?? draft.visibility;
-      // A scope other than the draft's does not inherit the draft's teams.
+      // An agent published with another scope than its draft's does not inherit the draft's teams.
       const inherited = visibility === draft.visibility ? draft.teamIds : [];
       const scope = await deps.teams.grantScope(trx, actor, { visibility, teamIds: input.teamIds ?? inherited });
 
@@ -94,7 +94,7 @@ export function createAgentsService(deps: {
       const { orgId, userId: createdBy, requestId } = actor;
       return deps.anchoring.enqueue(trx, { orgId, agentId, acl, createdBy }, requestId);
     });
-    // Read before the job starts, so that the response never contains candidates.
+    // Reads the agent before the anchor words job starts, so that the response never contains candidates.
     const agent = await get(actor, agentId);
     await deps.jobs.dispatch(jobId);
     return agent;
@@ -143,7 +143,6 @@ export function createAgentsService(deps: {
       });
     },
 
-    /** Returns a function that tells whether the model and all tools of an agent are available now. */
     async readiness({ orgId }: Actor): Promise<(agent: Agent) => boolean> {
       const [offered, usable] = await Promise.all([deps.models.chatModels(), deps.tools.usableToolIds(orgId)]);
       return ({ chatModel, enabledTools }) =>
@@ -151,8 +150,8 @@ export function createAgentsService(deps: {
     },
 
     /**
-     * Creates an agent from a draft version; publishing again creates another one. Candidates for anchor words follow
-     * asynchronously. Throws `agent_not_found` if a repetition of this request finds its agent deleted.
+     * Creates an agent from a draft version; publishing the version again creates another agent. A job adds anchor word
+     * candidates later. Throws `agent_not_found` if a retry of this request finds its agent deleted.
      */
     async publish(actor: RequestActor, draftId: string, agentId: string, input: PublishInput): Promise<AgentView> {
       return createIdempotently(

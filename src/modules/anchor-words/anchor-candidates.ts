@@ -20,12 +20,12 @@ import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ChatModel, Embedder, ModelMessage, TopicWords } from '#src/ports/models.ts';
 
-/** Characters of a malformed answer that are sent back to the model for correction. */
+/** Maximum characters of a malformed model answer that are sent back to the model for correction. */
 const maxRepairedCharacters = 4_000;
 
 /**
- * Asks a chat model for anchor words, and again if the first answer contains no list. Returns unchecked words; at the
- * timeout those received so far.
+ * Asks a chat model for anchor words, and asks again if the first answer contains no list. Returns unvalidated words;
+ * at the timeout, returns the words received so far.
  */
 export async function proposeAnchorWords(
   chatModel: Pick<ChatModel, 'stream'>,
@@ -62,20 +62,23 @@ export async function proposeAnchorWords(
   throw appError('model_response_invalid', { detail: 'The answer of the chat model contains no list of words.' });
 }
 
-/** Characters that the embedding model of alignment reads of a text. */
+/** Maximum characters of a text that the alignment embedding model reads. */
 const introductionCharacters = 1_000;
 const maxProposals = 80;
-/** Phrases of the persona that count as topics, beside the agent's tags and chosen words. */
+/** Maximum phrases of the persona that count as topics, in addition to the agent's tags and chosen words. */
 const maxPersonaTopics = 12;
 const maxChosenTopics = 12;
-/** English words nearest to the centroid of all topics; the best `listedWords` of them become candidates. */
+/**
+ * Number of English words nearest to the centroid of all topics that are considered; the best `listedWords` become
+ * candidates.
+ */
 const nearWords = 1_500;
 const listedWords = 120;
 
-/** Less relevant candidates only fill up a list of fewer than 24. */
+/** Minimum relevance of an anchor word candidate; less relevant ones are used only to fill a list of fewer than 24. */
 const minRelevance = 0.4;
 
-/** Added to the relevance of words of the chat model, and of rare words of the persona and of passages. */
+/** Relevance bonus for words that the chat model proposed, and for rare words of the persona and of passages. */
 const bonus = { proposed: 0.5, rare: 0.2 } as const;
 
 export type CandidateFinder = (
@@ -84,7 +87,7 @@ export type CandidateFinder = (
   signal: AbortSignal,
 ) => Promise<string[]>;
 
-/** Chooses candidates for anchor words, best first, by the similarity of their embeddings to the agent's topics. */
+/** Ranks candidates for anchor words by the similarity of their embeddings to the agent's topics. */
 export function createCandidateFinder(deps: {
   embedder: Embedder;
   topicWords: TopicWords;

@@ -9,9 +9,11 @@ import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.
 import type { ChatModel } from '#src/ports/models.ts';
 import { type CandidateFinder, proposeAnchorWords } from './anchor-candidates.ts';
 
-/** Short, because the user waits and candidates also come from other sources. */
+/** The timeout is short because the user waits and anchor word candidates also come from other sources. */
 const proposalTimeoutMs = 20_000;
-/** Passages whose phrases become candidates; lower ranked ones are too far from the topic. */
+/**
+ * Number of passages whose phrases become anchor word candidates; lower-ranked passages are too far from the topic.
+ */
 const passageCount = 12;
 const queryCharacters = 1_000;
 
@@ -27,7 +29,6 @@ export type ExpandAnchorWordsInput = {
 
 export type AnchorWordsService = ReturnType<typeof createAnchorWordsService>;
 
-/** Reads the anchor words of agents, and proposes further ones to their authors. */
 export function createAnchorWordsService(deps: {
   agents: Pick<AgentsService, 'get'>;
   models: Pick<ModelsService, 'chatModels' | 'refusalOf'>;
@@ -52,7 +53,7 @@ export function createAnchorWordsService(deps: {
     return { agentName, agentPrompt, tags, chatModel, words: Object.keys(anchorWords) };
   }
 
-  /** Returns no words if the chat model fails. */
+  /** Asks the chat model for anchor words. Returns an empty list if the model fails. */
   async function proposals(subject: AnchorSubject, chosenModel: string | null, signal: AbortSignal): Promise<string[]> {
     const model = chosenModel ?? (await models.chatModels()).default;
     const options = { model, timeoutMs: proposalTimeoutMs, signal };
@@ -63,7 +64,7 @@ export function createAnchorWordsService(deps: {
     });
   }
 
-  /** Searches only documents that the caller may read. */
+  /** Searches passages only in documents that the caller may read. */
   async function passagesAbout(actor: Actor, persona: DraftPersona, signal: AbortSignal): Promise<string[]> {
     const query = [persona.agentName, persona.tags.join(', '), persona.agentPrompt]
       .join('. ')
@@ -75,14 +76,14 @@ export function createAnchorWordsService(deps: {
 
   return {
     /**
-     * Proposes up to forty anchor words, best first; none that the agent has, and none of `words` and `excludeWords`.
+     * Proposes up to forty anchor words, best first, without those of the agent, of `words` and of `excludeWords`.
      * Throws `agent_not_found`, `unknown_model`, and errors of `Embedder`.
      */
     async expand(actor: Actor, input: ExpandAnchorWordsInput, signal: AbortSignal): Promise<string[]> {
       const { words, excludeWords } = input;
       const persona = await readPersona(actor, input.persona);
       const subject = { ...persona, words: [...persona.words, ...words], excludeWords };
-      // When one of the two calls throws, the other is aborted.
+      // Aborts the passage search or the model call when the other one throws.
       const settled = new AbortController();
       const either = AbortSignal.any([signal, settled.signal]);
       try {

@@ -13,7 +13,7 @@ import type { ChatModel } from '#src/ports/models.ts';
 import { type CandidateFinder, proposeAnchorWords } from './anchor-candidates.ts';
 import { type AnchoredAgent, createAnchoringRepository } from './anchoring.repository.ts';
 
-/** Long, because no user waits and a local model may be busy with chats. */
+/** The timeout is long because no user waits and a local model may be busy with chats. */
 const proposalTimeoutMs = 120_000;
 
 const jobIdOf = ({ agentId }: Pick<ProposeAnchorWordsInput, 'agentId'>): string => anchoringWorkflowId(agentId);
@@ -21,8 +21,8 @@ const jobIdOf = ({ agentId }: Pick<ProposeAnchorWordsInput, 'agentId'>): string 
 export type AnchoringService = ReturnType<typeof createAnchoringService>;
 
 /**
- * Activities of the workflow `proposeAnchorWords`, which gives a published agent its candidates for anchor words. They
- * read no documents, because all users of the agent see the candidates.
+ * Activities of the workflow `proposeAnchorWords`, which stores anchor word candidates for a published agent. They read
+ * no documents because all users of the agent see the candidates.
  */
 export function createAnchoringService(deps: {
   db: Knex;
@@ -36,7 +36,10 @@ export function createAnchoringService(deps: {
 
   type Step = { mayDegrade: boolean; signal: AbortSignal };
 
-  /** Returns no words if the chat model rejects the request, or is unavailable and the step `mayDegrade`. */
+  /**
+   * Asks the chat model for anchor words. Returns an empty list if the model rejects the request, or if it is
+   * unavailable and the step `mayDegrade`.
+   */
   async function proposalsFor(agent: AnchoredAgent, words: string[], { mayDegrade, signal }: Step): Promise<string[]> {
     const subject = { ...agent, words, excludeWords: [] };
     const options = { model: agent.chatModel, timeoutMs: proposalTimeoutMs, signal };
@@ -49,7 +52,10 @@ export function createAnchoringService(deps: {
   }
 
   return {
-    /** Writes the job for an agent that `trx` publishes. Returns the id of the job, to dispatch after the commit. */
+    /**
+     * Inserts the anchor words job of an agent that `trx` publishes. Returns the job id, to be dispatched after the
+     * commit.
+     */
     async enqueue(
       trx: Knex,
       agent: ProposeAnchorWordsInput & { acl: readonly string[]; createdBy: string },
@@ -64,8 +70,8 @@ export function createAnchoringService(deps: {
     },
 
     /**
-     * Gives the agent its candidates, unless it has some or is deleted. Throws errors of `Embedder`, and transient ones
-     * of `ChatModel` unless the step `mayDegrade`.
+     * Stores anchor word candidates for the agent, unless it has some or was deleted. Throws errors of `Embedder`, and
+     * transient errors of `ChatModel` unless the step `mayDegrade`.
      */
     async propose(of: ProposeAnchorWordsInput, step: Step): Promise<ProposeAnchorWordsResult> {
       await jobs.advance(jobIdOf(of), { status: 'running', stage: 'propose' });

@@ -15,13 +15,15 @@ export class AuditEntryModel extends model('audit_log', {
 
 export type AuditRow = Row<typeof AuditEntryModel>;
 
-/** `detail` of an audit entry must contain no secrets and no user content. */
+/** The `detail` of an audit entry must contain no secrets and no user content. */
 export type AuditEntry = Omit<AuditRow, 'id' | 'at' | 'detail' | 'requestId'> & {
   detail?: AuditRow['detail'];
   requestId: string;
 };
 
-/** Audit entries match if all given fields do: `userId` is the actor or the target, `action` a prefix. */
+/**
+ * Filter of audit entries; all given fields must match. `userId` matches the actor or the target, `action` is a prefix.
+ */
 export type AuditFilter = {
   orgId?: string | undefined;
   userId?: string | undefined;

@@ -4,7 +4,7 @@ import { type AuditEntry, type AuditFilter, type AuditRow, insertAuditEntry, lis
 
 export type AuditService = ReturnType<typeof createAuditService>;
 
-/** Append-only audit log: one row, written in the transaction of the action, and one log line per action. */
+/** Append-only audit log. Each action writes one row, in the transaction of the action, and one log line. */
 export function createAuditService(deps: { db: Knex; logger: Logger }) {
   return {
     async record(trx: Knex, entry: AuditEntry): Promise<void> {

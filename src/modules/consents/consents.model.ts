@@ -14,7 +14,7 @@ export class OauthStateModel extends model(
     scopes: textArray(),
     returnTo: text().nullable(),
     expiresAt: timestamp(),
-    /** SharePoint site; null for other providers. */
+    /** SharePoint site of the connection; null for other providers. */
     siteId: text().nullable(),
   },
   'stateHash',
@@ -32,11 +32,11 @@ export class SignInStateModel extends model(
   'stateHash',
 ) {}
 
-/** What a consent is for. The callback of one purpose accepts no state of another. */
+/** Purpose of an OAuth consent. The callback of one purpose rejects states of another. */
 export type ConsentPurpose = 'tools' | 'connectors';
 
-/** State of a consent while the user is at the provider. */
+/** OAuth consent that is in progress while the user is at the provider. */
 export type ConsentFacts = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
-/** A consent whose state was deleted. If `isFresh` is false it has expired: refuse it. */
+/** OAuth consent whose state row was deleted. The caller must reject it as expired if `isFresh` is false. */
 export type Consent = ConsentFacts & { codeVerifier: string; isFresh: boolean };

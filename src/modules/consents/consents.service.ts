@@ -18,23 +18,21 @@ export type ConsentCallback = {
   issuer: string | undefined;
 };
 
-/** Where the callback redirects the browser, or the consent code if the consent was begun without `return_to`. */
+/** Redirect address after the OAuth callback, or the consent code if the consent was begun without `return_to`. */
 export type ConsentReturn = { location: string } | { location: null; consentCode: string };
 
 export type ConsentRequest = {
   purpose: ConsentPurpose;
   provider: string;
   settings: OAuthProvider;
-  /** URL of the callback, as registered at the provider. */
   redirectUri: string;
   scopes: readonly string[];
-  /** SharePoint site. */
   siteId?: string;
-  /** Unchecked. If undefined, the callback responds with the consent code. */
+  /** `return_to` of the request, not yet validated. If undefined, the callback responds with the consent code. */
   returnTo: string | undefined;
 };
 
-/** Content of a consent code, which is encrypted: the frontend that passes it on cannot read it. */
+/** Content of a consent code. The code is encrypted, so the frontend that passes it on cannot read it. */
 const codeContent = z.tuple([z.string(), z.string(), z.string().nullable()]);
 
 /**
@@ -48,7 +46,9 @@ export function createConsentsService(deps: {
   states: OneTimeStates<ConsentFacts>;
   oauth: OAuthClient;
   secrets: Pick<SecretCipher, 'encrypt' | 'decrypt'>;
-  /** Where browsers may be redirected after a consent. `home` is the base of paths; null if no setting names it. */
+  /**
+   * Allowed redirect targets after a consent. `home` is the base URL for relative paths; null if no setting defines it.
+   */
   frontend: { home: string | null; origins: readonly string[] };
 }) {
   const { states, oauth, secrets, frontend } = deps;
@@ -90,8 +90,8 @@ export function createConsentsService(deps: {
     },
 
     /**
-     * Turns the callback into a consent code, and changes nothing. Errors go to `return_to` if the state is known and
-     * has one; otherwise throws `consent_invalid` or `consent_denied`.
+     * Turns the OAuth callback into a consent code without changing any state. Redirects errors to `return_to` if the
+     * state is known and has one; otherwise throws `consent_invalid` or `consent_denied`.
      */
     async comeBack(callback: ConsentCallback, purpose: ConsentPurpose): Promise<ConsentReturn> {
       const { provider, state, code, error, issuer = null } = callback;
@@ -112,8 +112,8 @@ export function createConsentsService(deps: {
     },
 
     /**
-     * Exchanges a consent code for tokens, and deletes its state, also for a user who did not begin the consent. Throws
-     * `consent_invalid`, and what the exchange throws.
+     * Exchanges a consent code for tokens. Deletes the OAuth state even if another user began the consent. Throws
+     * `consent_invalid` and the errors of the token exchange.
      */
     async finish(
       actor: RequestActor,
@@ -152,7 +152,10 @@ function consentInvalid(): AppError {
 
 const outcomes = ['consent_code', 'error'] as const;
 
-/** Replaces the outcome of an earlier consent that the address may contain. A path stays a path. */
+/**
+ * Sets the outcome parameter of a `return_to` address and replaces that of an earlier consent. Relative paths stay
+ * relative.
+ */
 function withOutcome(address: string, name: (typeof outcomes)[number], value: string): string {
   const url = new URL(address, 'http://path');
   for (const each of outcomes) url.searchParams.delete(each);

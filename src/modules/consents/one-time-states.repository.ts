@@ -6,31 +6,32 @@ import type { SecretCipher } from '#src/ports/encryption.ts';
 const stateBytes = 32;
 const lifetimeMinutes = 10;
 
-/** Row of a state, whose `codeVerifier` is encrypted for this row. */
 type StateRow<Facts> = Facts & { stateHash: Buffer; codeVerifier: string };
 
 type TakenRow<Facts> = StateRow<Facts> & { isFresh: boolean };
 
-/** A table of states: its columns are the facts of one purpose and those of every state. */
+/** Table of OAuth states: the columns of one purpose plus those that every state has. */
 export type StatesModel<Facts> = {
   tableName: string;
   columns: Columns & { readonly [Name in keyof StateRow<Facts>]: Column<StateRow<Facts>[Name]> };
 };
 
-/** The facts of a state whose row was deleted. If `isFresh` is false the state has expired: refuse it. */
+/** OAuth state whose row was deleted. The caller must reject it as expired if `isFresh` is false. */
 export type TakenState<Facts> = Facts & { codeVerifier: string; isFresh: boolean };
 
 /**
- * States of requests at a provider (OAuth 2.0 `state`): what to keep between sending a browser to the provider and its
- * redirect back. A state works once, for ten minutes. The table has its hash only; the code verifier (RFC 7636) is
- * encrypted.
+ * Stores OAuth 2.0 `state` values between the redirect to the provider and the callback. Each state works once, for ten
+ * minutes. The table stores only the hash of the state; the code verifier (RFC 7636) is encrypted.
  */
 export type OneTimeStates<Facts> = {
   newState(): string;
   keep(state: string, facts: Facts & { codeVerifier: string }): Promise<void>;
-  /** Reads a state and leaves it usable. Undefined if it is unknown or was used. */
+  /** Reads an OAuth state without consuming it. Returns undefined if the state is unknown or was used. */
   find(state: string): Promise<(Facts & { isFresh: boolean }) | undefined>;
-  /** Deletes a state and returns it. Undefined if it is unknown or used, or no configured key decrypts its verifier. */
+  /**
+   * Deletes an OAuth state and returns it. Returns undefined if the state is unknown or used, or if no configured key
+   * decrypts its code verifier.
+   */
   take(state: string): Promise<TakenState<Facts> | undefined>;
   deleteExpired(): Promise<void>;
 };
@@ -91,11 +92,12 @@ function statesTable<Facts extends object>(db: Knex, { tableName, columns }: Sta
       return row as TakenRow<Facts> | undefined;
     },
 
-    /** Deletes the row that it returns, so that only one of concurrent calls gets it. */
+    /** Deletes and returns the state row in one statement, so that only one of several concurrent calls gets it. */
     async take(stateHash: Buffer): Promise<TakenRow<Facts> | undefined> {
       const sql = 'delete from ?? where state_hash = ? returning *, expires_at > now() as is_fresh';
       const row: unknown = await firstRow(db, taken, sql, [tableName, stateHash]);
-      // The compiler does not infer facts from the columns of a type parameter; StatesModel says that they are the same.
+      // TypeScript cannot infer the row type from the columns of a type parameter; `StatesModel` guarantees that they
+      // match.
       return row as TakenRow<Facts> | undefined;
     },
 
