@@ -39,7 +39,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
       try {
         await mkdir(dirname(target), { recursive: true });
         await rename(stagedPathOf(stagingKey), target).catch(async (error: unknown) => {
-          // A repeated promotion: the content is there already.
+          // A repeated promotion finds the content already at its key.
           if (!hasErrorCode(error, 'ENOENT') || !(await isThere(target))) throw error;
         });
         await syncDirectories(dirname(target), options.directory);
@@ -53,7 +53,6 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
     },
 
     async read(key, range) {
-      // The file is opened here so that a missing object is an error of this call and not of the stream.
       const file = await open(pathOf(key)).catch(missing(key));
       return file.createReadStream(range);
     },
@@ -86,7 +85,6 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
     async deleteStrays() {
       const names = await readdir(incoming).catch(unlessMissing);
       for (const path of (names ?? []).map((name) => join(incoming, name))) {
-        // An upload that ended meanwhile has moved or deleted its file.
         const file = await stat(path).catch(unlessMissing);
         if (file !== undefined && Date.now() - file.mtimeMs > STRAY_AFTER_MS) await rm(path, { force: true });
       }

@@ -24,10 +24,9 @@ import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { requireBlobKey, toStorageError, writeUploadFile } from './upload-file.ts';
 
-/** A retry does not help against these statuses. */
 const refusals = new Set([301, 400, 401, 403, 405]);
 
-/** Keeps the store's response or failure, and drops the request, which is signed with our key. */
+/** Keeps the message of an S3 error and drops the request, which is signed with the deployment's key. */
 class S3Error extends Error {
   override readonly name = 'S3Error';
 }
@@ -52,7 +51,7 @@ function isMissing(error: unknown): boolean {
 
 function isRefusal(error: unknown): boolean {
   if (!(error instanceof S3ServiceException)) return false;
-  // A wrong clock, or a body that arrived too slowly: a retry may succeed.
+  // A clock error or a body that arrived too slowly is temporary: a retry may succeed.
   if (['RequestTimeTooSkewed', 'RequestTimeout'].includes(error.name)) return false;
   return error.name === 'NoSuchBucket' || refusals.has(error.$metadata.httpStatusCode ?? 0);
 }
@@ -68,17 +67,16 @@ const CONNECT_TIMEOUT_MS = 3_000;
 /** Timeout without a byte in either direction; long, because a copy within the store is slow. */
 const SOCKET_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 3;
-/** S3's minimum size of a part, except of the last. */
+/** S3's minimum size of a multipart part, except for the last part. */
 const PART_BYTES = 5 * 1024 ** 2;
 /** Parts in memory: 6 × 2 of large files and 4 small files, so that small files do not wait for large ones. */
 const LARGE_UPLOADS = 6;
 const PARTS_PER_UPLOAD = 2;
 const SMALL_UPLOADS = 4;
-/** Longer than any upload. */
+/** A staging object is a stray after 24 hours, which is longer than any upload. */
 const STRAY_AFTER_MS = 24 * 60 * 60_000;
 
 type S3Settings = {
-  /** Null for Amazon's endpoint of the region. */
   endpoint: string | null;
   region: string;
   bucket: string;
@@ -100,7 +98,7 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
     region,
     ...(endpoint !== null && { endpoint, forcePathStyle: true }),
     credentials: { accessKeyId, secretAccessKey },
-    // The default checksums are not supported by every store.
+    // Not every S3-compatible store supports the SDK's default checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     maxAttempts: ATTEMPTS,
@@ -198,7 +196,7 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
       try {
         await client.send(copy);
       } catch (error) {
-        // A repeated promotion: the content is there already.
+        // A repeated promotion finds the content already at its key.
         if (isMissing(error) && (await exists(key))) return;
         throw toAppError(error);
       }

@@ -29,7 +29,7 @@ function graphOAuth({ baseUrl, client }: OAuthSettings): OAuthProvider {
     tokenUrl: `${root}/oauth2/v2.0/token`,
     revokeUrl: null,
     client,
-    // Lets the user choose another account than the one that is signed in.
+    // Microsoft asks which account to connect instead of silently taking the signed-in one.
     authorizeParameters: { prompt: 'select_account' },
   };
 }
@@ -48,14 +48,13 @@ function dropboxOAuth({ baseUrl, client }: OAuthSettings): ConnectorOAuth {
   };
 }
 
-/** `baseUrl` is null for the provider's own hosts; `client` is null if OAuth is not configured. */
 type ConnectorSettings = Readonly<
   Record<OAuthConnectorProvider, { baseUrl: string | null; client: OAuthProvider['client'] | null }> & {
     acme_s3: { baseUrl: string | null };
   }
 >;
 
-/** @param deps.agent with the SSRF guard, for downloads; `call` reads whole responses */
+/** @param deps.agent the HTTP agent with the SSRF guard, for downloads */
 export function createConnectors(
   settings: ConnectorSettings,
   deps: { call: ProviderCaller; agent: Dispatcher },

@@ -42,7 +42,6 @@ type DriveFile = {
   name: string;
   mimeType: string;
   parentId: string | null;
-  /** Id of the shared drive; empty for files outside of one. */
   driveId: string;
   sizeBytes: number | null;
   revision: string;
@@ -73,7 +72,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     return { files: pageEntries(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
   };
 
-  /** Names are not unique in Drive: takes the file that was changed last. */
+  /** File names are not unique in Drive: resolves each name to the most recently modified file. */
   async function resolve(access: ConnectorAccess, names: readonly string[], isFolder = false): Promise<DriveFile> {
     let found = await read(access, 'root');
     for (const [depth, wanted] of names.entries()) {
@@ -124,7 +123,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         return remoteFile(await followShortcut(access, await resolve(access, names)), names.reduce(childPath, ''));
       }
       const found = await read(access, wanted.fileId);
-      // Files that are shared by others are in no folder of this account.
+      // Files that other users share have no parent folder in this account.
       const folder = (await pathsWithin(access, null)(found.parentId)) ?? '';
       return remoteFile(await followShortcut(access, found), childPath(folder, found.name));
     },
@@ -147,7 +146,8 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         content,
         mediaType: to?.mediaType ?? file.mimeType,
         fileName: isNamed ? file.name : `${file.name}${to.ending}`,
-        // Read before the content: if the file changes in between, the next listing has another revision.
+        // The revision is read before the content: if the file changes in between, the next listing has another
+        // revision.
         revision: file.revision,
       };
     },
@@ -211,7 +211,7 @@ function fileOf(value: unknown): DriveFile {
     parentId: asText(asArray(parents)[0]) || null,
     driveId: asText(rest.driveId),
     sizeBytes: typeof size === 'string' ? Number(size) : null,
-    // Google's own formats have no digest.
+    // Google's own file formats have no MD5 checksum.
     revision: asText(md5Checksum) || asText(modifiedTime),
     isTrashed: trashed === true,
     targetId: asText(asRecord(rest.shortcutDetails).targetId),
@@ -252,7 +252,6 @@ function errorByCode(reason: string, { status, headers }: ProviderAnswer): AppEr
   return null;
 }
 
-/** Drive rejects an expired page token with different errors. */
 function throwExpiredCursor(error: unknown): never {
   const isRefused = error instanceof AppError && ['remote_file_not_found', 'provider_rejected'].includes(error.code);
   throw isRefused ? appError('cursor_expired') : error;

@@ -13,7 +13,7 @@ import {
 } from './provider-api.ts';
 
 const name = 'Dropbox';
-/** A page of more entries could exceed the size limit of a response. */
+/** A listing page of more than 500 entries could exceed the size limit of a response. */
 const listing = { limit: 500, include_non_downloadable_files: true };
 
 /**
@@ -64,7 +64,6 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
     async find(access, wanted) {
       const path = pathArgument({ fileId: wanted.fileId, path: queriedPathSegments(wanted).join('/') });
-      // Dropbox returns no metadata for the root.
       if (path === '') return remoteFile({ '.tag': 'folder' });
       return remoteFile(await ask(access, 'files/get_metadata', { path }));
     },
@@ -102,7 +101,6 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
   };
 }
 
-/** Dropbox takes an id or a path wherever it names a file; the path of the root is empty. */
 function pathArgument({ fileId, path }: { fileId?: string | undefined; path: string }): string {
   return (
     fileId ??
@@ -133,7 +131,6 @@ function changeOf(value: unknown): RemoteChange {
     : { kind: 'present', file: remoteFile(value) };
 }
 
-/** HTTP headers may hold ASCII characters only. */
 function headerJson(value: object): string {
   return JSON.stringify(value).replace(/[\u007f-\uffff]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

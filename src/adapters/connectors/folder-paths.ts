@@ -6,7 +6,7 @@ const folderCursor = z.strictObject({
   position: z.string(),
   folderId: z.string(),
   path: z.string(),
-  /** Set for shared drives of Google, which have their own change lists. */
+  /** `driveId` is set for Google's shared drives, which have their own change lists. */
   driveId: z.string().optional(),
 });
 
@@ -31,7 +31,7 @@ type Folder = { name: string; parentId: string | null };
 const maxDepth = 200;
 
 /**
- * Resolves paths of folders by their parents, and reads each folder once. The returned function returns null for a folder
+ * Resolves folder paths by their parents and caches each folder. The returned function returns null for a folder
  * outside of `within`.
  * @param within a folder with a known path; null for the whole drive
  * @param read returns null for a missing folder
@@ -61,7 +61,6 @@ export function createFolderPaths(
   return (folderId) => pathOf(folderId);
 }
 
-/** Some providers allow slashes in file names: they are replaced. */
 export function childPath(folder: string, name: string): string {
   const safe = name.replaceAll('/', '_');
   return folder === '' ? safe : `${folder}/${safe}`;

@@ -104,11 +104,11 @@ export function createGraphConnector({
 
     async download(access, { fileId }, options) {
       const url = urlOf(access, { fileId, path: '' });
-      // Without `$select`, because not every drive can select the download URL.
+      // The item is read without `$select`, because not every drive can select the download URL.
       const item = await read(access, url, '');
       if (item.kind !== 'file') throw appError('unsupported_format', { detail: `The item is not a file in ${name}.` });
       const { content } = await api.open(access, item.downloadUrl || `${url}/content`, options);
-      // Read before the content: if the file changes in between, the next listing has another revision.
+      // The revision is read before the content: if the file changes in between, the next listing has another revision.
       return { content, mediaType: item.mimeType, fileName: item.name, revision: item.revision };
     },
 

@@ -15,17 +15,15 @@ import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports
 
 export type ConnectorDeps = DownloadLimits & {
   call: ProviderCaller;
-  /** Must have the SSRF guard. */
+  /** The HTTP agent must have the SSRF guard. */
   agent: Dispatcher;
   baseUrl: string | null;
 };
 
-/** Time limits of downloads; only tests set them. */
 type DownloadLimits = { silenceMs?: number; downloadMs?: number };
 
 type ProviderApi = {
   ask(access: ConnectorAccess, url: string, request?: ProviderRequest): Promise<Readonly<Record<string, unknown>>>;
-  /** Opens a download, whose redirects may lead to other hosts. */
   open(
     access: ConnectorAccess,
     url: string,
@@ -38,11 +36,10 @@ type ProviderApi = {
   ): Promise<{ content: Readable; headers: Headers }>;
 };
 
-/** Reads the provider's error code from a response; empty if it has none. */
 type ReadErrorCode = (answer: ProviderAnswer) => string;
 
 const maxPauseSeconds = 3_600;
-/** Maximum entries of a page of a listing; every page that is requested has fewer. */
+/** Maximum entries of a listing page; the connectors request smaller pages. */
 const maxEntries = 2_000;
 
 /**
@@ -66,7 +63,7 @@ export function createProviderApi(
     isOwn(url) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
 
   function failure(answer: ProviderAnswer): AppError {
-    // Only a code: a longer text may quote the request.
+    // The error holds only the provider's error code: a longer text may quote the request.
     const reason = /^[a-zA-Z_./]{1,80}$/.exec(readErrorCode(answer))?.[0] ?? '';
     return errorByCode(reason, answer) ?? failureOf(name, answer, reason);
   }
@@ -134,20 +131,17 @@ function failureOf(name: string, { status, headers }: ProviderAnswer, reason: st
 
 export const folderMediaType = 'application/x-directory';
 
-/** Escapes an id as one segment of a URL's path. */
 export function urlSegment(id: string): string {
   // Dot segments and empty ones would address the parent resource.
   if (id === '' || id === '.' || id === '..') throw appError('remote_file_not_found');
   return encodeURIComponent(id);
 }
 
-/** For `.catch`: turns `remote_file_not_found` into null. */
 export function nullIfNotFound(error: unknown): null {
   if (error instanceof AppError && error.code === 'remote_file_not_found') return null;
   throw error;
 }
 
-/** Parses the body of an error response, which may be no JSON. */
 export function parseErrorBody(body: string): Readonly<Record<string, unknown>> {
   try {
     return asRecord(JSON.parse(body));
@@ -214,7 +208,6 @@ const maxErrorBodyBytes = 16_000;
 type DownloadRequest = {
   agent: Dispatcher;
   method?: 'GET' | 'POST';
-  /** Called for each URL of a redirect, because a token must not go to another host. */
   headersFor: (url: string) => Readonly<Record<string, string>>;
   failure: (answer: ProviderAnswer, url: string) => AppError;
   limitBytes: number;

@@ -58,7 +58,7 @@ export function createS3Connector(deps: {
       credentials: { accessKeyId, secretAccessKey, ...(sessionToken !== null && { sessionToken }) },
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      // Imports retry by themselves, and respect `Retry-After`.
+      // The SDK must not retry: imports retry by themselves and respect `Retry-After`.
       maxAttempts: 1,
       requestHandler,
     });
@@ -104,7 +104,7 @@ export function createS3Connector(deps: {
     });
   }
 
-  /** Lists from the key on, because the response to a HEAD request has no error code. */
+  /** Finds an object with a listing, because the response to a HEAD request has no error code. */
   async function findFile(access: ConnectorAccess, key: string): Promise<RemoteFile | undefined> {
     const prefix = access.kind === 'keys' ? access.prefix : '';
     const object = await first(access, key);
@@ -123,7 +123,7 @@ export function createS3Connector(deps: {
       return call(access, async (client, keys) => {
         const { bucket, prefix, endpoint } = keys;
         await listObjects(client, keys, { MaxKeys: 1 }).catch((error: unknown) => {
-          // Keys without the permission to list are of no use here.
+          // Access keys without the permission to list objects need new authorization.
           throw error instanceof S3ServiceException && error.name === 'AccessDenied'
             ? appError('needs_reauth', { detail: reasonOf(error, error.$metadata.httpStatusCode ?? 0) })
             : error;
@@ -224,7 +224,7 @@ function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
     const asked = pauseSecondsOf(response?.headers?.['retry-after'] ?? '');
     return appError('provider_throttled', { retryAfterSeconds: asked ?? defaultPauseSeconds });
   }
-  // A wrong clock, or a request that arrived too slowly: a retry may succeed.
+  // A clock error or a request that arrived too slowly is temporary: a retry may succeed.
   const isFault = status >= 500 || status === 408 || name === 'RequestTimeTooSkewed';
   return isFault ? appError('provider_unavailable') : appError('provider_rejected', { detail });
 }
@@ -248,9 +248,8 @@ type S3Request = {
 };
 type S3Response = { statusCode: number; headers: Record<string, string>; body: Readable };
 
-/** Time limit for a whole response; for an object, only for its headers. */
+/** Time limit for a whole S3 response; for an object, only for its headers. */
 const defaultDeadlineMs = 10_000;
-/** Time limit without a byte of an object. */
 const defaultSilenceMs = 30_000;
 /**
  * The SDK parses a response synchronously on the main thread, which takes up to 100 ms of CPU time within these limits.
@@ -258,7 +257,7 @@ const defaultSilenceMs = 30_000;
  */
 const maxAnswerBytes = 512 * 1024;
 const maxTags = 30_000;
-/** Limits XML attributes. S3 sends one or two; the rest is for keys (`year=2026/`). */
+/** Limits XML attributes in a listing. S3 sends one or two; the rest is for keys that contain `=` (`year=2026/`). */
 const maxEqualsSigns = 10_000;
 
 /**
@@ -314,7 +313,7 @@ async function readAnswer(body: Readable, statusCode: number): Promise<Buffer> {
   if (bytes === null || hasMore(bytes, '<', maxTags) || hasMore(bytes, '=', maxEqualsSigns)) {
     throw unavailable('The response of the S3 endpoint is too large.');
   }
-  // An HTML page. S3 sends no document types, and the SDK's parser takes quadratic time for many of them.
+  // A response with a document type is an HTML page. S3 sends none, and the SDK's parser takes quadratic time for many.
   if (!/<!doctype/i.test(bytes.toString('latin1'))) return bytes;
   if (statusCode >= 300) return Buffer.alloc(0);
   throw notS3();
@@ -345,7 +344,6 @@ function urlOf({ protocol, hostname, port, path, query = {} }: S3Request): strin
   return `${protocol}//${place}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`;
 }
 
-/** Escapes a query like the SDK does for its signature. */
 function escaped(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 }
