@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { knexSnakeCaseMappers } from 'objection';
 import pg from 'pg';
 import {
-  type ObservedConfig,
+  type KnexConfigWithMetrics,
   ObservedPostgres,
   type StatementObserver,
 } from './src/adapters/postgres/observed-statements.ts';
@@ -35,7 +35,7 @@ export type ConnectionOptions = {
  * The only configuration of knex. Columns are snake_case in the database and camelCase in the code; the contents of
  * jsonb columns stay as they are.
  */
-export function knexConfig(options: ConnectionOptions): ObservedConfig {
+export function knexConfig(options: ConnectionOptions): KnexConfigWithMetrics {
   const { timeoutMs, onStatement } = options;
   const log = options.onWarning ?? (() => undefined);
   return {

@@ -50,7 +50,10 @@ const STUCK_AFTER_ATTEMPTS = 5;
 const { TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY } = proto.temporal.api.enums.v1.TaskQueueType;
 const taskQueueTypes = { workflow: TASK_QUEUE_TYPE_WORKFLOW, activity: TASK_QUEUE_TYPE_ACTIVITY };
 
-/** gRPC codes CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED and UNAVAILABLE. */
+/**
+ * gRPC codes that mean Temporal is unavailable: CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED and
+ * UNAVAILABLE.
+ */
 const outages = new Set([1, 4, 8, 10, 14]);
 
 /** Temporal priorities (1 is highest, 5 lowest); activities inherit that of their workflow. */

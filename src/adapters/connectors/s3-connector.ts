@@ -48,7 +48,7 @@ export function createS3Connector(deps: {
   const requestHandler = createGuardedS3Handler(deps);
 
   async function call<Result>(access: ConnectorAccess, ask: (client: S3Client, keys: KeyAccess) => Promise<Result>) {
-    if (access.kind !== 'keys') throw new TypeError('S3 is connected by keys');
+    if (access.kind !== 'keys') throw new TypeError('S3 is connected with access keys, not by OAuth');
     const { accessKeyId, secretAccessKey, sessionToken, region, forcePathStyle } = access;
     const endpoint = access.endpoint ?? baseUrl;
     const client = new S3Client({

@@ -40,7 +40,7 @@ export function parserCommand(parser: {
 
 /** Memory is checked this often, because a PDF bomb can take gigabytes within a second. */
 const memoryCheckEveryMs = 50;
-/** A parser is killed at this share of its memory limit, because it grows until the check. */
+/** A parser is killed at this share of its memory limit: its memory is only polled, and grows until the next poll. */
 const killAtMemoryShare = 0.9;
 const maxErrorOutputLength = 4_000;
 const drainEveryMs = 50;

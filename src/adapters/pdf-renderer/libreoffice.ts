@@ -115,7 +115,7 @@ export function createLibreOffice(deps: {
               unixSockets: true,
               childProcesses: true,
             }),
-            // Not this process's environment, which contains secrets.
+            // The program does not get this process's environment, which contains secrets.
             environment: { PATH: programPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
             workingDirectory: folder,
             limits,

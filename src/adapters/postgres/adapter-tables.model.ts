@@ -39,8 +39,10 @@ export class IdempotencyKeyModel extends model(
     fingerprint: text(),
     responseStatus: integer().nullable(),
     responseHeaders: json<Record<string, string>>().nullable(),
-    /** A JSON string within JSON, because jsonb reorders fields; older rows have plain JSON. Read it by `table`, because
-     * `query` would parse it twice. */
+    /**
+     * The response body is stored as a JSON string inside jsonb, because jsonb alone reorders fields; rows from before
+     * that have plain JSON. Read the column by `table(db)`: `query(db)` would parse it twice.
+     */
     responseBody: json<string | StoredResponse['body']>().nullable(),
     reservedId: uuid(),
     leaseOwner: uuid(),

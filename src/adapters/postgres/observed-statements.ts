@@ -7,11 +7,11 @@ export type StatementObserver = (sql: string) => (failure: string | undefined) =
 
 type Runner = { builder: { queryContext(): { keepsResult?: boolean } | undefined } };
 
-export type ObservedConfig = Knex.Config & { onStatement?: StatementObserver | undefined };
+export type KnexConfigWithMetrics = Knex.Config & { onStatement?: StatementObserver | undefined };
 
 /** Knex's Postgres client with a hook, because knex's events lack the ends of begin, commit and rollback. */
 export class ObservedPostgres extends PostgresClient {
-  declare config: ObservedConfig;
+  declare config: KnexConfigWithMetrics;
 
   override async _query(connection: unknown, statement: { sql: string }): Promise<unknown> {
     const ended = this.config.onStatement?.(statement.sql);

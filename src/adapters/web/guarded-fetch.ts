@@ -98,7 +98,10 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
   };
 }
 
-/** Checks a URL and removes its fragment and the last dot of its host. The agent checks the host's address. */
+/**
+ * Checks the URL, and removes its fragment and the last dot of its host. The HTTP agent checks the address of the host
+ * when it connects.
+ */
 function permitted(text: string, base?: string): URL {
   if (!URL.canParse(text, base)) throw urlNotAllowed('The URL, or the target of a redirect, is not a valid URL.');
   const url = new URL(text, base);

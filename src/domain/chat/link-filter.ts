@@ -1,4 +1,4 @@
-import { maxUrlLength, urlEnd, urlRestEnd, urlStart, withoutClosing } from './urls.ts';
+import { endOfStartedUrl, maxUrlLength, urlEnd, urlStart, withoutClosing } from './urls.ts';
 
 const specialSyntax = new RegExp(
   [
@@ -142,7 +142,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function passLongAddress(text: string, from: number, isEnd: boolean): number {
-    const end = urlRestEnd(text, from);
+    const end = endOfStartedUrl(text, from);
     isInLongAddress = end === text.length && !isEnd;
     // Leaves a `]` at the end of the text unread, because more text may turn it into `](`.
     const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;

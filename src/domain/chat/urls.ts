@@ -29,10 +29,10 @@ export function urlsIn(text: string): string[] {
 }
 
 export function urlEnd(text: string, index: number): number {
-  return urlRestEnd(text, index + lengthAt(addressBegin, text, index));
+  return endOfStartedUrl(text, index + lengthAt(addressBegin, text, index));
 }
 
-export function urlRestEnd(text: string, index: number): number {
+export function endOfStartedUrl(text: string, index: number): number {
   return index + lengthAt(addressRest, text, index);
 }
 

@@ -138,7 +138,8 @@ export function createDispatcher(deps: DispatchDeps) {
       const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<Answer> => {
         const parsed = body.parse();
         await rateLimit(perEmail, { ...subject, email: emailOf(parsed) }, res);
-        // Rights are read again, because they may have changed while a slow body arrived; the token may have expired.
+        // Reads the caller's rights again, because they may have changed while a slow body arrived. A token that
+        // expired meanwhile is still accepted.
         const sender =
           route.body === undefined || !actorNow ? {} : { actor: permitted(route, await actorNow(), requestId) };
         const releaseFetchSlot = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;

@@ -16,7 +16,10 @@ import {
 import { createAlignmentRepository } from './alignment.repository.ts';
 import type { RoundMeasurer } from './round-measurer.ts';
 
-/** Pruning affects one streak of rounds; rounds of it further back are pruned already. */
+/**
+ * Number of earlier rounds that are read to update a chat's alignment state: a streak of off-topic rounds is pruned
+ * from the history long before it is longer.
+ */
 export const foldedRoundsRead = 50;
 
 /**

@@ -63,7 +63,7 @@ export function createAccountsRepository(db: Knex) {
       return firstRow(db, accountShape, existing().where('u.id', userId).select(db.raw(accountColumns)));
     },
 
-    /** Undefined when the user is disabled. */
+    /** Undefined when the user is disabled or deleted. */
     findActor(userId: string): Promise<Actor | undefined> {
       return firstRow(db, actor, active(userId).select(db.raw(actorColumns)));
     },

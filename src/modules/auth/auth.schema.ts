@@ -160,7 +160,7 @@ const nameClaim = optionalNameField.catch(undefined);
 export const identityClaims = z
   .object({
     email: emailField.optional().catch(undefined),
-    // Some providers send it as a string.
+    // Some providers send `email_verified` as a string.
     email_verified: z
       .literal([true, 'true'])
       .transform(() => true)

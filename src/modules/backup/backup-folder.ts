@@ -5,7 +5,7 @@ import { z } from 'zod';
 import {
   createOriginalCopies,
   createProgressPrinter,
-  measureFile,
+  hashFile,
   readOriginalsList,
   syncPath,
 } from './original-copies.ts';
@@ -154,7 +154,7 @@ export async function checkBackup({ path, folder, manifest }: FoundBackup, note:
   const faults: string[] = [];
 
   async function compare(file: string, written: { sizeBytes: number; sha256: string }): Promise<boolean> {
-    const found = await measureFile(file).catch((error: unknown) => {
+    const found = await hashFile(file).catch((error: unknown) => {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
       throw error;
     });

@@ -22,8 +22,8 @@ import {
 import {
   createOriginalCopies,
   createProgressPrinter,
+  hashFile,
   inBatches,
-  measureFile,
   type OriginalCopies,
   type OriginalCopy,
 } from './original-copies.ts';
@@ -184,8 +184,8 @@ export function createBackupService(deps: {
         ...about,
         completedAt: new Date().toISOString(),
         vectorStore,
-        database: await measureFile(files.database),
-        originals: { ...(await measureFile(files.originals)), count, bytes },
+        database: await hashFile(files.database),
+        originals: { ...(await hashFile(files.originals)), count, bytes },
       };
       return { folder, manifest, path: await finishBackup(draft, manifest) };
     }

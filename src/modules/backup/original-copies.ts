@@ -36,7 +36,7 @@ export function createOriginalCopies(folder: string) {
       const found = await stat(pathOf(key)).catch(unlessMissing);
       if (found === undefined) return null;
       // Older keys end with a UUID instead of the hash, so the file itself is hashed.
-      const sha256 = sha256Of(key) ?? (await measureFile(pathOf(key))).sha256;
+      const sha256 = sha256Of(key) ?? (await hashFile(pathOf(key))).sha256;
       return { key, sizeBytes: found.size, sha256 };
     },
 
@@ -94,7 +94,7 @@ export async function* readOriginalsList(path: string): AsyncGenerator<OriginalC
   for await (const line of lines) yield copySchema.parse(JSON.parse(line));
 }
 
-export async function measureFile(path: string): Promise<{ sizeBytes: number; sha256: string }> {
+export async function hashFile(path: string): Promise<{ sizeBytes: number; sha256: string }> {
   const hash = createHash('sha256');
   let sizeBytes = 0;
   for await (const part of createReadStream(path)) {

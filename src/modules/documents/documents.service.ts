@@ -61,7 +61,7 @@ type PastedText = Pick<NewDocument, 'id'> & {
   targetFolderId: string | undefined;
 };
 
-/** Undefined fields stay as they are. */
+/** Fields of a change that are undefined stay as they are. */
 type DocumentChange = {
   name: string | undefined;
   /** The folder that replaces all folders of the document. */

@@ -48,7 +48,7 @@ export function createUploadsService(deps: {
 }) {
   const { originals, limits } = deps;
   const documents = createDocumentsRepository(deps.db);
-  /** Reservations by organization. */
+  /** Storage quota that uploads in progress have reserved, by organization. */
   const reservations = new Map<string, Set<Reservation>>();
   /** Functions that release a reservation, by the claim of the stored file. */
   const unsettled = new Map<string, (end: 'settled' | 'discarded') => void>();

@@ -4,7 +4,7 @@ import { appError } from '#src/errors.ts';
 import type { Embedders } from '#src/ports/models.ts';
 import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.model.ts';
 
-/** Bounds a statement to some megabytes. */
+/** Hashes in one SQL statement, which stays below some megabytes. */
 const HASHES_PER_QUERY = 10_000;
 /** At most a second of work, because other sweeps wait for it. */
 const ROWS_PER_SWEEP = 5_000;

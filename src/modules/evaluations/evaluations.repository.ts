@@ -130,7 +130,7 @@ export function createEvaluationsRepository(db: Knex) {
         .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');
     },
 
-    /** Failures and pauses of a unit count per attempt of the run. */
+    /** Resets the failures of the judged units when an evaluation run is attempted again. */
     async resetFailures({ orgId, runId }: RunKey): Promise<void> {
       await EvaluationUnitModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
     },

@@ -114,7 +114,7 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     );
     const isMoved = ({ fileId, path }: RemoteFile) => known.has(fileId) && known.get(fileId) !== path;
     const goneIds = gone.flatMap((each) => ('remoteId' in each ? [each.remoteId] : []));
-    // The feed does not name the files of a moved folder, and not which of two folders with the same path was deleted.
+    // Lists everything again, since a provider's list of changes does not name the files inside a moved folder.
     if (folders.some(isMoved) || (await documents.sharesPath(of, goneIds))) return listAll(of, run);
     await storePage(of, place, { nextPage: hasMore ? cursor : null }, async (trx, locked) => {
       const runs = createImportRunsRepository(trx);

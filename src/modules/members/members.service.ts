@@ -56,7 +56,9 @@ export function createMembersService(deps: {
     const user = await createMembersRepository(trx).find(actor.orgId, userId);
     if (user === undefined) throw appError('user_not_found');
     if (!can(actor, 'user:manage', user)) {
-      throw appError('forbidden', { detail: 'Only an admin of the organization or of all teams of the user may.' });
+      throw appError('forbidden', {
+        detail: 'Only an admin of the organization, or of all teams of the user, may change the user.',
+      });
     }
     return user;
   }

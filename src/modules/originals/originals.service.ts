@@ -68,7 +68,8 @@ export function createOriginalsService(deps: {
         if (await claims.isNeeded({ orgId, blobKey })) return [];
         const keys = await claims.deletePreviews({ orgId, blobKey });
         for (const key of keys) await scheduleRelease(trx, { orgId, blobKey: key });
-        // Before the commit, so that a concurrent claim of the same content waits and then stores it again.
+        // The object is deleted before the commit, so that a concurrent upload of the same content waits for it and
+        // then stores the object again.
         await deleteObject(blobKey);
         return keys;
       }),

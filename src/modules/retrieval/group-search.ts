@@ -7,8 +7,8 @@ import {
   createLegSearch,
   type Leg,
   type LegSearchDeps,
+  type PlannedSearch,
   planSearches,
-  type Search,
 } from './leg-search.ts';
 import type { Candidate, RetrievalDegradation } from './retrieval.model.ts';
 import type { RetrievalRepository } from './retrieval.repository.ts';
@@ -105,7 +105,7 @@ function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentId
 }
 
 /** BM25 legs come first, because they need no embedding. */
-function legsOf(searches: readonly Search[], depth: number): Leg[] {
+function legsOf(searches: readonly PlannedSearch[], depth: number): Leg[] {
   const words = searches.filter(({ settings }) => settings.mode !== 'vector');
   const semantic = searches.filter(({ settings }) => settings.mode !== 'word_match');
   return [

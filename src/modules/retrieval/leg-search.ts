@@ -15,7 +15,7 @@ import { createWordSearchRepository } from './word-search.repository.ts';
  * Groups that are searched together, because their settings only differ in `rrf_k`, which does not affect searching. Limits and
  * minimum similarity apply to all of them together.
  */
-export type Search = {
+export type PlannedSearch = {
   key: string;
   groups: readonly DocumentGroup[];
   settings: Omit<RagConfig['retrieval'], 'rrfK'>;
@@ -48,7 +48,7 @@ export async function chooseOwnSearches(
 }
 
 /** Groups without a search of their own are searched with the default settings, together per embedding model. */
-export function planSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): Search[] {
+export function planSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedSearch[] {
   const planned = groups.map((group) => {
     const key = keyOf(group);
     return own.has(key) ? { key, group } : { key: `others ${group.embeddingModel}`, group: asNew(group) };
@@ -73,7 +73,7 @@ function asNew(group: DocumentGroup): DocumentGroup {
 
 /** One leg of a search, optionally restricted to some documents. `asked` hits are requested, `limit` of them used. */
 export type Leg = {
-  search: Search;
+  search: PlannedSearch;
   kind: 'words' | 'vectors';
   limit: number;
   asked: number;

@@ -39,7 +39,7 @@ export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> &
  */
 const queryCharacters = 4_000;
 
-/** A part of a document has as many chunks as a search returns. */
+/** Chunks in one part when a model reads a document in parts: as many as a search usually returns. */
 const chunksPerPart = 4;
 
 export type { PassageHit, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
