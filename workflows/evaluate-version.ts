@@ -34,7 +34,7 @@ const { recordEvaluationFailure, recordEvaluationCancellation } = proxyActivitie
 
 const stageQuery = defineQuery<EvaluationProgress>(stageQueryName);
 
-/** Equals the limit of concurrent calls per organization and model. */
+/** Concurrent golden cases: equal to the limit of concurrent model calls per organization and model. */
 const concurrentCases = 8;
 
 type Work = { units: JudgingUnit[]; mode: EvaluateCaseInput['mode'] };

@@ -41,7 +41,10 @@ const { recordImportParked, recordImportResumed, recordImportFailure, recordImpo
 
 const stageQuery = defineQuery<ImportProgress>(stageQueryName);
 
-/** Hides the latency of a provider, and stays below the concurrency limit that one of them has per account. */
+/**
+ * Concurrent file downloads: hide the latency of a provider, and stay below the limit that one provider has per
+ * account.
+ */
 const concurrentFiles = 8;
 /** Continues as new after this many events. A batch adds at most nine events per file, so a history stays below 6,000. */
 const eventsPerRun = 500;
@@ -163,7 +166,7 @@ async function withConcurrency(numbers: readonly number[], work: (n: number) => 
   };
   const ended = await Promise.allSettled(Array.from({ length: concurrentFiles }, workOn));
   const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
-  // A cancellation, or an error that needs an operator, takes precedence over other errors.
+  // A cancellation, or an error that needs an operator, takes precedence over the errors of other files.
   const first = failures.find(isCancellation) ?? failures.find(needsOperator) ?? failures[0];
   if (first !== undefined) throw first;
 }

@@ -14,23 +14,25 @@ const retriedForADay = {
   retry: {
     initialInterval: '1 second',
     backoffCoefficient: 2,
-    // A service is used again within a minute after an outage, and gets few requests during it.
+    // Maximum retry interval: a service is used again within a minute after an outage, and gets few requests during it.
     maximumInterval: '1 minute',
-    // About one day: shorter outages need no operator; after that the run is parked. Attempts are counted instead of
-    // hours, because time in the queue is not a failure.
+    // Number of attempts in about one day: shorter outages need no operator; after that the run is parked. Attempts are
+    // counted instead of hours, because time in the queue is not a failure.
     maximumAttempts: 24 * 60,
   },
 } satisfies ActivityOptions;
 
 export const quickPolicy: ActivityOptions = {
   ...retriedForADay,
-  // Usually milliseconds; deleting the old generation of a very large document takes longest.
+  // Time limit of quick activities: usually milliseconds; deleting the old generation of a very large document takes
+  // longest.
   startToCloseTimeout: '2 minutes',
 };
 
 export const fewDocumentsPolicy: ActivityOptions = {
   ...retriedForADay,
-  // Half a minute of waiting, or 20 transactions and 20 workflow starts; the rest is reserve for a busy database.
+  // Time limit for half a minute of waiting, or 20 transactions and 20 workflow starts; the rest is reserve for a busy
+  // database.
   startToCloseTimeout: '2 minutes',
 };
 
@@ -39,33 +41,36 @@ export const recordPolicy: ActivityOptions = { ...quickPolicy, priority: { prior
 
 export const comparisonPolicy: ActivityOptions = {
   ...retriedForADay,
-  // Usually seconds; deleting orphaned chunks of large documents takes longest.
+  // Time limit of bulk deletions: usually seconds; deleting orphaned chunks of large documents takes longest.
   startToCloseTimeout: '30 minutes',
 };
 
 export const remotePagesPolicy: ActivityOptions = {
   ...retriedForADay,
-  // 20 seconds of calls, the last of which may take 30 seconds; the rest is for storing the results.
+  // Time limit for 20 seconds of calls to a provider, the last of which may take 30 seconds; the rest is for storing
+  // the results.
   startToCloseTimeout: '2 minutes',
 };
 
 export const transferPolicy: ActivityOptions = {
   ...retriedForADay,
-  // Time for the largest file of the largest tier over a slow line. Volumes are smaller and take about ten minutes.
+  // Time limit for the largest file of the largest tier over a slow line. Volumes of exports are smaller and take about
+  // ten minutes.
   startToCloseTimeout: '1 hour',
 };
 
 export const bulkPolicy: ActivityOptions = {
   ...retriedForADay,
-  // The parser is limited to one minute, the office program to two, and OCR to 20 seconds plus one page of a minute. The
-  // rest is for waiting, because few documents are rendered concurrently.
+  // Time limit of a conversion: the parser may take one minute, the office program two, and OCR 20 seconds plus one
+  // page of a minute. The rest is for waiting, because few documents are rendered concurrently.
   startToCloseTimeout: '10 minutes',
 };
 
 /** All steps for a small document. Not retried: after a failure the steps run one by one, so that the failing one shows. */
 export const oneAttemptPolicy: ActivityOptions = {
   ...retriedForADay,
-  // Usually seconds; the rest is for a busy embedding model, whose calls are limited to five minutes.
+  // Time limit of the steps of a small document: usually seconds; the rest is for a busy embedding model, whose calls
+  // may take five minutes.
   startToCloseTimeout: '5 minutes',
   retry: { maximumAttempts: 1 },
 };
@@ -73,23 +78,23 @@ export const oneAttemptPolicy: ActivityOptions = {
 /** Calls models for about half a minute, or chunks a large document; then other tasks can run. */
 export const modelSlicePolicy: ActivityOptions = {
   ...retriedForADay,
-  // A slice is a few batches with a limit of five minutes each. Chunking takes at most a minute, but waits for other
-  // documents in the same process.
+  // Time limit of a slice of model calls: a few batches of at most five minutes each. Chunking takes at most a minute,
+  // but waits for other documents in the same process.
   startToCloseTimeout: '30 minutes',
 };
 
 export const modelQuestionPolicy: ActivityOptions = {
   ...retriedForADay,
-  // Three calls of two minutes each; the rest is for waiting for a free slot or for `Retry-After`. A local model answers
-  // one call at a time, in about half a minute.
+  // Time limit for three model calls of two minutes each; the rest is for waiting for a free slot or for `Retry-After`.
+  // A local model answers one call at a time, in about half a minute.
   startToCloseTimeout: '3 hours',
 };
 
-/** Work that a run can do without, such as the title of a chat: a few attempts only. */
+/** Retries of work that a run can do without, such as the title of a chat: a few attempts only. */
 export const optionalPolicy: ActivityOptions = {
   heartbeatTimeout: retriedForADay.heartbeatTimeout,
   cancellationType: retriedForADay.cancellationType,
-  // One short answer of a slow model, which answers chats first.
+  // Time limit for one short answer of a slow model, which answers chats first.
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumAttempts: 3 },
 };

@@ -38,7 +38,10 @@ const stageQuery = defineQuery<ReembeddingProgress>(stageQueryName);
 const pauseUpdate = defineUpdate(pauseUpdateName);
 const resumeUpdate = defineUpdate(resumeUpdateName);
 
-/** Enough to keep all workers busy, and few enough that a cancellation leaves little running. */
+/**
+ * Documents that are embedded concurrently: enough to keep all workers busy, and few enough that a cancellation leaves
+ * little running.
+ */
 const concurrentDocuments = 20;
 /** Continues as new after this many events, so that a history stays readable. */
 const eventsPerRun = 300;

@@ -34,7 +34,7 @@ export async function scheduleStoreAudits(
     typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
     ...described,
   } as const;
-  // A missed audit waits for the next night instead of running right after an outage.
+  // A missed store audit waits for the next night instead of running right after an outage.
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '10 minutes' } as const;
   try {
     await call(() =>
@@ -131,7 +131,7 @@ function actionOf({ orgId, connectionId }: { orgId: string; connectionId: string
   return {
     type: 'startWorkflow',
     workflowType: 'queueSync',
-    // Temporal appends the scheduled time.
+    // Temporal appends the scheduled time to this workflow id.
     workflowId: syncWorkflowId(connectionId),
     taskQueue: taskQueues.connectors,
     args: [input],

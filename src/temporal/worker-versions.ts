@@ -3,7 +3,9 @@ import proto from '@temporalio/proto';
 import type { TemporalConnection } from './connection.ts';
 
 const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
-/** Temporal manages versions by system workflows, which take seconds under load. */
+/**
+ * Timeout of calls that manage worker versions: Temporal runs them as system workflows, which take seconds under load.
+ */
 const TIMEOUT_MS = 30_000;
 const notFound = 5;
 const failedPrecondition = 9;
@@ -27,7 +29,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
   const { workflowService } = client;
   const of = { namespace, deploymentName, identity: client.options.identity };
 
-  /** Returns null until the first worker of the deployment has polled. */
+  /** Null until the first worker of the deployment has polled. */
   async function describe() {
     try {
       return await call(() => workflowService.describeWorkerDeployment({ namespace, deploymentName }), TIMEOUT_MS);

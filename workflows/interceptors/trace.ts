@@ -50,7 +50,8 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
             return result;
           } catch (error) {
             if (error instanceof ContinueAsNew) end();
-            // Any other error is in workflow code: it fails the workflow task, and the run stays open.
+            // An error that is no Temporal failure comes from workflow code: it fails the workflow task, and the run
+            // stays open.
             else if (error instanceof TemporalFailure) end(wordFor(error));
             throw error;
           }

@@ -162,7 +162,7 @@ function replyOf(
   { text, end, usage = noUsage }: Pick<ChatAnswer, 'text' | 'end' | 'usage'>,
   called: readonly ModelToolCall[],
 ): ModelReply {
-  // Calls that were not allowed are dropped, unless the reply has nothing else; then they explain the empty text.
+  // Tool calls that were not allowed are dropped, unless the reply has nothing else; then they explain the empty text.
   const isBlank = text.trim() === '';
   const toolCalls = tools.length > 0 && (mayCall || isBlank) ? called : [];
   if (isBlank && toolCalls.length === 0) throw invalid('it is empty');
@@ -242,7 +242,7 @@ export function createToolCallPieces() {
 
   function addOne(value: unknown): void {
     const piece = isRecord(value) ? value : {};
-    // Some services send `function: null` first, and the name in a later piece.
+    // Some model services send `function: null` first, and the name of the tool in a later piece.
     const said = isRecord(piece.function) ? piece.function : {};
     const id = stringOf(piece.id);
     const name = stringOf(said.name);

@@ -83,7 +83,8 @@ export function createEmbedder(
     const middle = Math.ceil(batch.length / 2);
     const first = await embedBatch(batch.slice(0, middle), caller);
     const second = await embedBatch(batch.slice(middle), caller);
-    // Lowers the limits only if both halves passed whole: a single long text says nothing about batch sizes.
+    // Lowers the batch limits only if both halves of a rejected batch passed whole: a single long text says nothing
+    // about batch sizes.
     if (first.isWhole && second.isWhole) {
       const tokens = batch.reduce((sum, text) => sum + text.tokens, 0);
       limits = { texts: Math.min(limits.texts, middle), tokens: Math.min(limits.tokens, Math.ceil(tokens / 2)) };
@@ -173,7 +174,7 @@ function createEmbeddingCall(
     const vectors = readVectors(answer, texts.length);
     const expected = asked ?? before ?? vectors[0]?.length;
     const wrong = vectors.find(({ length }) => length !== expected);
-    // After a mismatch, the next response sets the size, because either of the two may be wrong.
+    // After a mismatch, the next response sets the expected vector size, because either of the two may be wrong.
     before = wrong === undefined ? expected : undefined;
     if (wrong !== undefined) {
       throw invalid(`a vector has ${wrong.length} dimensions instead of ${expected}`);
@@ -182,7 +183,7 @@ function createEmbeddingCall(
   };
 }
 
-/** Ignores a publisher's folder, a tag or a version in one of the names, because providers add or omit them. */
+/** Compares model names without a publisher's folder, a tag or a version, because providers add or omit them. */
 function isSameModel(asked: string, answered: string): boolean {
   const [a, b] = [asked, answered].map((name) => (name.split('/').at(-1) ?? name).toLowerCase()).sort(byLength);
   return a !== undefined && b?.startsWith(a) === true && /^(?:[:@].*|-v?\d[\d.-]*(?:-v\d+)?)?$/.test(b.slice(a.length));

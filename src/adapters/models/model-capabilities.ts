@@ -6,7 +6,7 @@ export type ModelCapabilities = {
   limit: 'max_tokens' | 'max_completion_tokens';
   takesTemperature: boolean;
   takesSeed: boolean;
-  /** The `response_format` for JSON; prompts ask for JSON in words, too. */
+  /** The `response_format` that makes a model write JSON; prompts ask for JSON in words, too. */
   format: 'json_schema' | 'json_object' | 'none';
   takesTools: boolean;
   keepsTools: boolean;

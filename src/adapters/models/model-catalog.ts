@@ -10,7 +10,7 @@ const callTimeoutMs = 3_000;
 const maxModels = 1_000;
 
 const kinds: readonly string[] = ['chat', 'embedding', 'reranker'] satisfies ModelKind[];
-/** Names of the context window: Groq and the packaged server, OpenRouter, vLLM, Mistral. */
+/** Fields that servers use for the context window: Groq and the packaged server, OpenRouter, vLLM, Mistral. */
 const windowNames = ['context_window', 'context_length', 'max_model_len', 'max_context_length'];
 
 /** Reads `GET /models`, including fields that some servers add to OpenAI's format. */

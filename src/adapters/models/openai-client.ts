@@ -11,7 +11,7 @@ type ResponseLimits = {
   maxEventBytes?: number;
 };
 
-/** A server-sent event ends with one of these, which may be split across two network reads. */
+/** A server-sent event ends with one of these line breaks, which may be split across two network reads. */
 const eventEnds = ['\n\n', '\r\r', '\r\n\r\n'];
 const eventEndBytes = 4;
 
@@ -60,7 +60,7 @@ function tooSlow() {
   return appError('model_unavailable', { detail: 'The model service did not answer in time.' });
 }
 
-/** The text must not say "too large": `isRequestTooLarge` would take it for a rejected request. */
+/** This error text must not say "too large": `isRequestTooLarge` would take it for a rejected request. */
 function tooLong() {
   return appError('model_response_invalid', { detail: 'The response of the model service is longer than the limit.' });
 }
@@ -92,12 +92,12 @@ export function createOpenAiClient({ baseUrl, apiKey, traceparent }: ModelEndpoi
     timeout: timeoutMs,
     logLevel: 'off',
     fetch: limitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs }),
-    // No redirects: a prompt with private content must only go to the configured host.
+    // Redirects are not followed: a prompt with private content must only go to the configured host.
     fetchOptions: { redirect: 'manual' },
   });
 }
 
-/** True for this machine, private networks and host names without a dot. */
+/** True for a server on this machine, in a private network, or with a host name without a dot. */
 export function isOwnServer(baseUrl: string): boolean {
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
   return isIP(host) === 0 ? !host.includes('.') : ipaddr.process(host).range() !== 'unicast';
@@ -123,7 +123,7 @@ const minSecretLength = 8;
  */
 export function createModelErrors({ apiKey }: { apiKey: string }) {
   const mask = (text: string) => (apiKey.length < minSecretLength ? text : text.replaceAll(apiKey, '[key]'));
-  /** Replaces the thrown error, which contains the whole response with its headers. */
+  /** Replaces the error of the client, which contains the whole response with its headers. */
   const causeOf = (error: unknown) => new Error(mask(wordsOf(error)));
 
   function ofStatus(error: APIError, status: number): AppError {
@@ -162,7 +162,7 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
   };
 }
 
-/** Errors within a stream have no HTTP status, because 200 was sent at its beginning. */
+/** Errors within an event stream have no HTTP status, because 200 was sent at its beginning. */
 function statusInStream({ type }: APIError): number {
   return type === 'invalid_request_error' ? 400 : 503;
 }

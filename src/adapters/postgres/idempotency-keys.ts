@@ -25,7 +25,7 @@ export function createIdempotencyStore(db: Knex): IdempotencyStore {
         if (taken !== undefined) return { outcome: 'claimed', leaseOwner: lease.leaseOwner, ...taken };
 
         const row = await IdempotencyKeyModel.table(db).where(key).first();
-        // The row expired and was deleted between the two statements: try again.
+        // The row of the key expired and was deleted between the two statements: try again.
         if (row === undefined) continue;
         if (row.fingerprint !== fingerprint) return { outcome: 'other_request' };
         if (row.responseStatus === null || row.responseBody === null) return { outcome: 'in_flight' };
@@ -49,7 +49,7 @@ export function createIdempotencyStore(db: Knex): IdempotencyStore {
     },
 
     async release(key, leaseOwner) {
-      // Changes the owner, so that a late renewal cannot restore the lease.
+      // Changes the owner of the key, so that a late renewal cannot restore the lease.
       await held(key, leaseOwner).patch({ leaseOwner: uuidv7(), leaseExpiresAt: db.fn.now() });
     },
 

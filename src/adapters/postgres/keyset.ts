@@ -1,11 +1,11 @@
 import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 
-/** SQL for the `sortKey` of a list position: the time as text with microseconds, which a Date would lose. */
+/** SQL for the sort key of a list position: the time as text with microseconds, which a JavaScript Date would lose. */
 export const sortKeyOf = (time: string): string =>
   `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key`;
 
-/** Orders by time and id, newest first. Reads one row more than `limit`, as a sign of a next page. */
+/** Orders a list by time and id, newest first. Reads one row more than `limit`, as a sign of a next page. */
 export function newestFirst(
   query: Knex.QueryBuilder,
   options: { time: string; id: string; limit: number; after: ListPosition | null },
@@ -22,7 +22,7 @@ export function newestFirst(
   return query;
 }
 
-/** Removes the extra row; `last` is the position for the next page, or null if there is none. */
+/** Removes the row beyond the page; `last` is the position for the next page, or null if there is none. */
 export function toPage<Row extends ListPosition>(
   rows: Row[],
   limit: number,

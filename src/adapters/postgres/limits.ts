@@ -29,7 +29,7 @@ type Entry = { waitMs: number | null; isThrottled: boolean };
 /** Limits model calls of all processes by a row per call. A limit within the process saves queries. */
 export function createPgCallLimiter(db: Knex): CallLimiter {
   const limits = new Map<string, { run: LimitFunction; users: number }>();
-  /** Ends of pauses by model, in ms since the epoch; covers pauses that are not in the database yet. */
+  /** When the pause of each model ends, in ms since the epoch; covers pauses that are not in the database yet. */
   const pausedUntil = new Map<string, number>();
 
   async function withinProcessLimit<T>({ orgId, model }: CallOwner, call: () => Promise<T>): Promise<T> {
@@ -77,7 +77,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
     await ModelCallModel.query(db).findById(id).patch({ expiresAt });
   }
 
-  /** Ignores errors: a row that cannot be deleted expires with its lease. */
+  /** Ignores errors: the row of a model call that cannot be deleted expires with its lease. */
   async function leave(id: string): Promise<void> {
     await ModelCallModel.query(db)
       .deleteById(id)
@@ -95,7 +95,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
 
   /** Raises the limit of a throttled model by one, so that a service that has just recovered is not overloaded. */
   async function noteSuccess(model: string): Promise<void> {
-    // A call that started before the throttling says nothing about the service afterwards.
+    // A model call that started before the throttling says nothing about the service afterwards.
     await ModelPauseModel.query(db).where({ model }).whereRaw('not_before < clock_timestamp()').increment('width', 1);
     await ModelPauseModel.query(db).where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
   }
@@ -118,7 +118,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
   async function attempt<T>(of: CallOwner, call: () => Promise<T>, untilMs: number, signal: AbortSignal): Promise<T> {
     const id = uuidv7();
     const { isThrottled } = await enter(id, of, untilMs, signal);
-    // Ignores errors: if the database is unreachable, the lease expires.
+    // Ignores errors: if the database is unreachable, the lease of the call expires.
     const renewal = setInterval(() => void renew(id).catch(() => undefined), RENEW_INTERVAL_MS);
     try {
       const result = await call();

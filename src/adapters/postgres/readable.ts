@@ -9,7 +9,7 @@ export function readableBy<Query extends Builder>(
   actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>,
   table: string,
 ): Query {
-  // Knex and Objection type the same calls differently.
+  // Knex and Objection type the same query calls differently.
   const builder = query as Knex.QueryBuilder;
   builder.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, keysOf(actor)]);
   return query;
@@ -56,12 +56,12 @@ export const readableCounts = `
          coalesce(sum(documents), 0)::integer as stored
   from document_totals where org_id = :orgId`;
 
-/** Numbers of documents that the caller can read and that the organization has. */
+/** Numbers of documents that the caller can read (`opened`) and that the organization has (`stored`). */
 export type ReadableCounts = { opened: number; stored: number };
 
-/** Above this number, listing readable documents is slower than skipping unreadable ones. */
+/** Above this number of readable documents, listing them is slower than skipping unreadable ones. */
 const narrowDocuments = 50_000;
-/** If at least 1 in 4 documents is readable, checking each candidate is as fast. */
+/** If at least 1 in 4 documents is readable, checking the access of each search candidate is as fast. */
 const narrowShare = 4;
 
 export function isNarrow({ opened, stored }: ReadableCounts): boolean {

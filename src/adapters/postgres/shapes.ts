@@ -30,7 +30,7 @@ export type Column<Value = unknown> = {
   readonly type: ColumnType;
   readonly isNullable: boolean;
   nullable(): Column<Value | null>;
-  /** Exists only in the type, to infer `Value`. */
+  /** Never set: exists only in the type of a column, to infer `Value`. */
   readonly value?: Value;
 };
 
@@ -101,7 +101,8 @@ export async function rows<S extends Shape>(
   const query = (
     typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement)
   )
-    // Keeps the fields of the result, see `ObservedPostgres.processResponse`.
+    // Keeps the field types of the result, which `rows` compares with the shape; see
+    // `ObservedPostgres.processResponse`.
     .queryContext({ keepsResult: true })
     // Rows as arrays, because objects with column names would have to be copied to rename their keys.
     .options({ rowMode: 'array' });
@@ -174,7 +175,7 @@ function compare(fields: Result['fields'], columns: Columns): Field[] {
   return compared;
 }
 
-/** Ids from 16384 on belong to types of extensions. */
+/** Postgres type ids from 16384 on belong to types of extensions. */
 function hasType({ type }: Column, id: number): boolean {
   return typeIds[type] === undefined ? id >= 16_384 : typeIds[type] === id;
 }

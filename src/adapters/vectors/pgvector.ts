@@ -146,7 +146,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     async search(query) {
       query.signal?.throwIfAborted();
       let hits = (await shouldUseIndex(query)) ? await searchIndex(query) : [];
-      // Too few hits mean that few vectors are readable, so a scan is cheap.
+      // Too few hits of the index mean that few vectors are readable, so a scan of them is cheap.
       if (hits.length < query.limit) hits = await scan(query);
       return hits.filter(({ similarity }) => similarity >= query.minSimilarity);
     },
@@ -220,7 +220,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
   return {
     ...readableValues(readable),
-    // Not named `vector`: knex would replace the cast `::vector`, too.
+    // The binding is not named `vector`, because knex would replace the cast `::vector`, too.
     query: toVectorText(vector),
     model,
     dimensions: vector.length,
@@ -332,7 +332,7 @@ async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   });
 }
 
-/** The index covers only vectors with the expected dimensions: others would make its creation fail. */
+/** The vector index covers only vectors with the expected dimensions: others would make its creation fail. */
 function definition({ model, dimensions }: StoredModel): string {
   return `create index concurrently ${indexName(model, dimensions)} on chunk_vectors
           using hnsw ((${indexedEmbedding(dimensions)}) halfvec_cosine_ops) with (m = 16, ef_construction = 128)

@@ -52,7 +52,7 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
         limits,
       );
       await creation.catch(async (error: unknown) => {
-        // Another process may have created the collection meanwhile.
+        // Another process may have created the Qdrant collection meanwhile.
         const again = await call(api.collectionExists, { collection_name: collection }, limits);
         if (!again.exists) throw error;
       });
@@ -112,7 +112,7 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
       await prepare(collection, size);
       await write().catch(async (error: unknown) => {
         if (!isMissing(error)) throw error;
-        // The collection was deleted after this process had prepared it.
+        // The Qdrant collection was deleted after this process had prepared it.
         ready.delete(collection);
         await prepare(collection, size);
         await write();
@@ -162,7 +162,7 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
       await callOrNothing(api.deletePoints, deletion, null, { timeoutMs: writeTimeoutMs });
     },
 
-    /** For the store audit: the generation keys of points of all organizations. */
+    /** Lists the generation keys of points of all organizations, for the store audit. */
     async list(
       collection: string,
       page: { offset: string | undefined; limit: number },

@@ -111,7 +111,10 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
   };
 }
 
-/** A hash is appended, because models may differ only in characters that a collection name cannot have. */
+/**
+ * A hash of the model is part of the collection name, because models may differ only in characters that a name cannot
+ * have.
+ */
 function nameOf(model: string): string {
   const readable = model.replaceAll(/[^a-zA-Z0-9.-]+/g, '-').slice(0, 80);
   return `${readable}_${createHash('sha256').update(model).digest('hex').slice(0, 12)}`;

@@ -97,9 +97,9 @@ function measuredOf({ scorerVersion, scoreSource, userScore, agentScore, neutral
   return { scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading };
 }
 
-/** A second or two of the embedder, which other chats need too. */
+/** Rounds that are scored again in one step: a second or two of the embedder, which other chats need too. */
 const roundsPerStep = 20;
-/** Ends a step in time if a chat model adjudicates each round. */
+/** Time limit of a rescoring step, for the case that a chat model adjudicates each round. */
 const stepMs = 30_000;
 
 type Measured = { byRound: Map<number, MeasuredRound>; isLast: boolean };

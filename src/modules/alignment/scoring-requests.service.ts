@@ -67,7 +67,7 @@ export function createScoringRequestsService(deps: {
 
     /** Requests rescoring of chats with rounds of other scorer versions. Returns how many chats wait for rescoring. */
     async requestRescoring(orgId: string | null): Promise<number> {
-      // In batches, because a new message waits while its chat is locked.
+      // Chats are marked in batches, because a new message waits while its chat is locked.
       let after: string | undefined = '00000000-0000-0000-0000-000000000000';
       while (after !== undefined) after = await repository.markForRescoring(orgId, scorerVersion, after);
       return repository.countRescoring(orgId);

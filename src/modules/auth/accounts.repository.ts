@@ -139,7 +139,7 @@ export function createAccountsRepository(db: Knex) {
       await OrganizationModel.query(db).insert(organization);
     },
 
-    /** False when another user has the email. */
+    /** False when another user has the email of the new user. */
     async insert({ userId, ...user }: NewUser, membership: NewMembership): Promise<boolean> {
       const inserted = await UserModel.table(db)
         .insert({ id: userId, ...user })

@@ -99,7 +99,7 @@ export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: strin
 /** Origin of a request: the network of its address, and its `User-Agent`. */
 export type Client = { network: string; userAgent: string | null };
 
-/** The request that signs in. */
+/** Where a sign-in comes from: the id of its request, and the client. */
 export type SignInOrigin = { requestId: string; client: Client };
 
 export type SignIn = {

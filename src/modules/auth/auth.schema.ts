@@ -132,7 +132,7 @@ export const ssoAuthorizeBody = z
 
 export type SsoAuthorizeBody = z.output<typeof ssoAuthorizeBody>;
 
-/** Not strict: providers add parameters of their own. */
+/** The callback's query is not strict, because identity providers add parameters of their own. */
 export const ssoCallbackQuery = z
   .looseObject({
     code: z.string().min(1).max(4_096).optional(),
@@ -153,7 +153,7 @@ export const ssoAuthorizeSchema = z.strictObject({
   authorization_url: z.url().describe('Keep its `state` in this browser, and finish no sign-in with another one'),
 });
 
-/** An unusable name counts as missing. */
+/** An unusable name from the identity provider counts as missing. */
 const nameClaim = optionalNameField.catch(undefined);
 
 /** Claims of an identity provider about a user. Unusable claims are no error: a missing email is refused later. */

@@ -47,7 +47,8 @@ export function createAuthService(deps: AuthServiceDeps) {
       throw appError('invalid_credentials');
     }
     await forgetFailedSignIns(input.email);
-    // Checked after the password: a client that does not know it must not learn that the account exists.
+    // A disabled account is refused after the password was checked: a client that does not know the password must not
+    // learn that the account exists.
     if (account.isDisabled) {
       await recordRefusal(account, 'account_disabled', requestId);
       throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
@@ -75,7 +76,7 @@ export function createAuthService(deps: AuthServiceDeps) {
    */
   async function delaySignIn(email: string, account: Account | undefined, { network }: Client): Promise<void> {
     if (failedSignInLimit === null) return;
-    // The lookup runs for unknown accounts too, so that both take the same time.
+    // The lookup runs for unknown accounts too, so that known and unknown emails take the same time.
     const userId = account?.userId ?? NIL;
     if (await createSessionsRepository(db).isKnownNetwork(userId, networkHashOf(userId, network))) return;
     const { isAllowed, waitSeconds } = await rateLimiter.takeWithBackoff(

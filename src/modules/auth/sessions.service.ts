@@ -91,7 +91,7 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
         await audit.record(trx, { ...entry, action: 'session.reuse_detected' });
         return 'reused';
       });
-      // Thrown after the transaction: a revocation has to be committed.
+      // This error is thrown after the transaction, because the revocation has to be committed.
       if (outcome === 'disabled') throw appError('account_disabled');
       if (outcome === 'invalid') throw appError('refresh_invalid', { detail: 'Sign in again.' });
       if (outcome === 'reused')

@@ -29,9 +29,9 @@ type Authenticated = { identity: Identity; claims: IdentityClaims; origin: SignI
 
 /** Names by which clients may ask for the one provider of the deployment. */
 const providerNames = ['acme', 'acmeoauth'];
-/** Refusals that are recorded without an account. */
+/** Refused sign-ins that the audit log records without an account. */
 const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified'];
-/** An attempt is repeated if another request has created, linked or deleted the account meanwhile. */
+/** Attempts of a sign-in: repeated if another request has created, linked or deleted the account meanwhile. */
 const maxAttempts = 3;
 
 /** Sign-in with the identity provider of the deployment (OpenID Connect). */

@@ -32,14 +32,17 @@ import {
 const tablesWithoutRows: readonly string[] = [
   ...['refresh_tokens', 'refresh_token_families', 'oauth_states', 'sign_in_states'],
   ...['idempotency_keys', 'rate_limits', 'model_calls', 'model_pauses', 'blob_claims'],
-  // Exports expire within days, and can be made again from the restored data.
+  // Exports are not backed up: they expire within days, and can be made again from the restored data.
   ...['exports', 'export_volumes'],
 ];
 
-/** The file store reads a whole folder for each page. */
+/** Blobs per page of the list: the file store reads a whole folder for each page. */
 const BLOBS_PER_PAGE = 5_000;
 const CONCURRENT_COPIES = 8;
-/** Another snapshot is needed only if a document was uploaded and deleted during the previous one. */
+/**
+ * Snapshots of the database per backup: another one is needed only if a document was uploaded and deleted during the
+ * previous one.
+ */
 const MAX_SNAPSHOTS = 10;
 const MAX_LOST_LISTED = 20;
 

@@ -128,7 +128,7 @@ export function createRestoreService(deps: {
         const isStarted = await requireEmpty(backup);
         await requireSupported(backup.manifest);
         await requireUndamaged(backup, note);
-        // Originals first, so that an interrupted restore leaves no row without its original.
+        // Originals are restored first, so that an interrupted restore leaves no row without its original.
         await restoreOriginals(backup, note);
         if (!isStarted) await repository.beginRestore(backup.manifest.takenAt);
         await restoreDatabase(backup, note);

@@ -122,7 +122,7 @@ export function createExportsRepository(db: Knex) {
       return ExportVolumeModel.table(db).where({ orgId, exportId }).delete().returning('blobKey');
     },
 
-    /** True also for a deleted organization whose row was not erased yet. */
+    /** Also true for a deleted organization whose row was not erased yet. */
     async hasOrganization(orgId: string): Promise<boolean> {
       return (await OrganizationModel.table(db).where({ id: orgId }).first('id')) !== undefined;
     },

@@ -52,7 +52,7 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
     const counts: Record<string, number> = {};
     const isFull = () =>
       archive.bytes >= volumeBytes ||
-      // Limits the lines of documents, which are kept in memory until all files are written.
+      // Limits the document lines of a volume, which are kept in memory until all its files are written.
       Math.max(archive.files.length, counts.documents ?? 0) >= MAX_FILES_PER_VOLUME ||
       performance.now() > endMs;
     const fileName = `${String(number).padStart(4, '0')}`;
