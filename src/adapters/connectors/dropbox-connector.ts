@@ -143,7 +143,7 @@ function readErrorCode({ body }: ProviderAnswer): string {
 }
 
 function errorByCode(reason: string): AppError | null {
-  // Dropbox calls a path that no file can have a malformed argument.
+  // For a path that cannot exist, Dropbox answers "malformed argument" instead of "not found".
   if (/^path\/(?:not_found|not_folder|not_file|malformed_path)/.test(reason)) return appError('remote_file_not_found');
   if (reason === 'missing_scope') return appError('not_granted');
   if (reason.startsWith('reset')) return appError('cursor_expired');

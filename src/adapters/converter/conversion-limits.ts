@@ -1,7 +1,7 @@
 const MiB = 1024 ** 2;
 
 export type ConversionLimits = {
-  /** Wall time of a parser process, or of one page in OCR; up to `maxWallPeriods` times as much on a busy machine. */
+  /** Wall time of a parser process, or of one page in OCR; up to `maxWallTimeExtensions` times as much on a busy machine. */
   wallMs: number;
   processMemoryBytes: number;
   /** JavaScript heap of a parser: V8 then ends with a readable error, before the process is killed for its memory. */
@@ -24,7 +24,7 @@ export type ConversionLimits = {
 };
 
 /** With less than half of its wall time as CPU time, a parser waited for a busy machine and gets another period. */
-export const maxWallPeriods = 5;
+export const maxWallTimeExtensions = 5;
 
 export const defaultConversionLimits: Readonly<ConversionLimits> = {
   wallMs: 60_000,

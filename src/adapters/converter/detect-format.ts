@@ -155,7 +155,9 @@ const headerBytes = 512;
 /** Sector numbers from this one on end a chain (MS-CFB). */
 const lastSector = 0xfffffffa;
 const entryBytes = 128;
-/** The directory of a message with thousands of attachments takes a few megabytes. */
+/**
+ * Size limit of the file directory inside an Outlook message: with thousands of attachments it takes a few megabytes.
+ */
 const maxDirectoryBytes = 16 * 1024 ** 2;
 
 /**

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { z } from 'zod';
 import { AppError, appError } from '#src/errors.ts';
 import { type ParserSandbox, programPath } from '../parser-sandbox.ts';
-import { type ConversionLimits, maxWallPeriods } from './conversion-limits.ts';
+import { type ConversionLimits, maxWallTimeExtensions } from './conversion-limits.ts';
 
 const projectFolder = join(import.meta.dirname, '../../..');
 const readableCode = ['src/adapters/converter', 'src/domain', 'src/errors.ts', 'node_modules', 'package.json'];
@@ -108,7 +108,7 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
       () => undefined,
     );
     if (usedMs === undefined) return;
-    if (usedMs < run.limits.wallMs / 2 && wallPeriods < maxWallPeriods) return void wall.refresh();
+    if (usedMs < run.limits.wallMs / 2 && wallPeriods < maxWallTimeExtensions) return void wall.refresh();
     const subject = isWallPerMessage ? 'A page' : 'The file';
     const seconds = Math.round((wallPeriods * run.limits.wallMs) / 1_000);
     end(appError('conversion_timeout', { detail: `${subject} was not converted within ${seconds} seconds.` }));

@@ -29,7 +29,7 @@ const payloadIndexes = {
 } as const satisfies Record<string, Schemas['PayloadFieldSchema']>;
 
 /** All access to Qdrant: only collections with the prefix, and only one organization (except for `list`). */
-export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, ...server }: QdrantOptions) {
+export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, ...server }: QdrantOptions) {
   const { api, call } = createQdrantApi(server);
   const ours = `${collectionPrefix}_`;
   const ready = new Set<string>();
@@ -254,7 +254,7 @@ function isWithoutIndex(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof Error && /index required/i.test(error.cause.message);
 }
 
-export function isWrongSize(error: unknown): boolean {
+export function isVectorSizeError(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof Error && /dimension/i.test(error.cause.message);
 }
 

@@ -3,11 +3,11 @@ import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
 import type { GenerationKey, ReadableDocuments, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
 import {
-  createQdrantPoints,
+  createQdrantClient,
   hasAny,
   hasNone,
   hasValue,
-  isWrongSize,
+  isVectorSizeError,
   type PointSelection,
   type QdrantOptions,
   type StoredPoint,
@@ -26,7 +26,7 @@ const concurrentCounts = 8;
  * when they are published; before that, no search finds them.
  */
 export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
-  const points = createQdrantPoints(options);
+  const points = createQdrantClient(options);
   const limitCounts = pLimit(concurrentCounts);
   const collectionOf = (model: string) => points.collectionOf(nameOf(model));
 
@@ -144,7 +144,7 @@ function readableBy(readable: ReadableDocuments): PointSelection {
 /** Throws `embedding_model_changed` if the model's vectors no longer have the size of its collection. */
 async function checkingSize<Result>(work: Promise<Result>): Promise<Result> {
   return work.catch((error: unknown) => {
-    throw isWrongSize(error) ? appError('embedding_model_changed', { cause: error }) : error;
+    throw isVectorSizeError(error) ? appError('embedding_model_changed', { cause: error }) : error;
   });
 }
 

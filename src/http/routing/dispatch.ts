@@ -157,7 +157,8 @@ export function createDispatcher(deps: DispatchDeps) {
           const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
           const asked = { params: req.params, query: req.query, body: body.identity() };
           const fingerprint = fingerprintOf(deps.fingerprintKey, asked);
-          // The fingerprint ignores secrets, so errors are not stored: another secret may succeed.
+          // Error responses are not stored for an `Idempotency-Key`: the fingerprint of a request leaves out secrets,
+          // and another password may succeed.
           const storesErrors = !body.hasSecrets();
           send = await answerOnce(req, res, { key: name, fingerprint, storesErrors }, call);
         } else {

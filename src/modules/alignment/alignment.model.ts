@@ -32,7 +32,7 @@ export const previousRound = shape({ ...roundTexts.columns, isRefusal: boolean()
 export type PreviousRound = Row<typeof previousRound>;
 
 export const roundBefore = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
-export type RoundBefore = Row<typeof roundBefore>;
+export type EarlierScoredRound = Row<typeof roundBefore>;
 
 /** Source of scores: embeddings and words, words alone, or a chat model that adjudicated doubtful scores. */
 export type ScoreSource = 'embedding' | 'words' | 'llm';

@@ -128,7 +128,10 @@ export function createAlignmentRepository(db: Knex) {
       return rows(db, roundTexts, query);
     },
 
-    /** Lists all scored rounds in order. Refusals of old scorers, which stored only the kind, get score 1. */
+    /**
+     * Lists all scored rounds of a chat in order. Older scorer versions stored only that a reply was a refusal, without
+     * its score: such refusals count as 1.
+     */
     listScores({ orgId, chatId }: ChatKey) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })

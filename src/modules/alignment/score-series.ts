@@ -6,8 +6,8 @@ import { refusalKind } from '#src/domain/alignment/refusal.ts';
 import { roundsToPrune } from '#src/domain/alignment/steering.ts';
 import { AppError } from '#src/errors.ts';
 import {
+  type EarlierScoredRound,
   type MeasuredRound,
-  type RoundBefore,
   type ScoredChat,
   type ScoringResult,
   type StoredScore,
@@ -29,7 +29,7 @@ export const foldedRoundsRead = 50;
  */
 export function foldMeasured(
   { round, measured, kept, at }: { round: number; measured: MeasuredRound; kept: readonly AlignmentEvent[]; at: Date },
-  before: readonly RoundBefore[],
+  before: readonly EarlierScoredRound[],
   thresholds: StreakThresholds,
 ): ScoringResult {
   const { userScore: user, agentScore: agent, neutral, refusalReading } = measured;
@@ -75,7 +75,7 @@ export function refoldScores(
   thresholds: StreakThresholds,
 ): StoredScore[] {
   const folded = new Map<number, StoredScore>();
-  const before: RoundBefore[] = [];
+  const before: EarlierScoredRound[] = [];
   for (const row of stored) {
     const measured = measuredAnew.get(row.round) ?? measuredOf(row);
     const kept = row.events.filter(({ type }) => type === 'scoring_failed');

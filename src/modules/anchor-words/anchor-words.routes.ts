@@ -28,7 +28,11 @@ const expandBody = z
     const sent = metadata.filter((field) => body[field] != null && body[field].length > 0);
     if (body.agent_id !== undefined) {
       for (const field of sent) {
-        context.addIssue({ code: 'custom', path: [field], message: 'comes from the agent that agent_id names' });
+        context.addIssue({
+          code: 'custom',
+          path: [field],
+          message: 'must not be given together with agent_id, whose agent has it',
+        });
       }
       return;
     }

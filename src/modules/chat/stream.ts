@@ -158,7 +158,10 @@ export function createEventRecorder(deps: {
 }
 
 const pollEveryMs = 100;
-/** Only every tenth poll checks whether a silent answer has ended, and records its readers. */
+/**
+ * Every tenth poll for new events also checks whether an answer without new events has ended, and records that it has
+ * readers.
+ */
 const pollsPerCheck = 10;
 /** Polls after the end of an answer in which its last events may still arrive. */
 const pollsAfterEnd = 5;

@@ -38,5 +38,8 @@ export type ConsentPurpose = 'tools' | 'connectors';
 /** OAuth consent that is in progress while the user is at the provider. */
 export type ConsentFacts = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
-/** OAuth consent whose state row was deleted. The caller must reject it as expired if `isFresh` is false. */
+/**
+ * A finished OAuth consent; its stored state is deleted, so that it works only once. Reject it as expired if `isFresh`
+ * is false.
+ */
 export type Consent = ConsentFacts & { codeVerifier: string; isFresh: boolean };

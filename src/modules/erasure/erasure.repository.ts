@@ -22,7 +22,10 @@ const late = shape({ orgId: uuid(), userId: uuid(), dueAt: timestamp() });
 
 export type ErasableDocument = Row<typeof erasableDocument>;
 
-/** SQL condition on rows `t`: by ACL for documents, by the owner of the tree for folders, otherwise by creator. */
+/**
+ * SQL condition that selects the rows `t` of the erased user: documents by their access keys, folders by the owner of
+ * the tree, other rows by creator.
+ */
 function belongsTo(table: string, userId: string): string {
   if (table === 'documents') return `t.acl @> array['user:' || ${userId}]`;
   return table === 'folders' ? `t.owner_id = ${userId}` : `t.created_by = ${userId}`;

@@ -96,7 +96,8 @@ export function createEvaluationsService(deps: {
     switch (job.status) {
       case 'succeeded': {
         const found = await runs.findRun({ orgId, runId: id });
-        if (found === undefined) throw appError('eval_incomplete', { detail: `${id} was deleted meanwhile.` });
+        if (found === undefined)
+          throw appError('eval_incomplete', { detail: `The evaluation run ${id} was deleted while it was read.` });
         return found;
       }
       case 'failed':

@@ -88,7 +88,7 @@ export function createRagService(deps: {
   }
 
   return {
-    /** Returns the configuration, and the version of the document for `ETag`. */
+    /** Returns the retrieval configuration of a document, and the row version for its `ETag`. */
     async getConfig(actor: Actor, documentId: string): Promise<{ config: RagConfig; version: number }> {
       const { ragConfig: config, version } = await documents.getView(actor, documentId);
       return { config, version };

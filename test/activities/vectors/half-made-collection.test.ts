@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { QdrantClient } from '@qdrant/js-client-rest';
 import { expect } from 'chai';
-import { createQdrantPoints, hasValue } from '#src/adapters/vectors/qdrant-client.ts';
+import { createQdrantClient, hasValue } from '#src/adapters/vectors/qdrant-client.ts';
 import { testQdrantUrl } from '#test/support/services.ts';
 
 describe('a Qdrant collection without indexes, after a killed process', () => {
   it('is empty, and accepts points', async () => {
     const url = testQdrantUrl();
     const collectionPrefix = `half${randomBytes(4).toString('hex')}`;
-    const points = createQdrantPoints({ url, apiKey: null, collectionPrefix });
+    const points = createQdrantClient({ url, apiKey: null, collectionPrefix });
     const collection = points.collectionOf('model');
     const server = new QdrantClient({ url, checkCompatibility: false });
     await server.createCollection(collection, {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { MeasuredRound, RoundBefore, StoredScore } from '#src/modules/alignment/alignment.model.ts';
+import type { EarlierScoredRound, MeasuredRound, StoredScore } from '#src/modules/alignment/alignment.model.ts';
 import { foldMeasured, refoldScores } from '#src/modules/alignment/score-series.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
@@ -19,7 +19,7 @@ const measured = (userScore: number, agentScore: number, extra: Partial<Measured
 function scoreAll(rounds: readonly MeasuredRound[]): StoredScore[] {
   const stored: StoredScore[] = [];
   for (const [index, each] of rounds.entries()) {
-    const before: RoundBefore[] = stored.map((row) => ({ ...row, state: row.foldState }));
+    const before: EarlierScoredRound[] = stored.map((row) => ({ ...row, state: row.foldState }));
     const { score, prunedRounds } = foldMeasured(
       { round: index + 1, measured: each, kept: [], at },
       before,
