@@ -5,7 +5,7 @@ import { isReference, maxCases, rubrics, severities } from '#src/domain/judging/
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
 import type { Compared, Evaluated } from './evaluations.service.ts';
 
-/** Longer cases than models and judges can read are refused. */
+/** Golden cases that exceed this length are rejected: models and judges cannot read them. */
 const maxCaseCharacters = 200_000;
 
 const evaluationCase = z.strictObject({
@@ -41,7 +41,7 @@ export const compareBody = z.strictObject({
   cases,
 });
 
-/** A blank reference becomes null, so that both give the same run. */
+/** A blank reference answer becomes null, so that blank and missing references give the same run. */
 export function toCaseText({ input, expected }: z.output<typeof evaluationCase>): CaseText {
   return { input, expected: isReference(expected) ? expected : null };
 }

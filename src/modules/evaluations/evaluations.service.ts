@@ -25,15 +25,17 @@ import { createEvaluationsRepository } from './evaluations.repository.ts';
 
 /** Days in which a repeated request finds the results of a prompt without a draft. */
 const ADHOC_RETENTION_DAYS = 30;
-/** Limits the transaction of a deletion: a run is deleted with its units and with results that no other run uses. */
+/**
+ * Limits the size of a deletion's transaction: an evaluation run is deleted with its units and with results that no
+ * other run uses.
+ */
 const DELETION_BATCH_SIZE = 100;
 
 export type JudgingOptions = {
   evaluatorModel?: string | undefined;
-  /** Generates the answers to the cases again instead of reusing stored ones. */
+  /** Generates the answers to the cases again instead of reusing stored answers. */
   isFresh: boolean;
   waitSeconds: number;
-  /** Aborts when the client disconnects. */
   signal: AbortSignal;
 };
 
@@ -46,8 +48,8 @@ export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
 /**
  * Evaluations whose client waits for the results. The methods throw `unknown_model`, `evaluation_case_limit_reached`,
- * `eval_timeout` if the run does not end in time, and `eval_incomplete` if a verdict is missing. Those about a version
- * also throw `draft_not_found`, `version_not_found` and `forbidden`.
+ * `eval_timeout` if the run does not end in time, and `eval_incomplete` if a verdict is missing. Methods about a draft
+ * version also throw `draft_not_found`, `version_not_found` and `forbidden`.
  */
 export function createEvaluationsService(deps: {
   db: Knex;
@@ -78,7 +80,7 @@ export function createEvaluationsService(deps: {
     const opened = await limits.transaction(actor.orgId, async (trx) => {
       const places = await limits.lock(trx, actor.orgId);
       const specified = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
-      // Without cases there are no answers to generate again: the request joins the existing run.
+      // An evaluation without cases has no answers to generate again, so the request joins the existing run.
       const specification = specified.cases.length === 0 ? { ...specified, draw: null } : specified;
       return openRun({ jobs, logger }, trx, actor, places, specification);
     });
@@ -138,14 +140,12 @@ export function createEvaluationsService(deps: {
   return {
     evaluateVersion,
 
-    /** Run daily by the worker: deletes old runs of prompts that belong to no draft. */
     async deleteOldAdhocRuns(): Promise<void> {
       let deleted: number;
       do deleted = await runs.deleteAdhocOlderThan(ADHOC_RETENTION_DAYS, DELETION_BATCH_SIZE);
       while (deleted === DELETION_BATCH_SIZE);
     },
 
-    /** Judges the answer to one case, and not the prompt. */
     async evaluateCase(
       actor: RequestActor,
       { caseText, ...of }: VersionRef & { rubric?: Rubric | undefined; caseText: CaseText },
@@ -157,7 +157,6 @@ export function createEvaluationsService(deps: {
       return result;
     },
 
-    /** Judges a prompt that belongs to no draft; only the caller sees the job. */
     async evaluatePrompt(
       actor: RequestActor,
       { rubric, ...text }: PromptText & { rubric?: Rubric | undefined },
@@ -176,7 +175,10 @@ export function createEvaluationsService(deps: {
       );
     },
 
-    /** Compares with the parent unless a baseline is given; throws `no_baseline` for a version without a parent. */
+    /**
+     * Compares a version with its parent unless a baseline is given. Throws `no_baseline` for a version without a
+     * parent.
+     */
     async compare(
       actor: RequestActor,
       of: VersionRef & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
@@ -215,9 +217,9 @@ function evaluated(run: EvaluationRun): Evaluated {
 }
 
 /**
- * Finds or creates the run of a specification. Must be called in a transaction that holds the organization's lock. A
- * complete run is returned as it is, an open one is joined, and a failed one gets another attempt. Cases count for the
- * day of the first request. After the commit the caller dispatches the job of an open run. Throws
+ * Finds or creates the run of an evaluation specification, in a transaction that holds the organization's lock. Returns
+ * a complete run as it is, joins an open run, and starts another attempt of a failed run. Cases count for the day of
+ * the first request. After the commit the caller dispatches the job of an open run. Throws
  * `evaluation_case_limit_reached`.
  */
 export async function openRun(
@@ -272,7 +274,7 @@ export async function openRun(
   }
 }
 
-/** Equal requests of an organization have the same id, and so share one run. */
+/** Equal evaluation requests of an organization get the same run id, so they share one run. */
 function runIdOf(orgId: string, specification: EvaluationSpecification): string {
   const request = canonicalJson([orgId, specification]);
   const hash = createHash('sha256').update(request).digest('hex').slice(0, 40);
