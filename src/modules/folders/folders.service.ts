@@ -7,16 +7,18 @@ import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts'
 import type { DocumentName, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
-/** Names of 20,000 documents are 2 MB of JSON, which block other requests for about 50 ms. */
+/**
+ * Limit of the documents in a folder tree: the names of 20,000 are 2 MB of JSON, which block other requests for about
+ * 50 ms.
+ */
 const MAX_DOCUMENTS = 20_000;
-/** Levels of a folder tree, with the root. Clients get a tree as nested JSON in one response. */
+/** Limit of the levels of a folder tree, including the root: clients get a tree as nested JSON in one response. */
 const MAX_LEVELS = 32;
-/** Folders of one organization, without its roots. */
+/** Limit of the folders of one organization, not counting root folders. */
 const MAX_FOLDERS = 10_000;
 
 export type FoldersService = ReturnType<typeof createFoldersService>;
 
-/** Reads folder trees, and creates the roots of organizations, teams and users. */
 export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db: Knex; maxDocuments?: number }) {
   const folders = createFoldersRepository(db);
 
@@ -40,7 +42,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
   return {
     get,
 
-    /** Returns all readable folders as trees, and documents if `withDocuments`. Throws `too_many_documents`. */
+    /** Returns all readable folders as trees, and their documents if `withDocuments`. Throws `too_many_documents`. */
     async tree(actor: Actor, { withDocuments }: { withDocuments: boolean }): Promise<FolderNode[]> {
       const [rows, documents] = await Promise.all([
         folders.listReadable(actor),
@@ -69,9 +71,9 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       folders.findChild(actor, parentId, name),
 
     /**
-     * Returns the folder to put something into: `folderId`, or the caller's personal root if undefined. Locks it: until
-     * `trx` ends the folder exists and keeps its access keys. Throws `folder_not_found`, and `forbidden` if the folder is
-     * read-only for the caller.
+     * Returns the target folder of a new document or folder: `folderId`, or the caller's personal root folder if
+     * undefined. Locks it, so that until `trx` ends the folder exists and keeps its access keys. Throws
+     * `folder_not_found`, and `forbidden` if the folder is read-only for the caller.
      */
     async requireTarget(trx: Knex, actor: Actor, folderId: string | undefined): Promise<FolderView> {
       const repository = createFoldersRepository(trx);
@@ -132,7 +134,6 @@ async function insertRoot(
 /** Changes documents along with their folders. Methods throw `folder_too_large`. */
 type FolderContents = {
   isEmpty(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<boolean>;
-  /** Gives documents the present access keys of their folders. */
   share(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<void>;
   /** Deletes documents that are in no other folder, and removes the others from these folders. */
   discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void>;
@@ -180,8 +181,8 @@ export function createFolderChangesService(deps: {
 
   /**
    * Moves a folder with its contents into the tree of another root. Must run before any other update of the folder: the
-   * `for update` lock waits for transactions that link documents (`for key share`) and would give them the access keys of
-   * the old root; a plain update does not wait for them.
+   * `for update` lock waits for transactions that link documents (`for key share`) and would give them the access keys
+   * of the old root; a plain update does not wait for them.
    */
   async function moveToRoot(trx: Knex, folder: FolderView, parent: FolderView): Promise<void> {
     const repository = createFoldersRepository(trx);
@@ -192,7 +193,7 @@ export function createFolderChangesService(deps: {
   }
 
   return {
-    /** Creates a folder with this id. A repeated call with the same id returns the folder. */
+    /** Creates a folder with the given id. A repeated call with the same id returns the existing folder. */
     async create(
       actor: RequestActor,
       id: string,
