@@ -19,9 +19,6 @@ export const storedCredentials = shape({
 });
 export type StoredCredentials = Row<typeof storedCredentials>;
 
-/**
- * Identifies one generation of a row's credentials; a conditional update changes nothing if the generation has changed.
- */
 export type CredentialsState = Pick<StoredCredentials, 'orgId' | 'id' | 'generation'>;
 
 export type NewCredentials = Pick<StoredCredentials, 'credentials' | 'scopes' | 'expiresAt'>;

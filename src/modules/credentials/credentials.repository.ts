@@ -47,7 +47,6 @@ export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
       return (await db(table).where({ orgId, id }).first('id')) !== undefined;
     },
 
-    /** Stores the same credentials encrypted with another key; `generation` stays. */
     async reencrypt({ orgId, id, credentials }: StoredCredentials, reencrypted: string): Promise<void> {
       await db(table).where({ orgId, id, credentials }).update({ credentials: reencrypted });
     },
@@ -56,7 +55,6 @@ export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
       return rows(db, storedCredentials, page(after, limit));
     },
 
-    /** Lists a page of the credentials, in all organizations, that were encrypted with a key other than `keyId`. */
     async listEncryptedByOthers(keyId: string, after: string, limit: number): Promise<StoredCredentials[]> {
       const encryptedByOthers = page(after, limit).whereRaw('not starts_with(credentials, ?)', [`${keyId}:`]);
       return rows(db, storedCredentials, encryptedByOthers);

@@ -26,7 +26,6 @@ type Keys = { kind: string };
 type Grant<Row> = { row: Row; credentials: OAuthGrant };
 
 export type CredentialUse<Row> = {
-  /** Reads the credentials row again whenever its current state is needed. */
   load: () => Promise<Row>;
   requestId: string;
   /** Tries credentials even if the provider rejected them before, and refreshes the OAuth tokens first. */

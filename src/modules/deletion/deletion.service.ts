@@ -14,7 +14,6 @@ import { createDeletionRepository } from './deletion.repository.ts';
  */
 const POLL_INTERVAL_MS = 200;
 
-/** `acl` holds the access keys that can see the deletion job. */
 export type DeletionRequest = { createdBy: string; acl: readonly string[]; requestId: string | null };
 
 export type DeletionService = ReturnType<typeof createDeletionService>;
@@ -48,7 +47,6 @@ export function createDeletionService(deps: {
   };
 
   return {
-    /** Enqueues the deletion of a document that is marked as deleted. Returns the job to dispatch after the commit. */
     async enqueue(trx: Knex, of: DeleteDocumentInput, request: DeletionRequest): Promise<string> {
       const job = toJob(of, request, false);
       await jobs.enqueue(trx, job);

@@ -80,10 +80,6 @@ export function createFolderContentsRepository(db: Knex) {
       return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
     },
 
-    /**
-     * Locks up to `limit` documents until the end of the transaction, except those whose deletion has begun.
-     * @returns document ids
-     */
     lock: (of: FolderSelection, limit: number) => lockDocumentsIn(db, of, limit),
 
     async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderContent[]> {

@@ -123,7 +123,6 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
       const kept = locked.filter((document) => document.isElsewhere);
       const orphans = locked.filter((document) => !document.isElsewhere);
       await createDocumentsRepository(trx).markDeleted(idsOf(orphans), userId);
-      // The readers of a deleted document may read its deletion job.
       const deleted = orphans.map(({ id, acl }) => ({ orgId, documentId: id, acl }));
       await deletion.enqueueAll(trx, deleted, { createdBy: userId, requestId });
       await contents.removeLinks({ orgId, folderIds });

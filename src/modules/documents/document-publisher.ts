@@ -19,7 +19,6 @@ export type PublisherDeps = {
   logger: Pick<Logger, 'warn'>;
 };
 
-/** Copies access keys and retrieval settings of changed documents to the vector store. */
 export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) {
   const documents = createDocumentsRepository(db);
 
@@ -46,7 +45,6 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
       timer.abort();
     },
 
-    /** Publishes every outdated document, then throws the first error. The sweeper calls it. */
     async publishOutdated(): Promise<void> {
       const failures: unknown[] = [];
       const endMs = performance.now() + SWEEP_LIMIT_MS;

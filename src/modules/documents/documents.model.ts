@@ -160,9 +160,6 @@ export const chunkInDocument = shape({
 });
 export type ChunkInContext = Omit<Row<typeof chunkInDocument>, 'acl'> & { visibility: Visibility };
 
-/**
- * The state of a document that the vector store needs. `outdatedAt` identifies the state and `leasedUntil` the lease.
- */
 export const publication = shape({
   ...pick(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
   documentId: uuid(),
@@ -179,6 +176,5 @@ export type DocumentUsage = Row<typeof documentUsage>;
 export const storedBytes = shape({ usedBytes: bigint(), deletedBytes: bigint() });
 export type StoredBytes = Row<typeof storedBytes>;
 
-/** `isElsewhere` is true if the document is also in a folder that is not among the requested ones. */
 export const folderContent = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
 export type FolderContent = Row<typeof folderContent>;

@@ -135,7 +135,6 @@ export function createDocumentsRepository(db: Knex) {
       return firstRow(db, documentView, views(actor, readableIds(actor).where('documents.id', id)));
     },
 
-    /** Reads the Markdown body of the active generation; empty before the first activation. */
     async readBody({ orgId, id }: Pick<DocumentRow, 'orgId' | 'id'>): Promise<string> {
       const active = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
@@ -223,10 +222,6 @@ export function createDocumentsRepository(db: Knex) {
         .patch({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
     },
 
-    /**
-     * Marks documents as deleted and removes all their access keys.
-     * @returns how many documents were not marked before
-     */
     async markDeleted(ids: readonly string[], updatedBy: string): Promise<number> {
       return DocumentModel.query(db)
         .whereIn('id', [...ids])
@@ -254,7 +249,6 @@ export function createDocumentsRepository(db: Knex) {
       return oneRow(db, documentUsage, totals);
     },
 
-    /** Returns the bytes of live documents, and of deleted documents that are still in the blob store. */
     async stored(orgId: string): Promise<StoredBytes> {
       return oneRow(
         db,
@@ -268,9 +262,6 @@ export function createDocumentsRepository(db: Knex) {
       );
     },
 
-    /**
-     * Lists documents whose newest state was not sent to the vector store and is not leased, longest waiting first.
-     */
     async listUnpublished(limit: number): Promise<string[]> {
       return DocumentModel.table(db)
         .whereNotNull('pointsOutdatedAt')

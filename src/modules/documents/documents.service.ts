@@ -41,10 +41,8 @@ export type NewDocument = {
   id?: string;
   file: StoredUpload;
   name: string | undefined;
-  /** The format that the author states; null to detect it from the content. */
   declaredFormat: string | null;
   targetFolderId: string | undefined;
-  /** The URL from which the file was fetched; `provider` is null for a public web page. */
   importSource?: { provider: string | null; url: string };
   chunking: ChunkingOptions;
   ingest: boolean;
@@ -162,10 +160,6 @@ export function createDocumentsService(deps: DocumentsDeps) {
     return generations.open(trx, actor, { ...document, generation: 0, activeGeneration: null }, { isBulk });
   }
 
-  /**
-   * Checks tier limits and folder, and locks both until the end of `trx`.
-   * @returns the folder
-   */
   async function requireRoomIn(
     trx: Knex,
     actor: RequestActor,

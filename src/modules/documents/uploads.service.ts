@@ -50,7 +50,6 @@ export function createUploadsService(deps: {
   const { originals, limits } = deps;
   const documents = createDocumentsRepository(deps.db);
   const reservations = new Map<string, Set<Reservation>>();
-  /** Functions that release a reservation, keyed by the claim of the stored file. */
   const unsettled = new Map<string, (end: 'settled' | 'discarded') => void>();
 
   function openReservation(orgId: string, own: Reservation) {

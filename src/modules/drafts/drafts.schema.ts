@@ -74,7 +74,6 @@ const createdDraft = z
 
 export const createDraftBody = z.preprocess(withoutIgnoredFields, createdDraft);
 
-/** Removes content fields from the body of a fork, so that even invalid ones are ignored. */
 function withoutIgnoredFields(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
   const isFork = 'source_agent_id' in body || 'source_version_id' in body;

@@ -38,7 +38,6 @@ export type CommitVersionInput = {
 
 export type DraftsService = ReturnType<typeof createDraftsService>;
 
-/** Manages drafts and the chains of their versions. Every change locks the draft first. */
 export function createDraftsService(deps: {
   db: Knex;
   limits: TierLimitsService;
@@ -256,10 +255,6 @@ export function createDraftsService(deps: {
       });
     },
 
-    /**
-     * Locks the caller's own draft until the end of `trx`.
-     * @returns the draft and one of its versions
-     */
     async lockOwnVersion(
       trx: Knex,
       actor: Actor,

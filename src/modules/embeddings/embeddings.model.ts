@@ -49,7 +49,6 @@ export function createEmbeddingsRepository(db: Knex) {
       .whereRaw('text_sha256 = any (?::bytea[])', [[...hashes]]);
 
   return {
-    /** Returns the cached vectors, keyed by the hex hash of their text. */
     async find(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Map<string, Float32Array>> {
       const rows = await cached(orgId, model, hashes).select('textSha256', 'vector');
       return new Map(rows.map(({ textSha256, vector }) => [textSha256.toString('hex'), toFloats(vector)]));
@@ -116,7 +115,6 @@ export function createEmbeddingsRepository(db: Knex) {
       return last ?? null;
     },
 
-    /** Stores the dimensions of an embedding model unless they are known. Returns the stored dimensions. */
     async fixDimensions(model: string, dimensions: number): Promise<number> {
       const models = () => EmbeddingDimensionsModel.table(db);
       await models().insert({ model, dimensions }).onConflict('model').ignore();

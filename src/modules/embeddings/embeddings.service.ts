@@ -11,7 +11,6 @@ const ROWS_PER_SWEEP = 5_000;
 
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;
 
-/** Embeds stored texts of organizations, and caches the vector of each text and embedding model. */
 export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }) {
   const { embedders } = deps;
   const repository = createEmbeddingsRepository(deps.db);

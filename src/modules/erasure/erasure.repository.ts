@@ -10,9 +10,7 @@ import { FolderModel } from '#src/modules/folders/folders.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 
-/** Rows that one SQL statement deletes from a table with dependent rows. */
 const ROWS_AT_ONCE = 200;
-/** Rows that one SQL statement deletes from a table without dependent rows. */
 const SMALL_ROWS_AT_ONCE = 5_000;
 
 const erasableDocument = pick(DocumentModel, 'id', 'createdBy');
@@ -197,7 +195,6 @@ export function createErasureRepository(db: Knex) {
       return connections.map(({ id }) => id);
     },
 
-    /** Lists documents whose deletion has not been requested. */
     listDocuments(of: ErasureSubject, limit: number) {
       return rows(
         db,
@@ -265,7 +262,6 @@ export function createErasureRepository(db: Knex) {
       return true;
     },
 
-    /** Lists deleted users with content that was stored after their erasure had ended. */
     listLate(limit: number) {
       const isThere = contentTables.map((table) => {
         const isTheirs = belongsTo(table, 'gone.id');

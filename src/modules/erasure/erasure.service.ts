@@ -94,10 +94,6 @@ export function createErasureService(deps: {
   }
 
   return {
-    /**
-     * Enqueues the erasure in the transaction that deletes the user or organization. Returns the job to dispatch after
-     * the commit.
-     */
     enqueue,
 
     /**

@@ -53,10 +53,6 @@ const MESSAGE_OVERHEAD_TOKENS = 8;
 
 const cachedCall: Spending = { ...nothingSpent, calls: 1, cached: 1 };
 
-/**
- * A golden case with the prompt version that answers it; `draw` differs between answers that must be generated
- * separately.
- */
 type CaseQuestion = {
   persona: string;
   input: string;
@@ -349,7 +345,6 @@ async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
 
 const promptText = ({ agentName, agentPrompt, tags }: PromptText): PromptText => ({ agentName, agentPrompt, tags });
 
-/** Key of a stored answer: a hash, 32 bytes long, of everything that the answer depends on. */
 function answerKey({ persona, input, model, temperature, maxTokens, draw }: CaseQuestion): Buffer {
   const question = JSON.stringify([persona, input, model, temperature, maxTokens, draw]);
   return createHash('sha256').update(`answer ${question}`).digest();

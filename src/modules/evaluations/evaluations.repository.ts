@@ -63,7 +63,6 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.cases ?? 0;
     },
 
-    /** Adds to today's case count, and deletes the counts of earlier days. */
     async addCasesOfToday(orgId: string, cases: number): Promise<void> {
       await db.raw(
         `insert into evaluation_days as d (org_id, day, cases) values (:orgId, (now() at time zone 'utc')::date, :cases)
@@ -139,7 +138,6 @@ export function createEvaluationsRepository(db: Knex) {
         .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');
     },
 
-    /** Resets the failures and pauses of all units: they count per attempt of the run. */
     async resetFailures({ orgId, runId }: RunKey): Promise<void> {
       await EvaluationUnitModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
     },

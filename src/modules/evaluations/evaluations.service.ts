@@ -258,7 +258,6 @@ export async function openRun(
   return { run, state: 'open' };
 
   async function insert(): Promise<EvaluationRun> {
-    // A run without cases costs about as much as one case.
     const countedCases = Math.max(1, specification.cases.length);
     places.take('evaluationCasesPerDay', await runs.countCasesOfToday(orgId), countedCases);
     await runs.addCasesOfToday(orgId, countedCases);

@@ -82,7 +82,6 @@ export function createJudge(deps: {
     const { nonce, maxTokens, messages: question } = await questionFor(task, model);
     const timeoutMs = await models.answerTimeoutMs(model);
 
-    /** Returns null if the reply of the judge model could not be parsed. */
     async function ask(messages: JudgeMessage[], seed: number): Promise<string | null> {
       try {
         const reply = await chatModel.complete({
@@ -124,7 +123,6 @@ function firstSeed(task: JudgeTask): number {
   return task.mode === 'anchored' ? task.sample * 10 : 0;
 }
 
-/** Key of a stored verdict: a hash, 32 bytes long. */
 export function judgementKey(task: JudgeTask, evaluatorModel: string): Buffer {
   return createHash('sha256').update(cacheKeyText(task, evaluatorModel)).digest();
 }

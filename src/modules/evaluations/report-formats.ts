@@ -269,7 +269,6 @@ function escapedHtml(text: string): string {
   return escapeHtml(visibleText(text));
 }
 
-/** Turns text into one line of Markdown without formatting, links, embedded content or table cells. */
 function escapedMarkdown(text: string): string {
   return visibleText(text)
     .replace(/\s+/g, ' ')

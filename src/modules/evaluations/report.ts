@@ -52,7 +52,6 @@ export type ReportedScores = z.output<typeof reportedScores>;
 type ReportedAxis = z.output<typeof axisScore>;
 type ReportedCase = z.output<typeof scoredCase>;
 
-/** Returns null if the stored value is not a set of evaluation scores. */
 export function readScores(stored: unknown): ReportedScores | null {
   return reportedScores.safeParse(stored).data ?? null;
 }
@@ -67,7 +66,6 @@ type ReportedVersion = {
 
 type VersionName = { number: number; title: string };
 
-/** `parent` and `change` are null if the parent version has no such score. */
 type Change = { score: number; parent: number | null; change: number | null };
 
 type ReportedAxisChange = Change & {
@@ -100,7 +98,6 @@ export type EvaluationReport = {
   failed_units: ReportedScores['failed_units'];
 };
 
-/** Returns null for a version without readable scores. */
 export function evaluationReport(version: ReportedVersion, parent: ReportedVersion | null): EvaluationReport | null {
   const scores = readScores(version.evalScores);
   if (scores === null) return null;

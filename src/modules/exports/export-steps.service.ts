@@ -61,9 +61,6 @@ export function createExportStepsService(deps: {
     return row;
   }
 
-  /**
-   * Reads the current rights of the admin who requested the export. Throws `forbidden` if they are no longer an admin.
-   */
   async function scopeOf({ orgId, createdBy }: ExportRow): Promise<ExportScope> {
     const actor = await accounts.findActor(db, createdBy);
     if (actor === undefined || !can(actor, 'organization:administer', { orgId })) {

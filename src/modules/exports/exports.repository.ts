@@ -86,7 +86,6 @@ export function createExportsRepository(db: Knex) {
       return firstRow(db, ExportVolumeModel, found);
     },
 
-    /** @returns false if a volume with this number is already stored */
     async insertVolume(of: { orgId: string; exportId: string }, volume: ExportVolume): Promise<boolean> {
       const inserting = ExportVolumeModel.query(db)
         .insert({ ...of, ...volume })
@@ -130,7 +129,6 @@ export function createExportsRepository(db: Knex) {
       return (await exportsOf(owner).select('id')).map(({ id }) => id);
     },
 
-    /** Lists failed and cancelled exports. Call it while no export is running. */
     async listIncomplete(orgId: string): Promise<string[]> {
       return (await ExportModel.table(db).where({ orgId }).whereNull('completedAt').select('id')).map(({ id }) => id);
     },
@@ -155,7 +153,6 @@ export function createExportsRepository(db: Knex) {
       return beyond.map(({ id }) => id);
     },
 
-    /** Lists expired exports, including incomplete ones but not those with an open job. */
     async listExpired(limit: number): Promise<{ id: string; orgId: string }[]> {
       const expired = db('exports as e')
         .whereRaw('e.expires_at <= now()')

@@ -102,7 +102,6 @@ export function createExportsService(deps: {
     return { ...facts, orgId, id, jobId: exportWorkflowId(id), status, volumes };
   }
 
-  /** @returns the blobs of the export to release after the commit; undefined if the export does not exist */
   async function remove(
     trx: Knex,
     { orgId, exportId }: ExportKey,
@@ -202,7 +201,6 @@ export function createExportsService(deps: {
       };
     },
 
-    /** Deletes the volumes of a cancelled export. A retry starts from the first volume. */
     async deleteVolumes({ orgId, exportId }: ExportKey): Promise<void> {
       const keys = await db.transaction(async (trx) => {
         const volumes = await createExportsRepository(trx).deleteVolumes(orgId, exportId);
@@ -222,7 +220,6 @@ export function createExportsService(deps: {
       }
     },
 
-    /** Deletes the exports of a deleted user, or of a deleted organization if `userId` is null. */
     async forget(owner: { orgId: string; userId: string | null }): Promise<void> {
       for (const exportId of await repository.listIdsOf(owner)) {
         const keys = await db.transaction((trx) => remove(trx, { orgId: owner.orgId, exportId }));

@@ -27,7 +27,6 @@ export type FolderSystemRole = 'org_root' | 'team_root' | 'personal_root';
  */
 export type Folder = Row<typeof FolderModel>;
 
-/** `entityMissing` is true if the folder's team was disabled or its owner deleted. */
 export const folderView = shape({ ...FolderModel.columns, entityMissing: boolean() });
 
 export type FolderView = Row<typeof folderView>;

@@ -120,7 +120,6 @@ export function createFoldersRepository(db: Knex) {
       );
     },
 
-    /** Returns the level of a folder in its tree; a root folder has level 1. */
     async level(id: string): Promise<number> {
       const { level } = await oneRow(
         db,

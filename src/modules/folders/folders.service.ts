@@ -14,7 +14,6 @@ import { createFoldersRepository } from './folders.repository.ts';
 const MAX_DOCUMENTS = 20_000;
 /** Limit of the levels of a folder tree, including the root: clients get a tree as nested JSON in one response. */
 const MAX_LEVELS = 32;
-/** Limit of the folders of one organization, not counting root folders. */
 const MAX_FOLDERS = 10_000;
 
 export type FoldersService = ReturnType<typeof createFoldersService>;
@@ -105,7 +104,6 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       await insertRoot(trx, { ...root, orgId, createdBy: userId, ownerId: userId });
     },
 
-    /** The root folder of an organization has the name of the organization. */
     async renameOrganizationRoot(trx: Knex, orgId: string, name: string): Promise<void> {
       await createFoldersRepository(trx).renameOrganizationRoot(orgId, name);
     },
@@ -131,11 +129,9 @@ async function insertRoot(
   await createFoldersRepository(trx).insertRoot({ ...root, ...own, ownerId, teamId, acl });
 }
 
-/** Changes documents along with their folders. Methods throw `folder_too_large`. */
 type FolderContents = {
   isEmpty(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<boolean>;
   share(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<void>;
-  /** Deletes documents that are in no other folder, and removes the others from these folders. */
   discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void>;
 };
 

@@ -28,7 +28,6 @@ type FileImport = {
   file: ImportFileRow;
   connection: ImportConnection;
   owner: RequestActor;
-  /** The file as an earlier run imported it; undefined for a new file. */
   known: ImportedFile | undefined;
 };
 type FileUpdate = FileImport & {
@@ -164,10 +163,6 @@ export function createFileImporter(deps: FileImporterDeps) {
     return { stored, revision: toStorable(source.revision) };
   }
 
-  /**
-   * Finds or creates the folder at a path below the target folder, or below the personal root folder if `targetId` is
-   * null.
-   */
   async function ensureFolder(
     owner: RequestActor,
     targetId: string | null,
@@ -258,7 +253,6 @@ export function createFileImporter(deps: FileImporterDeps) {
   };
 }
 
-/** Returns false if a user has changed the document since it was read. */
 function isSameDocument({ document }: ImportedFile, { document: known }: ImportedFile): boolean {
   if (document === null || known === null) return false;
   const isSame = document.contentSha256 === known.contentSha256 && document.name === known.name;

@@ -105,7 +105,6 @@ export function createImportRunsRepository(db: Knex) {
       return toPage(await rows(db, listedRun, listed), page.limit);
     },
 
-    /** Deletes a batch of import runs that finished more than `days` ago. Returns false if there were none. */
     async deleteOldRuns(days: number): Promise<boolean> {
       const old = runs()
         .whereRaw('finished_at < now() - make_interval(days => ?)', [days])
@@ -186,7 +185,6 @@ export function createImportRunsRepository(db: Knex) {
       return advanced > 0;
     },
 
-    /** Lists the requested files, and the folders below the requested ones that could not be listed. */
     async listRequested(of: RunKey): Promise<ImportPlace[]> {
       return places().where(within(of)).whereRaw(`(kind = 'wish' or error_code is not null)`).orderBy(['item', 'id']);
     },

@@ -23,7 +23,6 @@ import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.mo
 import { createRemoteListing } from './remote-listing.ts';
 import { createConnectionSchedulesRepository, createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
-/** An import step ends after this time, and the workflow calls it again for the rest. */
 const SLICE_MS = 20_000;
 const FILES_AT_ONCE = 500;
 /**
@@ -72,7 +71,6 @@ export function createImportStepsService(
 
   async function requireRun(of: ImportRun): Promise<ImportRunRow> {
     const run = await runs.findRun(of);
-    // An import run is missing if its connection was deleted.
     if (run === undefined) throw appError('connection_not_found');
     return run;
   }
@@ -89,7 +87,6 @@ export function createImportStepsService(
     return { connection, owner: { ...actor, requestId: jobId } };
   }
 
-  /** Repeats `step` until it returns false or SLICE_MS have passed. Returns true if work is left. */
   async function inSlice(signal: AbortSignal, step: () => Promise<boolean>): Promise<boolean> {
     const endMs = performance.now() + SLICE_MS;
     while (performance.now() < endMs) {

@@ -28,7 +28,6 @@ export class ImportRunModel extends model('import_runs', {
   folder: text(),
   deletesMissing: boolean(),
   acceptsDeletions: boolean(),
-  /** Mode of a sync; null for imports and for syncs that have not begun. */
   mode: text<'full' | 'delta'>().nullable(),
   cursor: text().nullable(),
   isListed: boolean(),
@@ -169,7 +168,6 @@ export type SyncCursor = Row<typeof syncCursor>;
 /** A place at the provider that a run lists: a requested file (`wish`), a folder, or the changes since a cursor. */
 export type ImportPlace = Row<typeof ImportPlaceModel>;
 
-/** `localPath` names the folders, below the target folder, that the file goes into. */
 export type ListedFile = { item: number; remote: RemoteFile; localPath: string[] };
 
 export type ImportFileRow = Row<typeof ImportFileModel>;
@@ -178,7 +176,6 @@ export const importFileView = shape({ ...ImportFileModel.columns, generation: in
 
 export type ConnectorDocument = Omit<Row<typeof ConnectorDocumentModel>, 'orgId' | 'connectionId'>;
 
-/** `document` is the current state of the imported document; null if it was deleted. */
 export const importedFile = shape({
   ...ConnectorDocumentModel.columns,
   document: json<{ name: string; contentSha256: string; isWhereItWasPut: boolean }>().nullable(),

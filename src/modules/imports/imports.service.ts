@@ -17,7 +17,6 @@ export type ImportRequest = {
   runId: string;
   connectionId: string;
   files: RemoteFileQuery[];
-  /** The target folder; defaults to the caller's personal root folder. */
   targetFolderId: string | undefined;
 };
 
@@ -100,7 +99,6 @@ export function createImportsService(deps: {
   };
 }
 
-/** Returns the result of a requested file that is not listed yet, or of a folder that could not be listed. */
 function resultOfPlace(run: ImportRunRow, place: ImportPlace): ImportResult {
   const error = errorOf(place) ?? errorOfEndedRun(run);
   return {
@@ -130,7 +128,6 @@ function errorOf({ errorCode, errorMessage }: Pick<ImportPlace, 'errorCode' | 'e
   return errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' };
 }
 
-/** Returns the error of files that a run had not imported when it ended; null for an open run. */
 function errorOfEndedRun(run: ImportRunRow): ImportResult['error'] {
   if (run.status === 'cancelled') return { code: 'cancelled', message: 'The import was cancelled.' };
   return run.status === 'failed' ? errorOf(run) : null;

@@ -19,7 +19,6 @@ import {
 const missingCounts = shape({ missing: bigint(), known: bigint() });
 const missingFile = shape({ remoteId: text(), documentId: uuid() });
 
-/** Documents per deletion batch, which takes far less than the statement timeout. */
 const DELETED_AT_ONCE = 50;
 
 /**
@@ -98,7 +97,6 @@ export function createConnectorDocumentsRepository(db: Knex) {
         .update({ seenRunId: runId });
     },
 
-    /** Stores the document of a file. Returns false if the file's document is no longer `before`. */
     async store(
       { orgId, connectionId }: ImportRun,
       document: Omit<ConnectorDocument, 'goneAt'>,
@@ -270,7 +268,6 @@ export function createConnectionSchedulesRepository(db: Knex) {
       return row === undefined || row.outdatedAt === null;
     },
 
-    /** Makes the sweeper delete the Temporal schedule of a deleted connection. */
     async addOrphan(of: { orgId: string; connectionId: string }): Promise<void> {
       await ConnectionScheduleModel.table(db)
         .insert({ ...of, outdatedAt: db.raw('clock_timestamp()') })

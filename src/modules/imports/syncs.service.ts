@@ -39,7 +39,6 @@ export function createSyncsService(deps: {
   const runs = createImportRunsRepository(db);
   const outdated = createConnectionSchedulesRepository(db);
 
-  /** Enqueues a sync and returns the id of its run. The caller dispatches the job after the commit. */
   async function enqueueSync(
     trx: Knex,
     { id: connectionId, orgId, userId }: ImportConnection,
@@ -75,7 +74,6 @@ export function createSyncsService(deps: {
     for (const jobId of jobIds) if (await jobs.retry(db, jobId)) await jobs.dispatch(jobId);
   }
 
-  /** Updates the connection's schedule, retries parked runs, and cancels the runs of a deleted connection. */
   async function applyConnection(of: ConnectionKey): Promise<void> {
     const connection = await runs.findConnection(of);
     if (connection === undefined) {

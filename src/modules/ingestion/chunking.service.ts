@@ -30,7 +30,6 @@ type ChunkingSource = Pick<ChunkSource, 'documentName' | 'body' | 'pageMap' | 'c
 
 export type ChunkingStep = {
   orgId: string;
-  /** Embeds the next windows of the text, for semantic chunking. Called in the order of the windows. */
   embed: (windows: readonly string[], windowsTotal: number) => Promise<readonly Float32Array[]>;
   signal: AbortSignal;
   report?: (details: unknown) => void;
@@ -46,7 +45,6 @@ export function createDocumentChunkerService(deps: {
   const { chunker, embeddings, chunkContexts } = deps;
 
   return {
-    /** Chunks a document; the contextual prefix of its chunks is document name, headings and page. */
     async chunk(source: ChunkingSource, step: ChunkingStep): Promise<IndexedChunk[]> {
       return chunker.chunk(source, await measureDistances(source, step), step);
     },
@@ -88,7 +86,6 @@ export function createDocumentChunkerService(deps: {
     },
   };
 
-  /** Measures the embedding distance from each window of the text to the next; empty unless chunking is semantic. */
   async function measureDistances(source: ChunkingSource, step: ChunkingStep): Promise<number[]> {
     const { orgId, embed, signal, report } = step;
     const windows = await chunker.windows(source, { orgId, signal });
@@ -115,7 +112,6 @@ type ConvertedBody = { orgId: string; conversionId: string; body: string };
 
 type Passage = Pick<Chunk, 'content' | 'contentOffset' | 'tokenCount'>;
 
-/** Duration of one `generate` call, so that other documents can run in between. */
 const SLICE_MS = 30_000;
 const PARALLEL_CALLS = 4;
 /** Context window in tokens for models whose provider does not state it. */

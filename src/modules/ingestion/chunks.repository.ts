@@ -126,7 +126,6 @@ export function createChunksRepository(db: Knex) {
 /** Contexts that a model wrote for chunks, cached by the text of the chunk within a conversion. */
 export function createChunkContextsRepository(db: Knex) {
   return {
-    /** @returns the cached chunk contexts, keyed by the chunk's hash in hex */
     async find(source: ChunkContextSource, hashes: readonly Buffer[]): Promise<Map<string, string>> {
       const known = await ContextualTextModel.table(db)
         .where(source)

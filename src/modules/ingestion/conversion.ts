@@ -13,11 +13,9 @@ import type { IngestionTarget } from './ingestion.model.ts';
 /** Time that one activity spends on OCR, so that other documents can run in between. */
 const OCR_SLICE_MS = 20_000;
 
-/** Converts the original of a document to its Markdown body: the stages `parse` and `convert`. */
 export function createConversion(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
-  /** Null if the deployment has no malware scanner. */
   scanner: MalwareScanner | null;
   converter: Converter;
   previews: Pick<PreviewsService, 'enqueue'>;

@@ -27,7 +27,6 @@ export function createEmbedding(deps: {
   const chunks = createChunksRepository(db);
 
   return {
-    /** Finds the next chunks without a vector, and counts the chunks that have one. */
     async nextSlice(of: IngestDocumentInput): Promise<{ unembedded: string[]; embeddedBefore: number }> {
       const [unembedded, embeddedBefore] = await Promise.all([
         chunks.listUnembedded(of, SLICE_SIZE),

@@ -27,7 +27,6 @@ import {
 const newestGeneration = shape({
   ...pick(GenerationModel, 'contentSha256', 'ragConfig', 'jobId').columns,
   jobStatus: text<JobStatus>().nullable(),
-  /** When the run was asked to stop; it may still be running. */
   cancelRequestedAt: timestamp().nullable(),
 });
 type NewestGeneration = Row<typeof newestGeneration>;
@@ -78,7 +77,6 @@ export function createGenerationsRepository(db: Knex) {
       return firstRow(db, newestGeneration, newest);
     },
 
-    /** Lists generations whose original was replaced in the document since. */
     async listOfOtherOriginals({ orgId, documentId }: DocumentKey): Promise<number[]> {
       const made = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
@@ -102,7 +100,6 @@ export function createGenerationsRepository(db: Knex) {
       return firstRow(db, ingestionTarget, target);
     },
 
-    /** Returns undefined once the document is deleted. */
     async findDocumentState(of: IngestDocumentInput): Promise<DocumentState | undefined> {
       return firstRow(db, documentState, document(of).select('generation as newestGeneration', 'activeGeneration'));
     },
@@ -142,7 +139,6 @@ export function createGenerationsRepository(db: Knex) {
       );
     },
 
-    /** @returns false if the generation had this conversion already */
     async setConversion(of: IngestDocumentInput, conversionId: string): Promise<boolean> {
       const changed = await generation(of)
         .whereRaw('conversion_id is distinct from ?::uuid', [conversionId])
@@ -205,7 +201,6 @@ export function createGenerationsRepository(db: Knex) {
       return (await rows(db, generationNumber, unneeded)).map(({ generation }) => generation);
     },
 
-    /** Lists blob keys of the originals that neither the document nor another of its generations uses. */
     async listBlobKeys(range: GenerationRange): Promise<string[]> {
       const originals = await rows(
         db,
@@ -248,7 +243,6 @@ export function createGenerationsRepository(db: Knex) {
   };
 }
 
-/** Identifies the pages that OCR has read for a generation that is not converted yet. */
 type RecognitionKey = IngestDocumentInput & { converterVersion: string };
 
 /**
@@ -279,10 +273,6 @@ export function createConversionsRepository(db: Knex) {
       await numberPages(db, { orgId, conversionId });
     },
 
-    /**
-     * Deletes at most `limit` conversions older than a day that no generation uses.
-     * @returns the number of deleted conversions
-     */
     async deleteUnused(limit: number): Promise<number> {
       const unused = db('conversions as c')
         .whereRaw(`c.created_at < now() - interval '1 day'`)

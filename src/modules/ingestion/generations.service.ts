@@ -42,7 +42,6 @@ export function createGenerationsService(deps: {
 }) {
   const { jobs, orchestrator, logger } = deps;
 
-  /** Lists open ingestions of the document, and open previews of originals that it no longer has. */
   async function listSuperseded(trx: Knex, orgId: string, { id: documentId, generation }: IngestibleDocument) {
     if (generation === 0) return [];
     const ingestions = await jobs.openRunsOf(trx, { documentId, kind: 'ingest' });
@@ -85,7 +84,6 @@ export function createGenerationsService(deps: {
   return {
     open,
 
-    /** Finds the ingestion plan of an earlier attempt of the same request. */
     async findReserved(
       trx: Knex,
       { orgId }: RequestActor,

@@ -36,7 +36,6 @@ export class GenerationModel extends model(
     fileName: text(),
     mediaType: text().nullable(),
     declaredFormat: text<SourceFormat>().nullable(),
-    /** The format detected from the content; null before the detection. */
     sourceFormat: text<SourceFormat>().nullable(),
     sizeBytes: bigint(),
     contentSha256: text(),
@@ -88,9 +87,6 @@ export class ContextualTextModel extends model(
   ['orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256'],
 ) {}
 
-/**
- * A generation's inputs, copied from the document when the generation was requested, and the document's current state.
- */
 export const ingestionTarget = shape({
   ...pick(GenerationModel, 'documentName', 'fileName', 'mediaType', 'declaredFormat', 'sourceFormat').columns,
   ...pick(GenerationModel, 'sizeBytes', 'contentSha256', 'blobKey', 'ragConfig').columns,

@@ -83,7 +83,6 @@ export function createIngestionService(deps: {
       return { sourceFormat, sizeBytes: target.sizeBytes };
     },
 
-    /** Converts the original to Markdown; scanned pages are read by OCR, one slice per call. */
     async convert(of: IngestDocumentInput, step: Step): Promise<ConvertResult> {
       const target = await enter(of, 'convert');
       const onPage = withJobProgress(of, 'pages', step).report;
@@ -96,9 +95,6 @@ export function createIngestionService(deps: {
       };
     },
 
-    /**
-     * Embeds a slice of the windows that semantic chunking compares. Chunking finds the vectors in the embedding cache.
-     */
     async embedWindows(of: IngestDocumentInput, step: Step): Promise<WindowsResult> {
       const target = await enter(of, chunkContexts.isOn ? 'situate' : 'chunk');
       if (target.chunksTotal !== null) return { windowsEmbedded: 0, windowsLeft: 0 };
@@ -108,7 +104,6 @@ export function createIngestionService(deps: {
       return { windowsEmbedded: total - left, windowsLeft: left };
     },
 
-    /** A chat model writes the contexts of a slice of the future chunks. */
     async situate(of: IngestDocumentInput, step: Step): Promise<SituateResult> {
       const target = await enter(of, 'situate');
       if (target.chunksTotal !== null) return { chunksSituated: target.chunksTotal, chunksLeft: 0 };
@@ -288,7 +283,6 @@ export function createIngestionService(deps: {
     return { ...step, orgId, embed: (windows) => embeddings.embed(by, windows, { signal: step.signal }) };
   }
 
-  /** Reports progress to clients through the job, and to Temporal through the heartbeat. */
   function withJobProgress(of: IngestDocumentInput, unit: ProgressUnit, { signal, report }: Step) {
     const writeProgress = progressWriter(of, unit);
     return {
