@@ -76,7 +76,9 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
       if (now.row.generation !== old.row.generation) return now;
       await delay(POLL_INTERVAL_MS);
     }
-    throw appError('provider_unavailable', { detail: 'Its tokens could not be refreshed in time.' });
+    throw appError('provider_unavailable', {
+      detail: 'The OAuth tokens of the connection could not be refreshed in time.',
+    });
   }
 
   async function refresh(use: CredentialUse<Row>, old: Grant<Row>, isUsable: boolean): Promise<Decrypted> {

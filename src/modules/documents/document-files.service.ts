@@ -121,7 +121,9 @@ function originalOf({ blobKey, fileName, sourceFormat, sizeBytes, contentSha256 
 
 function requireClean({ malware, contentSha256 }: DocumentRow): void {
   if (malware === null || malware.sha256 !== contentSha256) return;
-  throw appError('malware_found', { detail: `The malware scanner found ${malware.signature}: the file is locked.` });
+  throw appError('malware_found', {
+    detail: `The malware scanner found ${malware.signature}; the file cannot be downloaded.`,
+  });
 }
 
 /** The token of a signed URL is base64url of `<organization id><document id><hash><expiry in ms><HMAC-SHA256>`. */

@@ -74,11 +74,13 @@ export function createDocumentLinksService(deps: {
         const link = (await links.listReadable(actor, documentId)).find((one) => one.folderId === folderId);
         if (link === undefined) throw appError('folder_not_found', { detail: 'The document is not in this folder.' });
         if (!can(actor, 'document:write', document) && !can(actor, 'folder:write', link)) {
-          throw appError('forbidden', { detail: 'You need write access to the document or to the folder.' });
+          throw appError('forbidden', {
+            detail: 'To remove a document from a folder, you need write access to the document or to the folder.',
+          });
         }
         if ((await links.count(documentId)) === 1) {
           throw appError('last_link', {
-            detail: 'This is its only folder. Move the document to another folder, or delete it.',
+            detail: 'This is the only folder of the document. Move the document to another folder, or delete it.',
           });
         }
         await links.remove(documentId, [folderId]);

@@ -198,7 +198,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
     const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
     if (!can(actor, 'document:write', document)) {
-      throw appError('forbidden', { detail: 'You may not change this document.' });
+      throw appError('forbidden', { detail: 'You have read-only access to this document.' });
     }
     return document;
   }

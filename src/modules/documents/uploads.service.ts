@@ -80,7 +80,7 @@ export function createUploadsService(deps: {
       const { fileName, mediaType, content, announcedBytes = 0, replaces } = upload;
       const { fileSizeBytes, storageBytes } = await limits.of(orgId);
       if (announcedBytes > fileSizeBytes) {
-        throw appError('payload_too_large', { detail: `The file has more than ${fileSizeBytes} bytes.` });
+        throw appError('payload_too_large', { detail: `The file is larger than the limit of ${fileSizeBytes} bytes.` });
       }
       const replacedBytes = await sizeOf(actor, replaces);
       const { usedBytes, deletedBytes } = await documents.stored(orgId);
@@ -92,7 +92,9 @@ export function createUploadsService(deps: {
       function reserve(bytes: number): void {
         if (bytes <= own.bytes) return;
         if (bytes > freeBytes) {
-          throw appError('storage_quota_exceeded', { detail: `The organization's tier allows ${storageBytes}.` });
+          throw appError('storage_quota_exceeded', {
+            detail: `The organization's tier allows ${storageBytes} bytes of documents.`,
+          });
         }
         const taken = others().reduce((sum, other) => sum + other.bytes, own.addedMeanwhile);
         if (bytes > Math.min(freeBytes, freeDiskBytes) - taken) {

@@ -68,7 +68,7 @@ const createdDraft = z
   })
   .refine((body) => body.source_agent_id === undefined || body.source_version_id === undefined, {
     path: ['source_version_id'],
-    message: 'only one of source_agent_id and source_version_id',
+    message: 'only one of source_agent_id and source_version_id may be given',
   })
   .meta({ not: { required: ['source_agent_id', 'source_version_id'] } });
 

@@ -132,7 +132,8 @@ export function createDraftsService(deps: {
       const plan = planCommit(chain, input.parentVersionId, input.force);
       if (plan.outcome === 'parent_has_descendants') {
         throw appError('version_has_descendants', {
-          detail: 'The parent has descendants. Commit under the head, or send force to delete them.',
+          detail:
+            'The parent version has descendants. Commit under the head version, or send `force` to delete the descendants.',
         });
       }
       const parent = await repository.findVersion(draft, input.parentVersionId);
@@ -244,7 +245,9 @@ export function createDraftsService(deps: {
         const plan = planRemoval(await repository.listLinks(draft), versionId);
         if (plan.outcome === 'version_missing') throw appError('version_not_found');
         if (plan.outcome === 'last_version') {
-          throw appError('last_version', { detail: 'Delete the draft, or commit another version first.' });
+          throw appError('last_version', {
+            detail: 'A draft must keep one version. Delete the draft, or commit another version first.',
+          });
         }
         const { childId, parentId, headId } = plan;
         // A parent version may have only one child, so the child stays detached until this version is deleted.

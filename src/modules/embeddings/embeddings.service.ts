@@ -21,7 +21,7 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
     dimensionsOf.set(model, dimensions);
     if (length === dimensions) return;
     throw appError('embedding_model_changed', {
-      detail: `${model} returned vectors of ${length} dimensions, but stored ones have ${dimensions}. Give a changed model another name.`,
+      detail: `The embedding model ${model} returned vectors of ${length} dimensions, but its stored vectors have ${dimensions}. Give a changed model another name.`,
     });
   }
 

@@ -131,7 +131,7 @@ export function createErasureService(deps: {
         for (const document of underWay.filter(({ isStopped }) => isStopped)) {
           if (triedAgain.has(document.id)) {
             throw appError('erasure_incomplete', {
-              detail: `See the error of the job delete-${document.id}.`,
+              detail: `The document ${document.id} could not be deleted. See the error of the job delete-${document.id}.`,
             });
           }
           triedAgain.add(document.id);

@@ -178,7 +178,9 @@ export function createEvaluationStepsService(deps: {
     const fixed = messages.reduce((sum, { content }) => sum + tokens.count(content) + MESSAGE_OVERHEAD_TOKENS, 0);
     const plan = planWindow({ window: await models.contextWindow(model), maxTokens, fixed });
     if (plan === null) {
-      throw appError('context_too_long', { detail: 'The prompt and the case are longer than the model can read.' });
+      throw appError('context_too_long', {
+        detail: 'The prompt and the golden case exceed the context window of the model.',
+      });
     }
     const timeoutMs = await models.answerTimeoutMs(model);
     return chatModel.complete({ model, messages, temperature, maxTokens: plan.maxTokens, timeoutMs, signal });
@@ -283,7 +285,8 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
   return {
     async caseText(caseIndex) {
       const found = await repository.findCase(of, caseIndex);
-      if (found === undefined) throw appError('version_not_found', { detail: `The run has no case ${caseIndex + 1}.` });
+      if (found === undefined)
+        throw appError('version_not_found', { detail: `The evaluation run has no golden case ${caseIndex + 1}.` });
       return found;
     },
 
@@ -301,7 +304,7 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
     async reply(caseIndex, side) {
       const reply = await repository.findAnswerOf(of, answerName(caseIndex, side));
       // An answer can be missing only after the database was restored from an older backup.
-      if (reply === undefined) throw appError('eval_incomplete', { detail: 'The answer to judge is gone.' });
+      if (reply === undefined) throw appError('eval_incomplete', { detail: 'The stored answer to judge was deleted.' });
       return reply;
     },
   };
@@ -356,10 +359,12 @@ const attemptOf = ({ attempt, startId }: AttemptOfJob): AttemptOfJob => ({ attem
 function refuseOlderRubric({ rubricVersion: versionOfRun }: RunTerms): void {
   if (versionOfRun === rubricVersion) return;
   throw appError('eval_incomplete', {
-    detail: `It was begun by the rubric ${versionOfRun}; now it is ${rubricVersion}. Ask anew.`,
+    detail: `The evaluation began with rubric version ${versionOfRun}; the current version is ${rubricVersion}. Request a new evaluation.`,
   });
 }
 
 function runDeleted(): AppError {
-  return appError('version_not_found', { detail: 'What is evaluated was deleted meanwhile.' });
+  return appError('version_not_found', {
+    detail: 'The evaluation run or its draft version was deleted during the evaluation.',
+  });
 }

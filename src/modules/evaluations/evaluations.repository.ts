@@ -235,7 +235,7 @@ export function createEvaluationsRepository(db: Knex) {
         .where({ orgId, id: runId })
         .patch({ results, failedUnits, finishedAt: db.fn.now() })
         .returning('*');
-      if (stored === undefined) throw new Error(`no run ${runId}`);
+      if (stored === undefined) throw new Error(`evaluation run ${runId} does not exist`);
       return stored;
     },
 

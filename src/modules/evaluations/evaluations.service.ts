@@ -98,18 +98,23 @@ export function createEvaluationsService(deps: {
     switch (job.status) {
       case 'succeeded': {
         const found = await runs.findRun({ orgId, runId: id });
-        if (found === undefined) throw appError('eval_incomplete', { detail: `${id} was deleted meanwhile.` });
+        if (found === undefined)
+          throw appError('eval_incomplete', {
+            detail: `The evaluation run ${id} was deleted while the request waited.`,
+          });
         return found;
       }
       case 'failed':
         if (job.errorCode === 'version_not_found') throw appError('version_not_found');
-        throw appError('eval_incomplete', { detail: `${id}:${lastError}` });
+        throw appError('eval_incomplete', { detail: `The evaluation ${id} failed:${lastError}` });
       case 'cancelled':
-        throw appError('eval_incomplete', { detail: `${id} was cancelled. What was judged is kept.` });
+        throw appError('eval_incomplete', {
+          detail: `The evaluation ${id} was cancelled. Verdicts that were stored before are kept.`,
+        });
       default: {
-        const progress = job.status === 'queued' ? 'has yet to begin' : 'goes on';
-        const advice = `see GET /jobs/${id}. Ask again: what is judged is not judged twice.`;
-        throw appError('eval_timeout', { detail: `${id} ${progress}; ${advice}${lastError}` });
+        const progress = job.status === 'queued' ? 'is still queued' : 'is still running';
+        const advice = `see GET /jobs/${id}. Repeat the request: stored verdicts are reused.`;
+        throw appError('eval_timeout', { detail: `The evaluation ${id} ${progress}; ${advice}${lastError}` });
       }
     }
   }
@@ -189,7 +194,9 @@ export function createEvaluationsService(deps: {
         const { version } = await drafts.lockOwnVersion(trx, actor, draftId, versionId);
         const baselineVersionId = of.baselineVersionId ?? version.parentVersionId;
         if (baselineVersionId === null) {
-          throw appError('no_baseline', { detail: 'A first version has no parent: name a baseline_version_id.' });
+          throw appError('no_baseline', {
+            detail: 'The first version of a draft has no parent to compare with. Send a baseline_version_id.',
+          });
         }
         const { version: baseline } = await drafts.lockOwnVersion(trx, actor, draftId, baselineVersionId);
         return {

@@ -68,7 +68,9 @@ export function createJudge(deps: {
     );
     const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitExhibits(exhibits, readable, counter);
     if (shown === null) {
-      throw appError('context_too_long', { detail: `The window of ${model} is too small to judge these texts.` });
+      throw appError('context_too_long', {
+        detail: `The context window of the judge model ${model} is too small for these texts.`,
+      });
     }
     const messages = judgeMessages(task, shown, nonce);
     const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - answerTokens(task));
@@ -108,13 +110,15 @@ export function createJudge(deps: {
     let problem = '';
     for (let calls = 1; calls <= maxCalls; calls++) {
       const answer = await ask(messages, firstSeed(task) + calls);
-      const reading = answer === null ? { problem: 'it is empty' } : readVerdict(task, answer);
+      const reading = answer === null ? { problem: 'the reply is empty' } : readVerdict(task, answer);
       if ('judgement' in reading) return { judgement: reading.judgement, usage, calls };
       problem = reading.problem;
       const isWorthRepair = calls === 1 && answer !== null;
       messages = isWorthRepair ? repairMessages(question, answer, { problem, nonce }) : question;
     }
-    throw appError('judge_response_invalid', { detail: `The judge ${model} gave no verdict: ${problem}.` });
+    throw appError('judge_response_invalid', {
+      detail: `The judge model ${model} returned no usable verdict: ${problem}.`,
+    });
   };
 }
 

@@ -194,7 +194,7 @@ export function createVolumeArchive(mtime: Date) {
   if (!(content instanceof Readable)) throw new TypeError('the output of yazl is not a readable stream');
   const closed = new Promise<never>((_, reject) => {
     content.once('close', () =>
-      reject(content.errored ?? new Error('the archive was closed before it was read to its end')),
+      reject(content.errored ?? new Error('the export archive was closed before it was read to its end')),
     );
   });
   closed.catch(() => undefined);

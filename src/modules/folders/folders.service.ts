@@ -34,7 +34,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
     });
     if (found.length <= maxDocuments) return found;
     throw appError('too_many_documents', {
-      detail: `There are more than ${maxDocuments} documents. Read them in pages with GET /documents?folder_id=….`,
+      detail: `The folder tree has more than ${maxDocuments} documents. Read them in pages with GET /documents?folder_id=….`,
     });
   }
 
@@ -80,7 +80,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       const folder = id === undefined ? undefined : await repository.findReadableForLink(actor, id);
       if (folder === undefined) throw appError('folder_not_found');
       if (!mayWrite(actor, folder)) {
-        throw appError('forbidden', { detail: 'You may not put anything into this folder.' });
+        throw appError('forbidden', { detail: 'You have read-only access to the target folder.' });
       }
       return folder;
     },
@@ -155,7 +155,7 @@ export function createFolderChangesService(deps: {
     await repository.lockTrees(actor.orgId);
     const folder = await repository.findReadable(actor, folderId);
     if (folder === undefined) throw appError('folder_not_found');
-    if (!mayWrite(actor, folder)) throw appError('forbidden', { detail: 'You may not change this folder.' });
+    if (!mayWrite(actor, folder)) throw appError('forbidden', { detail: 'You have read-only access to this folder.' });
     return folder;
   }
 
@@ -201,7 +201,9 @@ export function createFolderChangesService(deps: {
         const parent = await folders.requireTarget(trx, actor, parentId);
         requireLevels((await repository.level(parent.id)) + 1);
         if ((await repository.count(actor.orgId)) >= MAX_FOLDERS) {
-          throw appError('folder_limit_reached', { detail: `An organization may have ${MAX_FOLDERS} folders.` });
+          throw appError('folder_limit_reached', {
+            detail: `An organization may have at most ${MAX_FOLDERS} folders.`,
+          });
         }
         const { orgId, rootId, visibility, ownerId, teamId, acl } = parent;
         const ofRoot = { orgId, rootId, visibility, ownerId, teamId, acl };
@@ -260,7 +262,9 @@ function requireUserFolder({ kind }: FolderView): void {
 
 function requireLevels(levels: number): void {
   if (levels <= MAX_LEVELS) return;
-  throw appError('folder_too_deep', { detail: `Folders may be nested ${MAX_LEVELS} levels deep, with the root.` });
+  throw appError('folder_too_deep', {
+    detail: `A folder tree may have at most ${MAX_LEVELS} levels, including the root folder.`,
+  });
 }
 
 const nameTaken = () => appError('name_taken', { detail: 'Another folder in the same parent has this name.' });

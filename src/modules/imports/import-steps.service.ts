@@ -271,7 +271,7 @@ function countsOf({ total, added, updated, unchanged, deleted, failed }: ImportR
 function summaryOf(failure: MainImportFailure | undefined): JobChange['error'] {
   if (failure === undefined) return undefined;
   const { code, message, count, failed } = failure;
-  return { code, message: `${failed} failed, ${count === failed ? 'all' : count} of them with: ${message}` };
+  return { code, message: `${failed} files failed, ${count === failed ? 'all' : count} of them with: ${message}` };
 }
 
 function resultOf({ status, errorCode }: ImportFileRow): ImportFileResult | undefined {

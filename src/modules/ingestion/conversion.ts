@@ -61,7 +61,10 @@ export function createConversion(deps: {
       },
     ): Promise<ConvertResult> {
       const { blobKey, fileName, mediaType, contentSha256, sourceFormat: format } = target;
-      if (format === null) throw appError('internal_error', { detail: 'The format of the document is not known yet.' });
+      if (format === null)
+        throw appError('internal_error', {
+          detail: 'The format of the document was not detected before its conversion.',
+        });
       const encoding = charsetOf(mediaType ?? '');
       // The same bytes in another character encoding are a different text, so the encoding is part of the converter
       // version.
@@ -90,7 +93,8 @@ export function createConversion(deps: {
         if (pageMap !== null) await conversions.deleteRecognizedPages(of);
       }
       const conversion = known ?? (await conversions.find(key));
-      if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
+      if (conversion === undefined)
+        throw appError('internal_error', { detail: 'The conversion of the document was not stored.' });
       await useConversion(of, conversion.id, format);
       const { charCount, pageCount } = conversion;
       return { charCount, pageCount, reused: known !== undefined };
@@ -99,7 +103,7 @@ export function createConversion(deps: {
     async readSource(of: IngestDocumentInput, { conversionId, documentName, ragConfig }: IngestionTarget) {
       const converted = conversionId === null ? undefined : await conversions.readBody(of.orgId, conversionId);
       if (conversionId === null || converted === undefined) {
-        throw appError('internal_error', { detail: 'The document was not converted yet.' });
+        throw appError('internal_error', { detail: 'The document was not converted before chunking.' });
       }
       return { orgId: of.orgId, conversionId, documentName, chunking: ragConfig.chunking, ...converted };
     },
