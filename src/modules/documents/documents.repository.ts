@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, numeric, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { pageOfReadable } from './document-pages.ts';
+import { pageOfReadableDocuments } from './document-pages.ts';
 import {
   type ConversionText,
   conversionText,
@@ -117,7 +117,7 @@ export function createDocumentsRepository(db: Knex) {
         .offset(offset)
         .select('documentId');
     }
-    if (createdBy === undefined) return pageOfReadable(db, actor, { limit, offset });
+    if (createdBy === undefined) return pageOfReadableDocuments(db, actor, { limit, offset });
     return readableIds(actor)
       .where('documents.createdBy', createdBy)
       .orderBy(newestFirst('documents.updatedAt', 'documents.id'))

@@ -99,7 +99,7 @@ export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | '
 
 export type EvaluatedText = PromptText & { temperature: number; maxTokens: number };
 
-export function isComplete(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
+export function isCompleteRun(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
   return run.finishedAt !== null && run.failedUnits.length === 0;
 }
 

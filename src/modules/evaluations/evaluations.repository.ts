@@ -18,7 +18,7 @@ import {
   type RunTerms,
   type StoredJudgement,
 } from './evaluations.model.ts';
-import { type ReportedScores, readScores } from './report.ts';
+import { type ReportedScores, readEvaluationScores } from './report.ts';
 
 type NewRun = Omit<EvaluationRun, 'createdAt' | 'finishedAt' | 'results' | 'failedUnits'>;
 type RunKey = { orgId: string; runId: string };
@@ -248,7 +248,7 @@ export function createEvaluationsRepository(db: Knex) {
         .join('draftVersions as p', { 'p.orgId': 'v.orgId', 'p.id': 'v.parentVersionId' })
         .where({ 'v.orgId': orgId, 'v.id': versionId })
         .select('p.evalScores');
-      return readScores((await firstRow(db, storedScores, parents))?.evalScores);
+      return readEvaluationScores((await firstRow(db, storedScores, parents))?.evalScores);
     },
 
     async setVersionOutcome(

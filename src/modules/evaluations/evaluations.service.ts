@@ -20,7 +20,7 @@ import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService, TierQuota } from '#src/modules/organization/tier-limits.service.ts';
-import { type EvaluationRun, isComplete } from './evaluations.model.ts';
+import { type EvaluationRun, isCompleteRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
 /** Days in which a repeated request finds the results of a prompt without a draft. */
@@ -41,8 +41,8 @@ export type JudgingOptions = {
 
 export type VersionRef = { draftId: string; versionId: string };
 
-export type Evaluated = { run: EvaluationRun; results: EvaluationResults };
-export type Compared = { specification: ComparedSpecification; results: ComparisonResults };
+export type EvaluatedRun = { run: EvaluationRun; results: EvaluationResults };
+export type ComparedVersions = { specification: ComparedSpecification; results: ComparisonResults };
 
 export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
@@ -82,7 +82,7 @@ export function createEvaluationsService(deps: {
       const specified = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
       // An evaluation without cases has no answers to generate again, so the request joins the existing run.
       const specification = specified.cases.length === 0 ? { ...specified, draw: null } : specified;
-      return openRun({ jobs, logger }, trx, actor, places, specification);
+      return openEvaluationRun({ jobs, logger }, trx, actor, places, specification);
     });
     if (opened.state === 'complete') return opened.run;
     await jobs.dispatch(opened.run.id);
@@ -123,7 +123,7 @@ export function createEvaluationsService(deps: {
     actor: RequestActor,
     of: VersionRef & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
     options: JudgingOptions,
-  ): Promise<Evaluated> {
+  ): Promise<EvaluatedRun> {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
     return evaluated(
       await run(actor, options, async (trx, { defaultModel, ...judging }) => {
@@ -166,7 +166,7 @@ export function createEvaluationsService(deps: {
       actor: RequestActor,
       { rubric, ...text }: PromptText & { rubric?: Rubric | undefined },
       options: JudgingOptions,
-    ): Promise<Evaluated> {
+    ): Promise<EvaluatedRun> {
       return evaluated(
         await run(actor, options, async (_trx, { defaultModel, ...judging }) => ({
           kind: 'evaluate',
@@ -188,7 +188,7 @@ export function createEvaluationsService(deps: {
       actor: RequestActor,
       of: VersionRef & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
       options: JudgingOptions,
-    ): Promise<Compared> {
+    ): Promise<ComparedVersions> {
       const { draftId, versionId, cases } = of;
       const found = await run(actor, options, async (trx, { defaultModel, ...judging }) => {
         const { version } = await drafts.lockOwnVersion(trx, actor, draftId, versionId);
@@ -218,7 +218,7 @@ export function createEvaluationsService(deps: {
   };
 }
 
-function evaluated(run: EvaluationRun): Evaluated {
+function evaluated(run: EvaluationRun): EvaluatedRun {
   if (run.results?.kind !== 'evaluate') throw appError('eval_incomplete', { detail: run.id });
   return { run, results: run.results };
 }
@@ -229,7 +229,7 @@ function evaluated(run: EvaluationRun): Evaluated {
  * the first request. After the commit the caller dispatches the job of an open run. Throws
  * `evaluation_case_limit_reached`.
  */
-export async function openRun(
+export async function openEvaluationRun(
   { jobs, logger }: { jobs: Pick<JobsService, 'enqueue' | 'isOpen'>; logger: Pick<Logger, 'info'> },
   trx: Knex,
   actor: RequestActor,
@@ -240,7 +240,7 @@ export async function openRun(
   const { orgId, userId } = actor;
   const id = runIdOf(orgId, specification);
   const existing = await runs.findRun({ orgId, runId: id });
-  if (existing !== undefined && isComplete(existing)) return { run: existing, state: 'complete' };
+  if (existing !== undefined && isCompleteRun(existing)) return { run: existing, state: 'complete' };
   const run = existing ?? (await insert());
   if (await jobs.isOpen(trx, id)) return { run, state: 'open' };
   await jobs.enqueue(trx, {

@@ -52,7 +52,7 @@ export type ReportedScores = z.output<typeof reportedScores>;
 type ReportedAxis = z.output<typeof axisScore>;
 type ReportedCase = z.output<typeof scoredCase>;
 
-export function readScores(stored: unknown): ReportedScores | null {
+export function readEvaluationScores(stored: unknown): ReportedScores | null {
   return reportedScores.safeParse(stored).data ?? null;
 }
 
@@ -99,9 +99,9 @@ export type EvaluationReport = {
 };
 
 export function evaluationReport(version: ReportedVersion, parent: ReportedVersion | null): EvaluationReport | null {
-  const scores = readScores(version.evalScores);
+  const scores = readEvaluationScores(version.evalScores);
   if (scores === null) return null;
-  const before = parent === null ? null : readScores(parent.evalScores);
+  const before = parent === null ? null : readEvaluationScores(parent.evalScores);
   const hasReplies = scores.cases.length > 0;
   const pairs = pairCases(scores.cases, before?.cases ?? []);
   return {

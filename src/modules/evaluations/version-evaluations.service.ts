@@ -12,7 +12,7 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import { evalScoresOfRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
-import { openRun, type VersionRef } from './evaluations.service.ts';
+import { openEvaluationRun, type VersionRef } from './evaluations.service.ts';
 import { evaluationReport } from './report.ts';
 import { type ReportFile, reportFile, reportFormats } from './report-formats.ts';
 
@@ -79,7 +79,7 @@ export function createVersionEvaluationsService(deps: {
       judgesPrompt: true,
       cases,
     };
-    const { run, state } = await openRun({ jobs, logger }, trx, actor, places, specification);
+    const { run, state } = await openEvaluationRun({ jobs, logger }, trx, actor, places, specification);
     const evalRunId = run.id;
     if (state === 'open') {
       await repository.setVersionRun(version, { evalRunId, evalStatus: 'queued' });

@@ -13,7 +13,7 @@ import type { IngestionTarget } from './ingestion.model.ts';
 /** Time that one activity spends on OCR, so that other documents can run in between. */
 const OCR_SLICE_MS = 20_000;
 
-export function createConversion(deps: {
+export function createDocumentConversion(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
   scanner: MalwareScanner | null;

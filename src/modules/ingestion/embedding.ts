@@ -17,7 +17,7 @@ const BATCH_SIZE = 256;
 const SLICE_SIZE = 4 * BATCH_SIZE;
 
 /** Embeds the chunks of a generation (stage `embed`), and checks the vectors before activation. */
-export function createEmbedding(deps: {
+export function createChunkEmbedding(deps: {
   db: Knex;
   embeddings: Pick<EmbeddingsService, 'embed'>;
   vectors: Pick<VectorStore, 'upsert' | 'fetch' | 'countGenerations' | 'deleteGenerations'>;

@@ -27,8 +27,8 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { ChunkContextsService, ChunkingStep, DocumentChunkerService } from './chunking.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
-import { createConversion } from './conversion.ts';
-import { createEmbedding } from './embedding.ts';
+import { createDocumentConversion } from './conversion.ts';
+import { createChunkEmbedding } from './embedding.ts';
 import { createConversionsRepository, createGenerationsRepository } from './generations.repository.ts';
 import type { DocumentKey, GenerationRange, IngestionTarget } from './ingestion.model.ts';
 
@@ -64,8 +64,8 @@ export function createIngestionService(deps: {
   const { db, originals, embeddings, documentChunker, chunkContexts, vectors, jobs, orchestrator } = deps;
   const generations = createGenerationsRepository(db);
   const conversions = createConversionsRepository(db);
-  const conversion = createConversion(deps);
-  const embedding = createEmbedding(deps);
+  const conversion = createDocumentConversion(deps);
+  const embedding = createChunkEmbedding(deps);
 
   const steps = {
     /**
