@@ -9,11 +9,14 @@ import { createCredentialsRepository } from './credentials.repository.ts';
 
 export type { OAuthGrant } from './credentials.model.ts';
 
-/** An access token with more time left is not refreshed before a call. */
+/** An access token that is valid for longer than this is not refreshed before a call to the provider. */
 const FRESH_MS = 120_000;
-/** An access token with more time left is used if it cannot be refreshed, or while another process refreshes it. */
+/**
+ * An access token that is valid for longer than this is still used if refreshing it fails or another process refreshes
+ * it.
+ */
 const USABLE_MS = 15_000;
-/** A lease to refresh tokens must outlast the timeout of a request to a provider. */
+/** The lease to refresh OAuth tokens must outlast the timeout of a request to a provider. */
 const LEASE_SECONDS = 15;
 const TIMEOUT_MS = 20_000;
 const POLL_INTERVAL_MS = 100;
@@ -23,16 +26,15 @@ type Keys = { kind: string };
 type Grant<Row> = { row: Row; credentials: OAuthGrant };
 
 export type CredentialUse<Row> = {
-  /** Reads the row; called each time that its present state is needed. */
   load: () => Promise<Row>;
   requestId: string;
-  /** Tries the credentials even if the provider has refused them before, and refreshes tokens first. */
+  /** Tries credentials even if the provider rejected them before, and refreshes the OAuth tokens first. */
   isTrial?: boolean;
 };
 
 /**
- * Calls providers with the credentials of a table. Decrypts them for each call, and refreshes tokens before they
- * expire, in one process at a time.
+ * Calls providers with stored credentials. Decrypts them for each call and refreshes OAuth tokens before they expire,
+ * in one process at a time.
  */
 export function createCredentialsService<Row extends StoredCredentials, OwnKeys extends Keys>(deps: {
   db: Knex;
@@ -40,9 +42,8 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
   stored: Pick<CredentialStore<OAuthGrant | OwnKeys>, 'decrypt' | 'encrypt'>;
   oauth: Pick<OAuthClient, 'refresh'>;
   settingsOf: (row: Row) => OAuthProvider;
-  /** Runs in the transaction that marks a row as `needs_reauth`. */
   onRefused: (trx: Knex, row: Row, requestId: string) => Promise<void>;
-  /** Called with new tokens whose row was deleted or replaced meanwhile. */
+  /** Called with refreshed OAuth tokens that could not be stored because their row was deleted or replaced. */
   onUnwanted: (row: Row, grant: OAuthGrant) => Promise<void>;
 }) {
   const { db, table, stored, oauth, settingsOf, onRefused, onUnwanted } = deps;
@@ -63,7 +64,7 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
   }
 
   /**
-   * One process refreshes the tokens and all others wait for it, since a refresh token may work only once. If
+   * One process refreshes the OAuth tokens and the others wait, since a refresh token may work only once. If
    * `isUsable`, the others use the old access token instead of waiting.
    */
   async function renew(use: CredentialUse<Row>, old: Grant<Row>, isUsable: boolean): Promise<Decrypted> {
@@ -75,7 +76,9 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
       if (now.row.generation !== old.row.generation) return now;
       await delay(POLL_INTERVAL_MS);
     }
-    throw appError('provider_unavailable', { detail: 'Its tokens could not be refreshed in time.' });
+    throw appError('provider_unavailable', {
+      detail: 'The OAuth tokens of the connection could not be refreshed in time.',
+    });
   }
 
   async function refresh(use: CredentialUse<Row>, old: Grant<Row>, isUsable: boolean): Promise<Decrypted> {
@@ -96,7 +99,7 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
       accessToken,
       refreshToken: tokens.refreshToken ?? credentials.refreshToken,
     };
-    // Stored before the first use: the provider may have invalidated the old tokens.
+    // The new tokens are stored before their first use, because the provider may have invalidated the old ones.
     const isStored = await repository.storeRefreshed(row, {
       credentials: stored.encrypt(row, grant),
       scopes: scopes ?? row.scopes,
@@ -116,7 +119,7 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
   }
 
   return {
-    /** Throws `needs_reauth` if the provider does not accept the credentials, and what `load` and `call` throw. */
+    /** Throws `needs_reauth` if the provider rejects the credentials; passes on errors of `load` and `call`. */
     async use<Result>(
       use: CredentialUse<Row>,
       call: (credentials: OAuthGrant | OwnKeys, row: Row) => Promise<Result>,
@@ -127,7 +130,7 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
       } catch (error) {
         if (!isRefusal(error)) throw error;
         if (!isGrant(current) || use.isTrial) return refuse(use, current.row, error);
-        // A provider may revoke an access token before it expires while the grant stays valid.
+        // A provider may revoke an access token before it expires while the OAuth grant stays valid.
         const renewed = await renew(use, current, false);
         try {
           return await call(renewed.credentials, renewed.row);
@@ -158,13 +161,12 @@ function isRefusal(error: unknown): error is AppError {
 
 type Place = Pick<StoredCredentials, 'orgId' | 'id'>;
 
-/** Encrypts and decrypts the credentials of a table, each bound to its row. */
 export function createCredentialStore<Credentials>(deps: { db: Knex; secrets: SecretCipher; table: CredentialsTable }) {
   const { db, secrets, table } = deps;
   const repository = createCredentialsRepository(db, table);
   const associatedDataOf = ({ orgId, id }: Place) => `${table}/${orgId}/${id}`;
 
-  /** Re-encrypts what an older key encrypted. Throws `credentials_unreadable`. */
+  /** Decrypts credentials, and re-encrypts those of an older encryption key. Throws `credentials_unreadable`. */
   async function decrypt(row: StoredCredentials): Promise<Credentials> {
     const associatedData = associatedDataOf(row);
     const { secret, isStale } = secrets.decrypt(row.credentials, associatedData);
@@ -199,7 +201,7 @@ export function createCredentialStore<Credentials>(deps: { db: Knex; secrets: Se
     },
 
     /**
-     * Re-encrypts with the active key what other keys encrypted, so that those can be removed from the settings.
+     * Re-encrypts all credentials with the active key, so that older keys can be removed from the settings.
      * `unreadable` counts the rows that no configured key can decrypt.
      */
     async reencrypt(): Promise<{ reencrypted: number; unreadable: number }> {

@@ -15,12 +15,14 @@ export function createDeletionRepository(db: Knex) {
   });
 
   return {
-    /** Deletes a batch of a document's chunks. Returns the hashes of their texts; null if no chunk was left. */
+    /**
+     * Deletes a batch of a document's chunks. Returns the hashes of their texts; null if the document has no chunks
+     * left.
+     */
     deleteChunks(of: DeleteDocumentInput): Promise<Buffer[] | null> {
       return db.transaction((trx) => deleteIndexedChunks(trx, allGenerationsOf(of)));
     },
 
-    /** Lists the blob keys of the originals of a document and its generations. */
     async listBlobKeys(of: DeleteDocumentInput): Promise<string[]> {
       const found = await rows(
         db,
@@ -33,7 +35,6 @@ export function createDeletionRepository(db: Knex) {
       return found.map(({ blobKey }) => blobKey);
     },
 
-    /** Deletes the generations of a document, and conversions that no other document uses. */
     async deleteGenerations(of: DeleteDocumentInput): Promise<void> {
       await deleteGenerationsWith(db, allGenerationsOf(of), (trx) =>
         trx.raw(
@@ -56,7 +57,7 @@ export function createDeletionRepository(db: Knex) {
       );
     },
 
-    /** Deletes the row of a document, its links, and rows that a late activity has written meanwhile. */
+    /** Deletes a document's row, its links, and rows that a late ingestion activity has written in the meantime. */
     async deleteDocument(of: DeleteDocumentInput): Promise<void> {
       await DocumentModel.table(db).where({ orgId: of.orgId, id: of.documentId }).whereNotNull('deletedAt').delete();
     },

@@ -9,17 +9,18 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createDeletionRepository } from './deletion.repository.ts';
 
-/** A cancelled run ends within seconds, and no client waits for it. */
+/**
+ * Interval for polling whether a cancelled workflow run has ended: it ends within seconds, and no client waits for it.
+ */
 const POLL_INTERVAL_MS = 200;
 
-/** `acl` are the access keys that can see the job of the deletion. */
 export type DeletionRequest = { createdBy: string; acl: readonly string[]; requestId: string | null };
 
 export type DeletionService = ReturnType<typeof createDeletionService>;
 
 /**
- * The steps of `deleteDocument`. The document's row has been marked as deleted by the request, so it cannot be read and
- * ingestions do not write to it. The row is deleted last, so that every step can be repeated.
+ * The steps of the workflow `deleteDocument`. The request has marked the document as deleted, so it cannot be read and
+ * ingestions do not write to it. The document's row is deleted last, so that every step can be repeated.
  */
 export function createDeletionService(deps: {
   db: Knex;
@@ -46,14 +47,13 @@ export function createDeletionService(deps: {
   };
 
   return {
-    /** For a document that is marked as deleted. Returns the job to dispatch after the commit. */
     async enqueue(trx: Knex, of: DeleteDocumentInput, request: DeletionRequest): Promise<string> {
       const job = toJob(of, request, false);
       await jobs.enqueue(trx, job);
       return job.id;
     },
 
-    /** Enqueues deletions of many documents with lower priority. The sweeper starts the jobs. */
+    /** Enqueues deletions of many documents with lower priority; the sweeper starts the jobs. */
     async enqueueAll(
       trx: Knex,
       documents: readonly (DeleteDocumentInput & { acl: readonly string[] })[],
@@ -63,7 +63,6 @@ export function createDeletionService(deps: {
       await jobs.enqueueAll(trx, all);
     },
 
-    /** Cancels the runs of the document and waits until they end. */
     async stopIngestion(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
       const openRuns = async () => {
@@ -78,7 +77,7 @@ export function createDeletionService(deps: {
           await delay(POLL_INTERVAL_MS, undefined, { signal });
         }
       }
-      // Jobs that never started, or whose run was terminated, do not record their own end.
+      // A job that never started, or whose workflow run was terminated, does not record its own end.
       for (const workflowId of await openRuns()) await jobs.advance(workflowId, { status: 'cancelled' });
     },
 
@@ -87,14 +86,14 @@ export function createDeletionService(deps: {
       await deleteVectors(of);
     },
 
-    /** Deletes chunks in batches, and after each batch the cached embeddings that no other chunk uses. */
     async deleteChunks(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
       await enter(of, 'chunks');
       for (;;) {
         signal.throwIfAborted();
         const hashes = await repository.deleteChunks(of);
         if (hashes === null) return;
-        // A transaction with both would hold locks of the term statistics. The sweeper deletes embeddings that this misses.
+        // Deleting chunks and cached embeddings in one transaction would hold locks of the term statistics for too
+        // long. The sweeper deletes the embeddings that this step misses.
         await embeddings.forgetUnused(db, of.orgId, hashes);
       }
     },
@@ -108,7 +107,7 @@ export function createDeletionService(deps: {
     async forgetDocument(of: DeleteDocumentInput): Promise<void> {
       await enter(of, 'forget');
       await repository.deleteDocument(of);
-      // A worker that lost its connection to Temporal may have stored a last batch.
+      // A worker that lost its connection to Temporal may have stored a last batch of vectors.
       await deleteVectors(of);
     },
 

@@ -7,7 +7,7 @@ import { type ChunkInContext, ChunkModel, type ChunkRow, chunkInDocument, chunkR
 /** Reads chunks of the active generation, the only one that readers see. */
 export function createChunksRepository(db: Knex) {
   return {
-    /** One statement: with two, an activation in between could make both find nothing. */
+    /** One SQL statement: with two, an activation of a generation in between could make both find nothing. */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
       const chunks = readableBy(ChunkModel.table(db), actor, 'documents')
         .join('documents', {

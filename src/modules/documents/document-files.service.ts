@@ -14,25 +14,22 @@ const UUID_BYTES = 16;
 const HASH_BYTES = 32;
 const PAYLOAD_BYTES = 2 * UUID_BYTES + HASH_BYTES + 6;
 
-/** The content that a signed URL gives access to. `contentSha256` is hex. */
 type SignedFile = { orgId: string; documentId: string; contentSha256: string };
 
 type FileTokens = {
   sign(file: SignedFile, expiresAt: Date): string;
-  /** Throws `file_url_invalid` and `file_url_expired`. */
+  /** Verifies the token of a signed URL. Throws `file_url_invalid` and `file_url_expired`. */
   open(token: string): SignedFile;
 };
 
 type StoredFile = { blobKey: string; fileName: string; mediaType: string; sizeBytes: number; sha256: string };
 
-/** `open` reads the whole file, or an inclusive range of its bytes. */
 export type DocumentFile = StoredFile & {
   open(range?: { start: number; end: number }): Promise<Readable>;
 };
 
 export type DocumentFilesService = ReturnType<typeof createDocumentFilesService>;
 
-/** Downloads of originals and previews, for readers and for holders of a signed URL. */
 export function createDocumentFilesService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'signedUrl'>;
@@ -43,7 +40,7 @@ export function createDocumentFilesService(deps: {
   const { blobs, previews, tokens, downloadUrlSeconds } = deps;
   const documents = createDocumentsRepository(deps.db);
 
-  /** @param find is called again when reading the file fails: the original may have been replaced meanwhile */
+  /** @param find finds the file; called again when reading fails, because the original may have been replaced */
   async function fileOf(
     find: () => Promise<DocumentRow | undefined>,
     stored: (document: DocumentRow) => StoredFile | Promise<StoredFile>,
@@ -76,7 +73,6 @@ export function createDocumentFilesService(deps: {
     return { blobKey, fileName, mediaType: 'application/pdf', sizeBytes, sha256 };
   }
 
-  /** Throws `document_not_found` and `malware_found`. */
   const get = (actor: Actor, documentId: string): Promise<DocumentFile> =>
     fileOf(() => documents.findRow(actor, documentId), originalOf);
 
@@ -101,7 +97,7 @@ export function createDocumentFilesService(deps: {
     },
 
     /**
-     * A URL that downloads the present original, or its preview, without authentication until it expires.
+     * Signs a URL that downloads the current original, or its preview, without authentication until it expires.
      * @param publicUrl base URL of the API, without a trailing slash
      */
     async signUrl(
@@ -125,10 +121,12 @@ function originalOf({ blobKey, fileName, sourceFormat, sizeBytes, contentSha256 
 
 function requireClean({ malware, contentSha256 }: DocumentRow): void {
   if (malware === null || malware.sha256 !== contentSha256) return;
-  throw appError('malware_found', { detail: `The malware scanner found ${malware.signature}: the file is locked.` });
+  throw appError('malware_found', {
+    detail: `The malware scanner found ${malware.signature}; the file cannot be downloaded.`,
+  });
 }
 
-/** Tokens are base64url of `<organization id><document id><hash><expiry in ms><HMAC-SHA256>`. */
+/** The token of a signed URL is base64url of `<organization id><document id><hash><expiry in ms><HMAC-SHA256>`. */
 export function createFileTokens(key: Buffer): FileTokens {
   const signatureOf = (payload: Buffer) => createHmac('sha256', key).update(payload).digest();
 

@@ -25,7 +25,6 @@ export function createDocumentLinksRepository(db: Knex) {
   };
 
   return {
-    /** Links to folders that the caller may read, oldest first. */
     async listReadable(actor: Actor, documentId: string): Promise<DocumentLink[]> {
       const links = readableBy(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
@@ -58,7 +57,8 @@ export function createDocumentLinksRepository(db: Knex) {
     },
 
     /**
-     * Call this after every change of links. Increments the document's version even if its access keys stay the same.
+     * Recomputes a document's access keys; call it after every change of the document's folder links. Increments the
+     * document's version even if the keys stay the same.
      * @returns the document's new access keys
      */
     async renewKeys(documentId: string): Promise<string[]> {
@@ -70,7 +70,6 @@ export function createDocumentLinksRepository(db: Knex) {
   };
 }
 
-/** The documents in given folders, without an access check. */
 export function createFolderContentsRepository(db: Knex) {
   return {
     async isEmpty({ orgId, folderIds }: FolderSelection): Promise<boolean> {
@@ -81,10 +80,6 @@ export function createFolderContentsRepository(db: Knex) {
       return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
     },
 
-    /**
-     * Locks up to `limit` documents until the end of the transaction, leaving out those whose deletion has begun.
-     * @returns document ids
-     */
     lock: (of: FolderSelection, limit: number) => lockDocumentsIn(db, of, limit),
 
     async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderContent[]> {
@@ -109,7 +104,10 @@ export function createFolderContentsRepository(db: Knex) {
 
     renewKeys: (documentIds: readonly string[]) => renewDocumentKeys(db, documentIds),
 
-    /** Losing a folder changes a document even if its access keys stay the same. */
+    /**
+     * The version of a document counts its folders too: removing it from a folder increments the version even if its
+     * access keys stay the same.
+     */
     async incrementVersions(documentIds: readonly string[]): Promise<void> {
       await DocumentModel.query(db)
         .whereIn('id', [...documentIds])

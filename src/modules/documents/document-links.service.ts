@@ -15,7 +15,7 @@ const MAX_DOCUMENTS_PER_FOLDER_CHANGE = 50_000;
 
 export type DocumentLinksService = ReturnType<typeof createDocumentLinksService>;
 
-/** The folders that a document is in: at least one. The document has the access keys of all of them. */
+/** Manages the folders that a document is in: at least one. The document has the access keys of all of them. */
 export function createDocumentLinksService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
@@ -23,7 +23,6 @@ export function createDocumentLinksService(deps: {
 }) {
   const { db, folders, documents } = deps;
 
-  /** Returns only folders that the caller may read. Throws `document_not_found`. */
   async function list(actor: Actor, documentId: string): Promise<DocumentLink[]> {
     const document = await createDocumentsRepository(db).findRow(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
@@ -34,8 +33,8 @@ export function createDocumentLinksService(deps: {
     list,
 
     /**
-     * Puts the document into one more folder. `promote` removes it from all others that the caller may write to. Throws
-     * `document_not_found`, `folder_not_found`, and `forbidden` if the document or the folder is read-only.
+     * Puts the document into one more folder. `promote` removes it from all other folders that the caller may write to.
+     * Throws `document_not_found`, `folder_not_found`, and `forbidden` if the document or the folder is read-only.
      */
     async add(
       actor: Actor,
@@ -63,22 +62,25 @@ export function createDocumentLinksService(deps: {
 
     /**
      * Removing a document from a folder needs write access to the document or to the folder. Throws
-     * `document_not_found`, `folder_not_found` if the document is not in this folder, `forbidden`, `last_link`.
+     * `document_not_found`, `folder_not_found` if the document is not in this folder, `forbidden`, and `last_link` for
+     * its only folder.
      */
     async remove(actor: Actor, documentId: string, folderId: string): Promise<void> {
       await db.transaction(async (trx) => {
-        // The document's lock makes one of two concurrent removals of its last two links fail.
+        // The lock on the document makes one of two concurrent removals of its last two folder links fail.
         const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
         if (document === undefined) throw appError('document_not_found');
         const links = createDocumentLinksRepository(trx);
         const link = (await links.listReadable(actor, documentId)).find((one) => one.folderId === folderId);
         if (link === undefined) throw appError('folder_not_found', { detail: 'The document is not in this folder.' });
         if (!can(actor, 'document:write', document) && !can(actor, 'folder:write', link)) {
-          throw appError('forbidden', { detail: 'You need write access to the document or to the folder.' });
+          throw appError('forbidden', {
+            detail: 'To remove a document from a folder, you need write access to the document or to the folder.',
+          });
         }
         if ((await links.count(documentId)) === 1) {
           throw appError('last_link', {
-            detail: 'This is its only folder. Move the document to another folder, or delete it.',
+            detail: 'This is the only folder of the document. Move the document to another folder, or delete it.',
           });
         }
         await links.remove(documentId, [folderId]);
@@ -90,7 +92,7 @@ export function createDocumentLinksService(deps: {
 }
 
 /**
- * Applies changes of folders to their documents, in the same transaction. The caller has locked the folders against new
+ * Applies changes of folders to their documents in the same transaction. The caller has locked the folders against new
  * links. Throws `folder_too_large`.
  */
 export function createFolderContentsService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
@@ -106,15 +108,15 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
   return {
     isEmpty: (trx: Knex, of: FolderSelection): Promise<boolean> => createFolderContentsRepository(trx).isEmpty(of),
 
-    /** Gives documents and their jobs the folders' present access keys. The sweeper updates the vector store. */
+    /** Gives documents and their jobs the current access keys of the folders. The sweeper updates the vector store. */
     async share(trx: Knex, of: FolderSelection): Promise<void> {
       const documentIds = await lockDocuments(trx, of);
       await createFolderContentsRepository(trx).renewKeys(documentIds);
     },
 
     /**
-     * Empties folders. Deletes documents that are in no other folder, by low-priority workflows that the sweeper starts;
-     * removes the access keys of these folders from the others.
+     * Empties folders. Deletes documents that are in no other folder, through low-priority workflows that the sweeper
+     * starts; removes the folders' access keys from the other documents.
      */
     async discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void> {
       const { orgId, userId, requestId } = actor;
@@ -123,7 +125,6 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
       const kept = locked.filter((document) => document.isElsewhere);
       const orphans = locked.filter((document) => !document.isElsewhere);
       await createDocumentsRepository(trx).markDeleted(idsOf(orphans), userId);
-      // The readers of a document may read its deletion job.
       const deleted = orphans.map(({ id, acl }) => ({ orgId, documentId: id, acl }));
       await deletion.enqueueAll(trx, deleted, { createdBy: userId, requestId });
       await contents.removeLinks({ orgId, folderIds });

@@ -1,15 +1,15 @@
 import type { Knex } from 'knex';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 
-/** Finding the first document of one set of access keys costs about as much as reading this many rows. */
+/** Finding the newest document of one set of access keys costs Postgres about as much as reading this many rows. */
 const ROWS_PER_KEY_SEARCH = 10;
 
 /**
- * The ids of a page of the documents that the caller may read, newest change first, from indexes alone. Takes the cheaper
- * of two plans: scan all documents by time and skip unreadable ones, or merge the newest documents of each set of access
- * keys that the caller's keys open, of which there may be thousands.
+ * Selects the ids of one page of the documents that the caller may read, most recently changed first, from indexes
+ * alone. Takes the cheaper of two query plans: scan all documents by time and skip unreadable ones, or merge the newest
+ * documents of each set of access keys that the caller may read, of which there may be thousands.
  */
-export function pageOfReadable(
+export function pageOfReadableDocuments(
   db: Knex,
   actor: Actor,
   { limit, offset }: { limit: number; offset: number },

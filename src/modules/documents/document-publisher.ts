@@ -5,9 +5,12 @@ import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 const SWEEP_BATCH_SIZE = 100;
-/** Bounds this sweep, since the other sweeps run after it. */
+/** Limits the time that one sweep publishes documents, since other sweeps run after it. */
 const SWEEP_LIMIT_MS = 1_000;
-/** A request need not wait longer: Postgres checks access for every hit, so the change already takes effect. */
+/**
+ * A request need not wait longer for the vector store: Postgres checks access for every search hit, so the change
+ * already takes effect.
+ */
 const PUBLISH_TIMEOUT_MS = 1_000;
 
 export type PublisherDeps = {
@@ -16,11 +19,10 @@ export type PublisherDeps = {
   logger: Pick<Logger, 'warn'>;
 };
 
-/** Copies access keys and retrieval settings of changed documents to the vector store. */
 export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) {
   const documents = createDocumentsRepository(db);
 
-  /** A lease lets one process at a time publish a document, so that the newest state is written last. */
+  /** The lease lets one process at a time publish a document, so that the newest state is written last. */
   async function publish(documentId: string): Promise<void> {
     const publication = await documents.leasePublication(documentId);
     if (publication === undefined) return;
@@ -29,7 +31,10 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
   }
 
   return {
-    /** Call this after the commit. Never throws: the sweeper retries what fails or exceeds `PUBLISH_TIMEOUT_MS`. */
+    /**
+     * Publishes a document; call it after the commit. Never throws: the sweeper retries after an error or
+     * `PUBLISH_TIMEOUT_MS`.
+     */
     async publishNow(documentId: string): Promise<void> {
       const published = publish(documentId).catch((error: unknown) => {
         logger.warn({ err: error, documentId }, 'vector store publication failed; the sweeper retries it');
@@ -40,7 +45,6 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
       timer.abort();
     },
 
-    /** Publishes every outdated document before it throws the first failure. The sweeper calls it. */
     async publishOutdated(): Promise<void> {
       const failures: unknown[] = [];
       const endMs = performance.now() + SWEEP_LIMIT_MS;

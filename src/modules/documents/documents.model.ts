@@ -18,14 +18,13 @@ import {
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
-/** `generation` is the newest generation that was requested; readers see `activeGeneration` only. */
+/** `generation` is the newest requested generation of a document; readers see only `activeGeneration`. */
 export class DocumentModel extends model('documents', {
   id: uuid(),
   orgId: uuid(),
   name: text(),
   fileName: text(),
   mediaType: text().nullable(),
-  /** The format that the author of a pasted text has stated; null to detect it. */
   declaredFormat: text().nullable(),
   sourceFormat: text().nullable(),
   sizeBytes: bigint(),
@@ -41,7 +40,6 @@ export class DocumentModel extends model('documents', {
   createdAt: timestamp(),
   updatedBy: uuid(),
   updatedAt: timestamp(),
-  /** Null in every document that readers find. */
   deletedAt: timestamp().nullable(),
   retrievalSettings: text(),
   activeEmbeddingModel: text().nullable(),
@@ -114,16 +112,13 @@ export const documentView = shape({
   createdByName: text(),
   /** True if a connection imported the document and its original was replaced since. */
   isDetached: boolean(),
-  /** Only folders that the caller may read. */
   folderIds: uuidArray(),
   charCount: integer(),
   pageCount: integer().nullable(),
   contentPreview: text(),
   hasPreviewPdf: boolean(),
   jobId: text().nullable(),
-  /** The last ingestion error; null while the newest ingestion runs, and after its success. */
   lastError: json<{ code: string; message: string }>().nullable(),
-  /** The original of the active generation; null before the first activation. */
   activeContentSha256: text().nullable(),
   activeRagConfig: json<RagConfig>().nullable(),
   chunkingComplete: boolean(),
@@ -133,7 +128,7 @@ export const documentView = shape({
 });
 export type DocumentView = Row<typeof documentView>;
 
-/** `createdBy` is the folder's owner, null for a shared folder. */
+/** `createdBy` is the owner of the linked folder, null for a shared folder. */
 export const documentLink = shape({
   folderId: uuid(),
   folderName: text(),
@@ -145,7 +140,7 @@ export type DocumentLink = Row<typeof documentLink>;
 
 export type FullDocument = DocumentView & { content: string };
 
-/** `pageMap` holds the offset of each page in the body; null for a format without pages. */
+/** `pageMap` holds the offset of each page in the Markdown body; null for a format without pages. */
 export const conversionText = shape({ conversionId: uuid(), body: text(), pageMap: integerArray().nullable() });
 export type ConversionText = Row<typeof conversionText>;
 
@@ -165,7 +160,6 @@ export const chunkInDocument = shape({
 });
 export type ChunkInContext = Omit<Row<typeof chunkInDocument>, 'acl'> & { visibility: Visibility };
 
-/** A document's state that the vector store needs. `outdatedAt` identifies the state and `leasedUntil` the lease. */
 export const publication = shape({
   ...pick(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
   documentId: uuid(),
@@ -182,6 +176,5 @@ export type DocumentUsage = Row<typeof documentUsage>;
 export const storedBytes = shape({ usedBytes: bigint(), deletedBytes: bigint() });
 export type StoredBytes = Row<typeof storedBytes>;
 
-/** `isElsewhere`: the document is also in a folder that is not among the requested ones. */
 export const folderContent = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
 export type FolderContent = Row<typeof folderContent>;

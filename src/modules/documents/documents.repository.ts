@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, numeric, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { pageOfReadable } from './document-pages.ts';
+import { pageOfReadableDocuments } from './document-pages.ts';
 import {
   type ConversionText,
   conversionText,
@@ -22,14 +22,16 @@ import {
 } from './documents.model.ts';
 
 const PREVIEW_LENGTH = 280;
-/** Longer than the vector store's timeout, so that a late call cannot overwrite the call of the next lease. */
+/**
+ * The lease outlasts the vector store's timeout, so that a late call cannot overwrite the call of the next lease
+ * holder.
+ */
 const LEASE_SECONDS = 15;
 
 const documentCount = shape({ total: numeric() });
 
 type ContentOfDocument = { orgId: string; documentId: string; contentSha256: string };
 
-/** A page of all readable documents, of one folder, or of one author. */
 type DocumentPage = {
   folderId?: string | undefined;
   createdBy?: string | undefined;
@@ -43,7 +45,7 @@ const newestFirst = (time: string, id: string) => [
 ];
 
 export function createDocumentsRepository(db: Knex) {
-  /** A new document of content that the malware scanner already refused is locked at once. */
+  /** A new document whose content the malware scanner has already rejected is locked at once. */
   const knownMalware = ({ orgId, blobKey, contentSha256 }: Pick<DocumentRow, 'orgId' | 'blobKey' | 'contentSha256'>) =>
     DocumentModel.query(db)
       .alias('twins')
@@ -52,7 +54,7 @@ export function createDocumentsRepository(db: Knex) {
       .select('malware')
       .limit(1);
 
-  /** `page` is a query of document ids: joins and previews are computed for one page only. */
+  /** `page` is a query of document ids, so that joins and previews are computed for one page only. */
   const views = (actor: Actor, page: Knex.QueryBuilder) => {
     const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
@@ -102,7 +104,8 @@ export function createDocumentsRepository(db: Knex) {
   const readableIds = (actor: Actor) => readableBy(DocumentModel.table(db), actor, 'documents').select('documents.id');
 
   /**
-   * Ids in the order of an index. Access to a folder includes its documents, so a folder's page reads no document row.
+   * Selects document ids in index order. Read access to a folder includes its documents, so the page of a folder reads
+   * no document row.
    */
   const pageOfIds = (actor: Actor, { folderId, createdBy, limit, offset }: DocumentPage) => {
     if (folderId !== undefined) {
@@ -114,7 +117,7 @@ export function createDocumentsRepository(db: Knex) {
         .offset(offset)
         .select('documentId');
     }
-    if (createdBy === undefined) return pageOfReadable(db, actor, { limit, offset });
+    if (createdBy === undefined) return pageOfReadableDocuments(db, actor, { limit, offset });
     return readableIds(actor)
       .where('documents.createdBy', createdBy)
       .orderBy(newestFirst('documents.updatedAt', 'documents.id'))
@@ -132,7 +135,6 @@ export function createDocumentsRepository(db: Knex) {
       return firstRow(db, documentView, views(actor, readableIds(actor).where('documents.id', id)));
     },
 
-    /** The Markdown body of the active generation; empty before the first activation. */
     async readBody({ orgId, id }: Pick<DocumentRow, 'orgId' | 'id'>): Promise<string> {
       const active = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
@@ -142,7 +144,7 @@ export function createDocumentsRepository(db: Knex) {
       return (await firstRow(db, shape({ body: text() }), active))?.body ?? '';
     },
 
-    /** The conversion of the document's present original; undefined before its ingestion. */
+    /** Finds the conversion of the document's current original; undefined before its ingestion. */
     async findConversion({ orgId, id, contentSha256 }: DocumentRow): Promise<ConversionText | undefined> {
       const newest = db('documentGenerations as g')
         .join('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
@@ -157,13 +159,13 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     /**
-     * Finds the document of a signed download URL, without an access check. Undefined once the original is replaced.
+     * Finds the document of a signed download URL, without an access check. Returns undefined once the original is
+     * replaced.
      */
     async findByOriginal({ documentId, orgId, contentSha256 }: ContentOfDocument): Promise<DocumentRow | undefined> {
       return DocumentModel.query(db).findOne({ id: documentId, orgId, contentSha256 }).whereNull('deletedAt');
     },
 
-    /** Finds the document of a preview by the preview's hash, without an access check. */
     async findByPreview({ documentId, orgId, contentSha256 }: ContentOfDocument): Promise<DocumentRow | undefined> {
       const previewed = db('documents as d')
         .join('previews as p', { 'p.orgId': 'd.orgId', 'p.originalKey': 'd.blobKey' })
@@ -173,12 +175,14 @@ export function createDocumentsRepository(db: Knex) {
       return firstRow(db, DocumentModel, previewed);
     },
 
-    /** When the document's deletion began, without an access check. Undefined when no such document exists. */
+    /**
+     * Finds when the document's deletion began, without an access check. Returns undefined if the document does not
+     * exist.
+     */
     async findDeletedAt(id: string): Promise<Date | null | undefined> {
       return (await DocumentModel.table(db).where({ id }).first('deletedAt'))?.deletedAt;
     },
 
-    /** Finds a document and locks its row until the end of the transaction. */
     async lockRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
       return readableBy(DocumentModel.query(db), actor, 'documents').findById(id).forNoKeyUpdate();
     },
@@ -188,8 +192,8 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     /**
-     * Writes the columns that a request may change, not those of the ingestion. If the vector store has an older state
-     * of them, marks the document for `createDocumentPublisher`.
+     * Writes the document columns that a request may change, not those of the ingestion. If the vector store has an
+     * older state of them, marks the document for `createDocumentPublisher`.
      */
     async update(document: DocumentRow): Promise<void> {
       const { name, fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey } = document;
@@ -200,8 +204,8 @@ export function createDocumentsRepository(db: Knex) {
         .patch({
           ...{ name, ...original, ragConfig, acl, updatedBy },
           malware: knownMalware(document),
-          // The time is not `now()`, the transaction's start: a search asks afterwards which documents changed while it
-          // ran.
+          // `updatedAt` is not `now()`, the start of the transaction: a search asks afterwards which documents changed
+          // while it ran.
           updatedAt: db.raw('clock_timestamp()'),
           pointsOutdatedAt: db.raw(
             `case when active_generation is not null
@@ -218,10 +222,6 @@ export function createDocumentsRepository(db: Knex) {
         .patch({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
     },
 
-    /**
-     * Removes every access key of the documents.
-     * @returns how many were not marked as deleted before
-     */
     async markDeleted(ids: readonly string[], updatedBy: string): Promise<number> {
       return DocumentModel.query(db)
         .whereIn('id', [...ids])
@@ -229,19 +229,16 @@ export function createDocumentsRepository(db: Knex) {
         .patch({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
     },
 
-    /** Number of documents that the caller may read, of one author if given. Read from totals that triggers keep. */
     async countReadable(actor: Actor, createdBy?: string): Promise<number> {
       const query = readableBy(DocumentTotalModel.table(db), actor, 'documentTotals');
       if (createdBy !== undefined) query.where({ createdBy });
       return (await oneRow(db, documentCount, query.select(db.raw('coalesce(sum(documents), 0) as total')))).total;
     },
 
-    /** Number of documents in a folder that the caller may read, whose documents are then readable too. */
     async countInFolder({ orgId }: Pick<Actor, 'orgId'>, folderId: string): Promise<number> {
       return FolderLinkModel.query(db).where({ orgId, folderId }).whereNotNull('listedAt').resultSize();
     },
 
-    /** Documents and bytes that count towards the tier limits. */
     async usage(orgId: string): Promise<DocumentUsage> {
       const totals = DocumentTotalModel.table(db)
         .where({ orgId })
@@ -252,7 +249,6 @@ export function createDocumentsRepository(db: Knex) {
       return oneRow(db, documentUsage, totals);
     },
 
-    /** Bytes of live documents, and of deleted ones that are still in the blob store. */
     async stored(orgId: string): Promise<StoredBytes> {
       return oneRow(
         db,
@@ -266,7 +262,6 @@ export function createDocumentsRepository(db: Knex) {
       );
     },
 
-    /** Documents whose newest state was not sent to the vector store, without a lease, longest waiting first. */
     async listUnpublished(limit: number): Promise<string[]> {
       return DocumentModel.table(db)
         .whereNotNull('pointsOutdatedAt')
@@ -277,7 +272,10 @@ export function createDocumentsRepository(db: Knex) {
         .pluck('id');
     },
 
-    /** Undefined when the vector store is up to date, or when another process holds the lease. */
+    /**
+     * Takes the lease to publish a document. Returns undefined if the vector store is up to date or another process
+     * holds the lease.
+     */
     async leasePublication(id: string): Promise<Publication | undefined> {
       return firstRow(
         db,
@@ -293,7 +291,9 @@ export function createDocumentsRepository(db: Knex) {
       );
     },
 
-    /** Ends the lease. A change after the published one stays marked. */
+    /**
+     * Ends the lease to publish a document. A document that changed after the published state stays marked as outdated.
+     */
     async settlePublication({ documentId, outdatedAt, leasedUntil }: Publication): Promise<void> {
       await db.raw(
         `update documents set

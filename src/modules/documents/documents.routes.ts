@@ -40,7 +40,7 @@ const fileErrors = [
   'blob_store_refused',
 ] as const;
 
-/** Size limit of a pasted text: a book, whose text JSON escapes may triple in size. */
+/** Size limit of a pasted text: a book, whose size JSON escapes may triple. */
 const pasteLimitBytes = 8 * 1024 ** 2;
 
 export function documentsRoutes(documents: DocumentsService, uploads: UploadsService): Route[] {

@@ -14,7 +14,7 @@ import {
 } from '#src/http/request/fields.ts';
 import type { DocumentLink, DocumentView, FullDocument } from './documents.model.ts';
 
-/** Signed URLs fit into this length; servers refuse longer ones. */
+/** Signed URLs fit into this length; many web servers reject longer URLs. */
 const MAX_URL_LENGTH = 8_192;
 
 const name = z
@@ -34,7 +34,6 @@ export const uploadDocumentFields = z.strictObject({
   ingest: textSwitchField.default(true).describe('Chunk and embed after the upload.'),
 });
 
-/** Fields that are omitted stay as they are. */
 export const changeDocumentFields = z.strictObject({
   name: name.optional(),
   target_folder_id: idField.optional().describe('Moves the document to this folder, out of all others.'),

@@ -35,22 +35,18 @@ import { createDocumentsRepository } from './documents.repository.ts';
 import type { UploadsService } from './uploads.service.ts';
 
 export type NewDocument = {
-  /** Derived from the Idempotency-Key: a repeated request finds the document that it has already made. */
+  /**
+   * Document id, derived from the Idempotency-Key: a repeated request finds the document that the first one created.
+   */
   id?: string;
   file: StoredUpload;
-  /** The document's name; the file's name when undefined. */
   name: string | undefined;
-  /** The format that the author states; null to detect it. */
   declaredFormat: string | null;
-  /** The target folder; the caller's personal root when undefined. */
   targetFolderId: string | undefined;
-  /** Where the file was fetched; the provider is null for a page of the public web. */
   importSource?: { provider: string | null; url: string };
   chunking: ChunkingOptions;
   ingest: boolean;
-  /** Ingests with low priority: after everything that a user waits for. */
   isBulk?: boolean;
-  /** Writes further rows in the transaction that creates the document. */
   alongside?: (trx: Knex, documentId: string) => Promise<void>;
 };
 
@@ -61,19 +57,16 @@ type PastedText = Pick<NewDocument, 'id'> & {
   targetFolderId: string | undefined;
 };
 
-/** Fields of a change that are undefined stay as they are. */
 type DocumentChange = {
   name: string | undefined;
-  /** The folder that replaces all folders of the document. */
   targetFolderId: string | undefined;
-  /** The file that replaces the original. */
   file: StoredUpload | undefined;
   chunking: ChunkingOptions;
   ingest: boolean;
   isBulk?: boolean;
   expected?: ExpectedVersions;
   /**
-   * Runs in the transaction of the change, after the lock on the document and before its change; an error rolls both
+   * Runs in the transaction of the change, after the document is locked and before it changes; an error rolls both
    * back.
    */
   alongside?: (trx: Knex) => Promise<void>;
@@ -90,7 +83,6 @@ type DocumentsDeps = PublisherDeps & {
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
-  /** The default retrieval settings of this deployment for a new document. */
   defaultConfig: () => Promise<RagConfig>;
 };
 
@@ -109,8 +101,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
   const publisher = createDocumentPublisher(deps);
 
   /**
-   * Document, configuration, folder link and job become visible together or not at all. When it throws, the caller
-   * discards the file.
+   * Creates document, configuration, folder link and job in one transaction. If it throws, the caller discards the
+   * uploaded file.
    * @returns the new document's id
    */
   async function add(actor: RequestActor, input: NewDocument): Promise<string> {
@@ -120,16 +112,16 @@ export function createDocumentsService(deps: DocumentsDeps) {
       const { id, exists } = await claimId(trx, actor, input.id);
       return { id, exists, plan: exists ? undefined : await insert(trx, actor, id, input, ragConfig) };
     });
-    // A repeated request has stored the file again, and the existing document does not need it.
+    // A repeated request has uploaded the file again, and the existing document does not need the second copy.
     if (exists) await uploads.discard(input.file);
     if (plan !== undefined) await generations.carryOut(plan);
     return id;
   }
 
-  /** A requested id whose document was deleted is replaced by a new one. */
+  /** Returns a new document id if the document with the requested id was deleted. */
   async function claimId(trx: Knex, actor: RequestActor, id: string | undefined) {
     if (id === undefined) return { id: uuidv7(), exists: false };
-    // Serializes requests with the same document id.
+    // The organization's lock serializes requests with the same document id.
     await limits.lock(trx, actor.orgId);
     const deletedAt = await createDocumentsRepository(trx).findDeletedAt(id);
     if (deletedAt === undefined) return { id, exists: false };
@@ -168,10 +160,6 @@ export function createDocumentsService(deps: DocumentsDeps) {
     return generations.open(trx, actor, { ...document, generation: 0, activeGeneration: null }, { isBulk });
   }
 
-  /**
-   * Checks tier limits and folder, and locks both until the end of `trx`.
-   * @returns the folder
-   */
   async function requireRoomIn(
     trx: Knex,
     actor: RequestActor,
@@ -210,7 +198,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
     const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
     if (!can(actor, 'document:write', document)) {
-      throw appError('forbidden', { detail: 'You may not change this document.' });
+      throw appError('forbidden', { detail: 'You have read-only access to this document.' });
     }
     return document;
   }
@@ -222,7 +210,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
     change: DocumentChange,
   ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
     const { file, targetFolderId, ingest, isBulk = false, expected = null } = change;
-    // Every transaction locks in this order, organization, folder, document: another order could deadlock.
+    // Every transaction locks organization, folder and document in this order: another order could deadlock.
     const places = file && (await limits.lock(trx, actor.orgId));
     const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
     const before = await lockWritable(trx, actor, documentId);
@@ -250,7 +238,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       await originals.scheduleRelease(trx, before);
     }
     if (!ingest) return { before, plan: undefined };
-    // A new file is always ingested: the same bytes under another name may be of another format.
+    // A new file is always ingested, because the same bytes under another name may be of another format.
     const plan = await (file
       ? generations.open(trx, actor, after, { isBulk })
       : generations.openIfNeeded(trx, actor, after, { isBulk }));
@@ -293,7 +281,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       await limits.transaction(actor.orgId, (trx) => requireRoomIn(trx, actor, targetFolderId, 1));
     },
 
-    /** Lists documents, newest change first; `total` counts all pages. Throws `folder_not_found`. */
+    /** Lists documents, most recently changed first; `total` counts all pages. Throws `folder_not_found`. */
     async list(
       actor: Actor,
       page: { folderId: string | undefined; limit: number; offset: number },
@@ -318,10 +306,12 @@ export function createDocumentsService(deps: DocumentsDeps) {
 
     find,
     get,
-    /** Without the document's body: enough for the status of its ingestion. */
     getView,
 
-    /** The text that the next ingestion would chunk. Throws `document_not_converted` before the first conversion. */
+    /**
+     * Reads the converted text that the next ingestion would chunk. Throws `document_not_converted` before the first
+     * conversion.
+     */
     async getConverted(actor: Actor, documentId: string): Promise<ConvertedDocument> {
       const document = await documents.findRow(actor, documentId);
       if (document === undefined) throw appError('document_not_found');
@@ -362,12 +352,12 @@ export function createDocumentsService(deps: DocumentsDeps) {
 
     lockWritable,
 
-    /** Call `publishNow` after the commit. */
+    /** Sets the retrieval settings of a document; the caller calls `publishNow` after the commit. */
     async setConfig(trx: Knex, actor: Actor, document: DocumentRow, ragConfig: RagConfig): Promise<void> {
       await createDocumentsRepository(trx).update({ ...document, ragConfig, updatedBy: actor.userId });
     },
 
-    /** A changed embedding model takes effect with the next generation; the active one keeps its model. */
+    /** A changed embedding model takes effect with the next generation; the active generation keeps its model. */
     async setEmbeddingModel(trx: Knex, documentId: string, model: string): Promise<void> {
       await createDocumentsRepository(trx).setEmbeddingModel(documentId, model);
     },
@@ -390,13 +380,13 @@ export function createDocumentsService(deps: DocumentsDeps) {
         const { acl } = await lockWritable(trx, actor, documentId);
         await createDocumentsRepository(trx).markDeleted([documentId], userId);
         await alongside(trx);
-        // The readers of the document may read its deletion job.
+        // The readers of a deleted document may read its deletion job.
         return deletion.enqueue(trx, { orgId, documentId }, { createdBy: userId, acl, requestId });
       });
       await jobs.dispatch(jobId);
     },
 
-    /** Deletes without an access check; does nothing if the deletion has already begun. */
+    /** Deletes a document without an access check; does nothing if the deletion has already begun. */
     async discard(input: DeleteDocumentInput, request: DeletionRequest): Promise<void> {
       const jobId = await db.transaction(async (trx) => {
         const marked = await createDocumentsRepository(trx).markDeleted([input.documentId], request.createdBy);

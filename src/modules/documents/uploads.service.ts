@@ -7,19 +7,21 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
-/** As long as the claim on a stored file is valid; without a claim no document can use the file. */
+/**
+ * A reservation lasts as long as the claim on an uploaded file is valid; without a claim no document can use the file.
+ */
 const UNSETTLED_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 5;
 /**
- * Limit of the bytes of documents and of deleted documents that no worker has removed yet, as a multiple of the storage
+ * Limit of the bytes of documents, including deleted ones that no worker has removed yet, as a multiple of the storage
  * quota.
  */
 const DISK_QUOTAS = 2;
 
-/** The part of the storage quota that an upload takes from its start until its document is counted. */
+/** The part of the storage quota that an upload reserves from its start until its document is counted. */
 type Reservation = {
   bytes: number;
-  /** Bytes that other uploads have added to the organization's documents since this one began. */
+  /** Bytes that other uploads have added to the organization's documents since this upload began. */
   addedMeanwhile: number;
 };
 
@@ -27,19 +29,18 @@ export type Upload = {
   fileName: string;
   mediaType: string;
   content: Readable;
-  /** Lower bound of the file's size; 0 if unknown. */
   announcedBytes?: number;
-  /** The document whose original this file replaces: its size counts as free. */
+  /** The document whose original this upload replaces: the size of the old original counts as free. */
   replaces?: string | undefined;
 };
 
 export type UploadsService = ReturnType<typeof createUploadsService>;
 
 /**
- * Stores a file before its document exists: in a form, the other fields may come after the file.  A file reserves its
- * size in the storage quota before it is written. Reservations are in the memory of the process, so that a crash leaves
- * none. The transaction that makes the document checks the quota again under the organization's lock: processes that
- * together reserve too much never exceed it.
+ * Stores an uploaded file before its document exists, because the other fields of a form may come after the file. A
+ * file reserves its size in the storage quota before it is written. Reservations are in the memory of the process, so
+ * that a crash leaves none. The transaction that creates the document checks the quota again under the organization's
+ * lock, so processes that together reserve too much never exceed it.
  */
 export function createUploadsService(deps: {
   db: Knex;
@@ -48,9 +49,7 @@ export function createUploadsService(deps: {
 }) {
   const { originals, limits } = deps;
   const documents = createDocumentsRepository(deps.db);
-  /** Storage quota that uploads in progress have reserved, by organization. */
   const reservations = new Map<string, Set<Reservation>>();
-  /** Functions that release a reservation, by the claim of the stored file. */
   const unsettled = new Map<string, (end: 'settled' | 'discarded') => void>();
 
   function openReservation(orgId: string, own: Reservation) {
@@ -72,16 +71,16 @@ export function createUploadsService(deps: {
 
   return {
     /**
-     * Streams a file into the store, up to the size that the organization's tier allows. Throws `payload_too_large`,
-     * `storage_quota_exceeded`, and `rate_limited` if the file will fit after other uploads end or deleted files are
-     * removed.
+     * Streams a file into the blob store, up to the size that the organization's tier allows. Throws
+     * `payload_too_large`, `storage_quota_exceeded`, and `rate_limited` if the file will fit after other uploads end or
+     * deleted files are removed.
      */
     async store(actor: Actor, upload: Upload): Promise<StoredUpload> {
       const { orgId } = actor;
       const { fileName, mediaType, content, announcedBytes = 0, replaces } = upload;
       const { fileSizeBytes, storageBytes } = await limits.of(orgId);
       if (announcedBytes > fileSizeBytes) {
-        throw appError('payload_too_large', { detail: `The file has more than ${fileSizeBytes} bytes.` });
+        throw appError('payload_too_large', { detail: `The file is larger than the limit of ${fileSizeBytes} bytes.` });
       }
       const replacedBytes = await sizeOf(actor, replaces);
       const { usedBytes, deletedBytes } = await documents.stored(orgId);
@@ -93,7 +92,9 @@ export function createUploadsService(deps: {
       function reserve(bytes: number): void {
         if (bytes <= own.bytes) return;
         if (bytes > freeBytes) {
-          throw appError('storage_quota_exceeded', { detail: `The organization's tier allows ${storageBytes}.` });
+          throw appError('storage_quota_exceeded', {
+            detail: `The organization's tier allows ${storageBytes} bytes of documents.`,
+          });
         }
         const taken = others().reduce((sum, other) => sum + other.bytes, own.addedMeanwhile);
         if (bytes > Math.min(freeBytes, freeDiskBytes) - taken) {
@@ -130,13 +131,16 @@ export function createUploadsService(deps: {
       }
     },
 
-    /** Call this in the transaction that creates the document, after the check of the quota. */
+    /**
+     * Hands the uploaded file over to its document; call it in the transaction that creates the document, after the
+     * quota check.
+     */
     async settle(trx: Knex, file: StoredUpload): Promise<void> {
       await originals.settle(trx, file);
       unsettled.get(file.claimId)?.('settled');
     },
 
-    /** Deletes a stored file unless a document uses it. Never throws. */
+    /** Deletes an uploaded file unless a document uses it. Never throws. */
     async discard(file: StoredUpload): Promise<void> {
       await originals.discard(file);
       unsettled.get(file.claimId)?.('discarded');

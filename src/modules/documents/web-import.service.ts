@@ -8,24 +8,19 @@ import type { FullDocument } from './documents.model.ts';
 import type { DocumentsService } from './documents.service.ts';
 import type { UploadsService } from './uploads.service.ts';
 
-/** Accept header of a web import: preferred formats first. */
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,application/pdf;q=0.9,text/plain;q=0.8,*/*;q=0.5';
-/** Enough time for a large file over a slow connection. */
+/** Time limit of a download: enough for a large file over a slow connection. */
 const FETCH_TIMEOUT_MS = 5 * 60_000;
-/** Enough bytes to find the title of a web page. */
 const HEAD_BYTES = 64 * 1024;
 
 export type WebImportService = ReturnType<typeof createWebImportService>;
 
 type WebImportInput = {
-  /** Derived from the Idempotency-Key: a repeated request has the same document id. */
+  /** Document id, derived from the Idempotency-Key, so that a repeated request has the same one. */
   id: string;
   url: string;
-  /**
-   * The document's name. When undefined: the file name that the server sends, the page's title, or a part of the URL.
-   */
+  /** The document's name; defaults to the file name that the server sends, the page's title, or a part of the URL. */
   name: string | undefined;
-  /** The target folder; the caller's personal root when undefined. */
   targetFolderId: string | undefined;
 };
 
@@ -40,11 +35,11 @@ export function createWebImportService(deps: {
 
   return {
     /**
-     * Checks access and limits before it fetches. Throws as `DocumentsService.upload`, and `url_not_allowed`,
+     * Checks access and limits before it fetches the URL. Throws like `DocumentsService.upload`, and `url_not_allowed`,
      * `url_unreachable`, `payload_too_large`, and `empty_document` if the response body is empty.
      */
     async importFromUrl(actor: RequestActor, input: WebImportInput): Promise<FullDocument> {
-      // A repeated request must not fetch again: the page may have changed or be gone.
+      // A repeated request must not fetch the URL again: the page may have changed or been deleted.
       const existing = await documents.find(actor, input.id);
       if (existing !== undefined) return existing;
       await documents.requireRoom(actor, input.targetFolderId);

@@ -64,7 +64,10 @@ export class HiddenDraftModel extends model(
   ['userId', 'draftId'],
 ) {}
 
-/** A draft holds its scope; versions hold its content. The head is null only in the transaction that inserts the draft. */
+/**
+ * A draft stores its scope; its versions store the content. The head version is null only in the transaction that
+ * inserts the draft.
+ */
 export const draft = shape({ ...DraftModel.columns, headVersionId: uuid() });
 
 export type Draft = Row<typeof draft>;

@@ -58,7 +58,9 @@ export function createDraftsRepository(db: Knex) {
       return firstRow(db, draftView, readableBy(views(), actor, 'drafts').where('drafts.id', id));
     },
 
-    /** Locks a draft until the end of the transaction, so that changes and publishing of it are serialized. */
+    /**
+     * Locks a draft until the end of the transaction, so that its changes and its publication run one after the other.
+     */
     async lockReadable(actor: Actor, id: string): Promise<Draft | undefined> {
       const readable = readableBy(DraftModel.query(db), actor, 'drafts').where('drafts.id', id);
       return firstRow(db, draftShape, readable.forNoKeyUpdate());
@@ -68,7 +70,9 @@ export function createDraftsRepository(db: Knex) {
       return DraftModel.query(db).where({ orgId: actor.orgId, createdBy: actor.userId }).resultSize();
     },
 
-    /** Insert its head version afterwards in the same transaction: the foreign key is deferred. */
+    /**
+     * Inserts a draft; insert its head version afterwards in the same transaction, since the foreign key is deferred.
+     */
     async insert(draft: Omit<Draft, 'createdAt' | 'updatedAt' | 'version'>): Promise<void> {
       await DraftModel.query(db).insert(draft);
     },
@@ -110,7 +114,7 @@ export function createDraftsRepository(db: Knex) {
       else await HiddenDraftModel.query(db).where(row).delete();
     },
 
-    /** Lists versions from the root to the head; children have higher numbers than their parents. */
+    /** Lists versions from the root to the head; a child has a higher number than its parent. */
     async listVersions(draft: DraftKey): Promise<Version[]> {
       return VersionModel.query(db).where({ orgId: draft.orgId, draftId: draft.id }).orderBy('versionNumber');
     },

@@ -26,7 +26,7 @@ import {
 } from './drafts.schema.ts';
 import type { DraftsService } from './drafts.service.ts';
 
-/** Seconds that a request waits for an evaluation unless its `Prefer: wait` says otherwise. */
+/** Seconds that a request waits for an evaluation unless its `Prefer: wait` header says otherwise. */
 const defaultWaitSeconds = 15;
 
 const params = z.strictObject({ draft_id: idParam('draft_not_found') });

@@ -68,13 +68,12 @@ const createdDraft = z
   })
   .refine((body) => body.source_agent_id === undefined || body.source_version_id === undefined, {
     path: ['source_version_id'],
-    message: 'only one of source_agent_id and source_version_id',
+    message: 'only one of source_agent_id and source_version_id may be given',
   })
   .meta({ not: { required: ['source_agent_id', 'source_version_id'] } });
 
 export const createDraftBody = z.preprocess(withoutIgnoredFields, createdDraft);
 
-/** Removes content fields from the body of a fork, so that invalid ones are ignored too. */
 function withoutIgnoredFields(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
   const isFork = 'source_agent_id' in body || 'source_version_id' in body;

@@ -38,7 +38,6 @@ export type CommitVersionInput = {
 
 export type DraftsService = ReturnType<typeof createDraftsService>;
 
-/** Drafts and the chains of their versions. Every change locks the draft first. */
 export function createDraftsService(deps: {
   db: Knex;
   limits: TierLimitsService;
@@ -126,14 +125,15 @@ export function createDraftsService(deps: {
       const repository = createDraftsRepository(trx);
       const quota = await limits.lock(trx, actor.orgId);
       const draft = await lockOwn(trx, actor, draftId);
-      // A repeated request with `force` would otherwise delete the version that the first one committed.
+      // A repeated request with `force` would otherwise delete the version that the first request committed.
       const made = await repository.findVersion(draft, id);
       if (made !== undefined) return made;
       const chain = await repository.listLinks(draft);
       const plan = planCommit(chain, input.parentVersionId, input.force);
       if (plan.outcome === 'parent_has_descendants') {
         throw appError('version_has_descendants', {
-          detail: 'The parent has descendants. Commit under the head, or send force to delete them.',
+          detail:
+            'The parent version has descendants. Commit under the head version, or send `force` to delete the descendants.',
         });
       }
       const parent = await repository.findVersion(draft, input.parentVersionId);
@@ -175,7 +175,7 @@ export function createDraftsService(deps: {
       );
     },
 
-    /** Changes who sees a draft; agents that were published from it keep their own scope. */
+    /** Changes who sees a draft; agents that were published from the draft keep their own scope. */
     async changeScope(
       actor: Actor,
       draftId: string,
@@ -190,7 +190,7 @@ export function createDraftsService(deps: {
       return get(actor, draftId);
     },
 
-    /** Deletes a draft with its versions; agents that were published from it stay. */
+    /** Deletes a draft with its versions; agents that were published from the draft stay. */
     async remove(actor: Actor, draftId: string): Promise<void> {
       await db.transaction(async (trx) => {
         await createDraftsRepository(trx).delete(await lockOwn(trx, actor, draftId));
@@ -208,7 +208,10 @@ export function createDraftsService(deps: {
       });
     },
 
-    /** Commits a version under its parent and makes it the head. {@link planCommit} defines what `force` deletes. */
+    /**
+     * Commits a version under its parent and makes it the head. {@link planCommit} defines which versions `force`
+     * deletes.
+     */
     async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
       return createIdempotently(
         () => insertVersion(actor, draftId, id, input),
@@ -216,7 +219,7 @@ export function createDraftsService(deps: {
       );
     },
 
-    /** `expected`: versions of the draft, not of the draft version. */
+    /** `expected` holds row versions of the draft for the If-Match check, not numbers of draft versions. */
     async renameVersion(
       actor: Actor,
       draftId: string,
@@ -242,10 +245,12 @@ export function createDraftsService(deps: {
         const plan = planVersionRemoval(await repository.listLinks(draft), versionId);
         if (plan.outcome === 'version_missing') throw appError('version_not_found');
         if (plan.outcome === 'last_version') {
-          throw appError('last_version', { detail: 'Delete the draft, or commit another version first.' });
+          throw appError('last_version', {
+            detail: 'A draft must keep one version. Delete the draft, or commit another version first.',
+          });
         }
         const { childId, parentId, headId } = plan;
-        // A parent may have one child only, so the child stays detached until this version is deleted.
+        // A parent version may have only one child, so the child stays detached until this version is deleted.
         if (childId !== null) await repository.setParent(draft, childId, null);
         await repository.deleteVersions(draft, [versionId]);
         if (childId !== null) await repository.setParent(draft, childId, parentId);
@@ -253,7 +258,6 @@ export function createDraftsService(deps: {
       });
     },
 
-    /** Locks the caller's own draft until the end of `trx`, and returns it with one of its versions. */
     async lockOwnVersion(
       trx: Knex,
       actor: Actor,

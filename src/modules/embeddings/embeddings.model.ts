@@ -37,7 +37,6 @@ export class EmbeddingDimensionsModel extends model(
 
 type CachedEmbedding = { textSha256: Buffer; vector: Float32Array };
 
-/** Position of a page in the order of the primary key of `embeddings`. */
 const embeddingKey = pick(CachedEmbeddingModel, 'orgId', 'model', 'textSha256');
 export type EmbeddingKey = Row<typeof embeddingKey>;
 
@@ -50,7 +49,6 @@ export function createEmbeddingsRepository(db: Knex) {
       .whereRaw('text_sha256 = any (?::bytea[])', [[...hashes]]);
 
   return {
-    /** Returns the cached vectors by the hash of their text in hex. */
     async find(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Map<string, Float32Array>> {
       const rows = await cached(orgId, model, hashes).select('textSha256', 'vector');
       return new Map(rows.map(({ textSha256, vector }) => [textSha256.toString('hex'), toFloats(vector)]));
@@ -62,7 +60,7 @@ export function createEmbeddingsRepository(db: Knex) {
     },
 
     async insert(orgId: string, model: string, embeddings: readonly CachedEmbedding[]): Promise<void> {
-      // Sorted, so that concurrent inserts of the same texts do not deadlock.
+      // Sorts the rows, so that concurrent inserts of the same texts do not deadlock.
       const inOrder = [...embeddings].sort((a, b) => a.textSha256.compare(b.textSha256));
       await db.raw(
         `insert into embeddings (org_id, model, text_sha256, vector)
@@ -82,9 +80,10 @@ export function createEmbeddingsRepository(db: Knex) {
     },
 
     /**
-     * Examines `limit` rows after `after`, and deletes those older than a day whose text no chunk has. Skips organizations
-     * with a running ingestion that has no chunks yet, because semantic chunking caches vectors of sentences first.
-     * @returns the last row examined; null at the end
+     * Examines `limit` cached vectors after the key `after`, and deletes those older than a day whose text no chunk
+     * has. Skips organizations with a running ingestion that has no chunks yet, because semantic chunking caches
+     * vectors of sentences first.
+     * @returns the key of the last row examined; null at the end of the table
      */
     async deleteUnusedAfter(after: EmbeddingKey | null, limit: number): Promise<EmbeddingKey | null> {
       const last = await firstRow(
@@ -116,7 +115,6 @@ export function createEmbeddingsRepository(db: Knex) {
       return last ?? null;
     },
 
-    /** Stores the dimensions of a model unless known. Returns the stored dimensions. */
     async fixDimensions(model: string, dimensions: number): Promise<number> {
       const models = () => EmbeddingDimensionsModel.table(db);
       await models().insert({ model, dimensions }).onConflict('model').ignore();
@@ -125,12 +123,12 @@ export function createEmbeddingsRepository(db: Knex) {
   };
 }
 
-/** Every platform that Node runs on is little-endian. */
+/** Vectors are stored in native byte order: every platform that Node runs on is little-endian. */
 function toBytes(vector: Float32Array): Buffer {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
 }
 
-/** Copies, because a buffer of the driver may not be aligned to four bytes. */
+/** Copies the bytes, because a buffer of the Postgres driver may not be aligned to four bytes. */
 function toFloats(bytes: Buffer): Float32Array {
   return new Float32Array(Uint8Array.from(bytes).buffer);
 }

@@ -4,14 +4,13 @@ import { appError } from '#src/errors.ts';
 import type { Embedders } from '#src/ports/models.ts';
 import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.model.ts';
 
-/** Hashes in one SQL statement, which stays below some megabytes. */
+/** Limits an SQL statement with text hashes to a few megabytes. */
 const HASHES_PER_QUERY = 10_000;
-/** At most a second of work, because other sweeps wait for it. */
+/** Rows that the sweeper examines in at most a second, because other sweeps wait for it. */
 const ROWS_PER_SWEEP = 5_000;
 
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;
 
-/** Embeds stored texts of organizations, and caches the vector of each text and model. */
 export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }) {
   const { embedders } = deps;
   const repository = createEmbeddingsRepository(deps.db);
@@ -22,7 +21,7 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
     dimensionsOf.set(model, dimensions);
     if (length === dimensions) return;
     throw appError('embedding_model_changed', {
-      detail: `${model} returned vectors of ${length} dimensions, but stored ones have ${dimensions}. Give a changed model another name.`,
+      detail: `The embedding model ${model} returned vectors of ${length} dimensions, but its stored vectors have ${dimensions}. Give a changed model another name.`,
     });
   }
 
@@ -30,8 +29,9 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
     hash,
 
     /**
-     * Embeds texts that are not cached, and returns all vectors in order. Each batch is cached at once, so that a killed
-     * run repeats only its running calls. `onProgress` receives the number of embedded texts after each call.
+     * Embeds the texts that are not cached, and returns all vectors in order. Each batch is cached at once, so that a
+     * killed run repeats only the model calls in flight. `onProgress` receives the number of embedded texts after each
+     * call.
      */
     async embed(
       { orgId, model }: { orgId: string; model: string },
@@ -78,7 +78,6 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
       });
     },
 
-    /** Returns the cached vectors by the hash of their text in hex. */
     findCached: ({ orgId, model }: { orgId: string; model: string }, hashes: readonly Buffer[]) =>
       repository.find(orgId, model, hashes),
 
@@ -92,12 +91,14 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
       return [...byHash.values()];
     },
 
-    /** Deletes cached vectors of these texts that no chunk of the organization uses. */
     async forgetUnused(trx: Knex, orgId: string, hashes: readonly Buffer[]): Promise<void> {
       await createEmbeddingsRepository(trx).deleteUnusedOf(orgId, hashes);
     },
 
-    /** Deletes unused vectors of one page of the table. Returns `after` of the next page; null at the end. */
+    /**
+     * Deletes unused vectors of one page of the table. Returns the key after which the next page begins; null at the
+     * end.
+     */
     async sweepUnused(after: EmbeddingKey | null): Promise<EmbeddingKey | null> {
       return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
     },

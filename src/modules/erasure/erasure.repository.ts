@@ -10,9 +10,7 @@ import { FolderModel } from '#src/modules/folders/folders.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 
-/** Rows of tables with dependent rows that one statement deletes. */
 const ROWS_AT_ONCE = 200;
-/** Rows of tables without dependent rows that one statement deletes. */
 const SMALL_ROWS_AT_ONCE = 5_000;
 
 const erasableDocument = pick(DocumentModel, 'id', 'createdBy');
@@ -23,20 +21,20 @@ const late = shape({ orgId: uuid(), userId: uuid(), dueAt: timestamp() });
 export type ErasableDocument = Row<typeof erasableDocument>;
 
 /**
- * SQL condition that selects the rows `t` of the erased user: documents by their access keys, folders by the owner of
- * the tree, other rows by creator.
+ * SQL condition for the rows `t` of the erased user: documents by ACL, folders by the owner of the tree, other rows by
+ * creator.
  */
 function belongsTo(table: string, userId: string): string {
   if (table === 'documents') return `t.acl @> array['user:' || ${userId}]`;
   return table === 'folders' ? `t.owner_id = ${userId}` : `t.created_by = ${userId}`;
 }
 
-/** Tables that are checked again at the end, because a request in progress may have written to them. */
+/** Tables that the erasure checks again at its end, because a request in progress may have written to them. */
 const contentTables = ['documents', 'chats', 'drafts', 'folders'] as const;
 
 /**
- * The data of a deleted user or organization. All statements check that the user or organization is deleted, so a run
- * finds nothing after the database was restored to an earlier state.
+ * Erases the data of a deleted user or organization. All SQL statements check that the user or organization is deleted,
+ * so a run finds nothing after the database was restored to an earlier state.
  */
 export function createErasureRepository(db: Knex) {
   function isErasable({ userId }: ErasureSubject, table: string): string {
@@ -47,7 +45,6 @@ export function createErasureRepository(db: Knex) {
     return `t.org_id = :orgId and ${belongsTo(table, ':userId')} and ${isOrphaned('t')}`;
   }
 
-  /** Deletes up to `limit` rows `t`; `key` are the columns of the primary key. */
   async function deleteSome(
     of: ErasureSubject,
     table: string,
@@ -81,11 +78,14 @@ export function createErasureRepository(db: Knex) {
     if (kept > 0) return kept;
     const links = { key: 'document_id, folder_id', condition: `t.folder_id in ${folders}`, limit: SMALL_ROWS_AT_ONCE };
     const unlinked = await deleteSome(of, 'folder_links', links);
-    // Folders refer to their parents, so one statement deletes all of them.
+    // Folders refer to their parents, so one statement deletes all folders.
     return unlinked > 0 ? unlinked : FolderModel.table(db).whereRaw(`id in ${folders}`, of).delete();
   }
 
-  /** Documents that other users can read stay in their other folders, or in the personal root of their creator. */
+  /**
+   * Documents that other users can read stay in their other folders, or move to the personal root folder of their
+   * creator.
+   */
   function unlinkShared(of: ErasureSubject, folders: string): Promise<number> {
     return db.transaction(async (trx) => {
       const documents = await rows(
@@ -160,10 +160,8 @@ export function createErasureRepository(db: Knex) {
   };
 
   return {
-    /** Deletes a batch of rows of a kind. Returns their number, 0 if none is left. */
     deleteRows: (of: ErasureSubject, what: ErasedRows): Promise<number> => deletions[what](of),
 
-    /** Lists open jobs that only deleted users can see. */
     async listOpenRuns(of: ErasureSubject): Promise<string[]> {
       const runs = await rows(
         db,
@@ -197,7 +195,6 @@ export function createErasureRepository(db: Knex) {
       return connections.map(({ id }) => id);
     },
 
-    /** Lists documents whose deletion has not been requested. */
     listDocuments(of: ErasureSubject, limit: number) {
       return rows(
         db,
@@ -209,7 +206,7 @@ export function createErasureRepository(db: Knex) {
       );
     },
 
-    /** Lists documents whose deletion was requested; `isStopped` if the job of the deletion has finished or is missing. */
+    /** Lists documents whose deletion was requested; `isStopped` if the deletion job has finished or is missing. */
     listDeletions(of: ErasureSubject) {
       const isTheirs = of.userId === null ? 'true' : `(d.created_by = :userId or j.request_id = 'erase-' || :userId)`;
       return rows(
@@ -228,7 +225,9 @@ export function createErasureRepository(db: Knex) {
       return (await oneRow(db, rest, `select ${isThere.join(' or ')} as is_left`, of)).isLeft;
     },
 
-    /** Keeps only the display name of a user, which shared content shows. Returns false if it was done before. */
+    /**
+     * Keeps only the display name of a deleted user, which shared content shows. Returns false if this was done before.
+     */
     async forgetUser(userId: string): Promise<boolean> {
       const forgotten = await UserModel.query(db)
         .where({ id: userId })
@@ -245,7 +244,10 @@ export function createErasureRepository(db: Knex) {
       return forgotten > 0;
     },
 
-    /** Erases the name and the members of an organization, and keeps its row. Returns false if it was done before. */
+    /**
+     * Erases the name and the members of a deleted organization, and keeps its row. Returns false if this was done
+     * before.
+     */
     async forgetOrganization(orgId: string): Promise<boolean> {
       const forgotten = await OrganizationModel.query(db)
         .where({ id: orgId })
@@ -260,7 +262,6 @@ export function createErasureRepository(db: Knex) {
       return true;
     },
 
-    /** Lists deleted users with content that was stored after their erasure ended. */
     listLate(limit: number) {
       const isThere = contentTables.map((table) => {
         const isTheirs = belongsTo(table, 'gone.id');

@@ -22,7 +22,10 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createErasureRepository, type ErasableDocument } from './erasure.repository.ts';
 
-/** Deletions of documents at a time: they keep workers busy, and leave capacity for deletions that users wait for. */
+/**
+ * Document deletions that an erasure runs in parallel: enough to keep workers busy, with capacity left for deletions
+ * that users wait for.
+ */
 const DELETIONS_AT_ONCE = 20;
 const SLICE_MS = 30_000;
 const POLL_INTERVAL_MS = 200;
@@ -33,7 +36,8 @@ const idOf = ({ orgId, userId }: ErasureSubject): string => erasureWorkflowId(us
 export type ErasureService = ReturnType<typeof createErasureService>;
 
 /**
- * The steps of `eraseContent`. Each deletes what the database still contains, in batches, so it can be repeated.
+ * The steps of the workflow `eraseContent`. Each step deletes in batches what the database still contains, so it can be
+ * repeated.
  */
 export function createErasureService(deps: {
   db: Knex;
@@ -53,7 +57,7 @@ export function createErasureService(deps: {
     await jobs.advance(idOf(of), { status: 'running', stage, ...progress });
   }
 
-  /** Lets org admins see and retry the deletion of a document. */
+  /** Gives org admins the rights to see and retry the deletion job of a document. */
   const requestOf = (of: ErasureSubject, { createdBy }: ErasableDocument): DeletionRequest => ({
     createdBy,
     acl: [adminsKey(of.orgId)],
@@ -90,12 +94,11 @@ export function createErasureService(deps: {
   }
 
   return {
-    /** Runs in the transaction that deletes the user or organization. Returns the job to dispatch after the commit. */
     enqueue,
 
     /**
-     * Cancels the runs that only deleted users can see and waits until they end. Revokes connections, and deletes them
-     * with their schedules, and deletes exports.
+     * Cancels the workflow runs that only deleted users can see and waits until they end. Revokes and deletes
+     * connections with their schedules, and deletes exports.
      */
     async stopWork(of: ErasureSubject, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
@@ -106,7 +109,7 @@ export function createErasureService(deps: {
           await delay(POLL_INTERVAL_MS, undefined, { signal });
         }
       }
-      // Jobs that never started, or whose run was terminated, do not record their own end.
+      // A job that never started, or whose workflow run was terminated, does not record its own end.
       for (const workflowId of await repository.listOpenRuns(of)) {
         await jobs.advance(workflowId, { status: 'cancelled' });
       }
@@ -117,7 +120,7 @@ export function createErasureService(deps: {
       await enter(of, 'wait');
     },
 
-    /** Deletes documents, up to 20 at a time. Throws `erasure_incomplete` for one whose deletion fails. */
+    /** Deletes documents, up to 20 at a time. Throws `erasure_incomplete` if the deletion of a document fails. */
     async eraseDocuments({ erased, ...of }: EraseSliceInput, signal: AbortSignal): Promise<EraseSliceResult> {
       await enter(of, 'documents', erased);
       const endMs = performance.now() + SLICE_MS;
@@ -128,7 +131,7 @@ export function createErasureService(deps: {
         for (const document of underWay.filter(({ isStopped }) => isStopped)) {
           if (triedAgain.has(document.id)) {
             throw appError('erasure_incomplete', {
-              detail: `See the error of the job delete-${document.id}.`,
+              detail: `The document ${document.id} could not be deleted. See the error of the job delete-${document.id}.`,
             });
           }
           triedAgain.add(document.id);
@@ -195,7 +198,9 @@ export function createErasureService(deps: {
       await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
-    /** A step of the sweeper. Erases content that a request in progress stored after the erasure of its user had ended. */
+    /**
+     * A step of the sweeper: erases content that a request in progress stored after the erasure of its user had ended.
+     */
     async eraseLate(): Promise<void> {
       for (const { orgId, userId, dueAt } of await repository.listLate(LATE_AT_ONCE)) {
         await enqueue(db, { orgId, userId }, { dueAt, createdBy: userId, requestId: null });

@@ -38,20 +38,21 @@ import { type EvaluatedText, type EvaluationRun, evalScoresOfRun, type RunTerms 
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
 import { type Judge, judgementKey } from './judge.ts';
 
-/** Failures after which a unit counts as failed. A pause that the model's service requests is not a failure. */
+/**
+ * Failures after which an evaluation unit counts as failed. A pause that the model provider requests is not a failure.
+ */
 const MAX_FAILURES = 5;
-/** Longest time from the first requested pause of a unit until it counts as failed. */
+/** Longest time from the first pause that the model provider requests for a unit until the unit counts as failed. */
 const MAX_PAUSED_SECONDS = 3_600;
 
 /** A local model answers one call at a time, and chats need it too. */
 const LOCAL_CALLS_AT_ONCE = 1;
 
-/** Upper bound for what a provider's chat template adds to a message. */
+/** Upper bound of the tokens that a provider's chat template adds to a message. */
 const MESSAGE_OVERHEAD_TOKENS = 8;
 
 const cachedCall: Spending = { ...zeroSpending, calls: 1, cached: 1 };
 
-/** A golden case as a version is asked; `draw` differs between answers that must be generated separately. */
 type CaseQuestion = {
   persona: string;
   input: string;
@@ -63,7 +64,10 @@ type CaseQuestion = {
 
 export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsService>;
 
-/** The steps of a run, one method per activity. A step reuses stored results instead of calling a model again. */
+/**
+ * The steps of an evaluation run, one method per activity. A step reuses stored results instead of calling a model
+ * again.
+ */
 export function createEvaluationStepsService(deps: {
   db: Knex;
   chatModel: Pick<ChatModel, 'complete'>;
@@ -91,8 +95,8 @@ export function createEvaluationStepsService(deps: {
   }
 
   /**
-   * Limits concurrent calls per organization and model across all processes.
-   * @param usage the tokens of every call are added to it, even if a later call fails
+   * Limits concurrent model calls per organization and model across all processes.
+   * @param usage adds up the tokens of all calls, even if a later call fails
    */
   const limitedModel = (orgId: string, usage: ModelUsage): Pick<ChatModel, 'complete'> => ({
     complete: async (request) => {
@@ -115,7 +119,7 @@ export function createEvaluationStepsService(deps: {
   }
 
   /**
-   * Links a unit to its stored result, in one transaction with the lock on that result.
+   * Links an evaluation unit to its stored result, in one transaction with the lock on that result.
    * @param lockResult stores or finds the result and keeps it from being deleted
    * @returns false if there is no result
    */
@@ -137,7 +141,10 @@ export function createEvaluationStepsService(deps: {
     });
   }
 
-  /** A permanent error fails only the unit. A transient error is thrown, so that Temporal retries the activity. */
+  /**
+   * A permanent error fails only the evaluation unit. A transient error is thrown, so that Temporal retries the
+   * activity.
+   */
   async function runUnit(
     { unit, model, ...of }: EvaluationInput & { unit: string; model: string },
     signal: AbortSignal,
@@ -159,7 +166,6 @@ export function createEvaluationStepsService(deps: {
     return ((await repository.countPause(of, unit)) ?? 0) >= MAX_PAUSED_SECONDS;
   }
 
-  /** Answers like a published agent on the first message of a chat, but without documents and tools. */
   async function askModel(
     chatModel: Pick<ChatModel, 'complete'>,
     { persona, input, model, temperature, maxTokens }: CaseQuestion,
@@ -172,7 +178,9 @@ export function createEvaluationStepsService(deps: {
     const fixed = messages.reduce((sum, { content }) => sum + tokens.count(content) + MESSAGE_OVERHEAD_TOKENS, 0);
     const plan = planContextWindow({ window: await models.contextWindow(model), maxTokens, fixed });
     if (plan === null) {
-      throw appError('context_too_long', { detail: 'The prompt and the case are longer than the model can read.' });
+      throw appError('context_too_long', {
+        detail: 'The prompt and the golden case exceed the context window of the model.',
+      });
     }
     const timeoutMs = await models.answerTimeoutMs(model);
     return chatModel.complete({ model, messages, temperature, maxTokens: plan.maxTokens, timeoutMs, signal });
@@ -180,7 +188,8 @@ export function createEvaluationStepsService(deps: {
 
   return {
     /**
-     * Begins an attempt. Like every evaluation step, throws `version_not_found` if the run or its version was deleted.
+     * Begins an attempt of the run. Like every evaluation step, throws `version_not_found` if the run or its version
+     * was deleted.
      */
     async plan(of: EvaluationInput): Promise<EvaluationPlan> {
       const { specification, estimatedCalls } = await requireRun(of);
@@ -231,7 +240,7 @@ export function createEvaluationStepsService(deps: {
       });
     },
 
-    /** Stores the averages. Throws `eval_incomplete` after the commit if verdicts or answers are missing. */
+    /** Stores the average scores. Throws `eval_incomplete` after the commit if verdicts or answers are missing. */
     async score({ failed, attempt, startId, ...of }: ScoreEvaluationInput): Promise<void> {
       await jobs.advance(of.runId, { status: 'running', stage: 'score' });
       const run = await requireRun(of);
@@ -276,13 +285,14 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
   return {
     async caseText(caseIndex) {
       const found = await repository.findCase(of, caseIndex);
-      if (found === undefined) throw appError('version_not_found', { detail: `The run has no case ${caseIndex + 1}.` });
+      if (found === undefined)
+        throw appError('version_not_found', { detail: `The evaluation run has no golden case ${caseIndex + 1}.` });
       return found;
     },
 
     async prompt(side) {
       const { subject } = specification;
-      // A prompt without a draft is judged but never asked, so its sampling settings are placeholders.
+      // A prompt without a draft is judged but never answers cases, so its sampling settings are placeholders.
       if (subject.kind === 'prompt') return { ...subject, tags: [...subject.tags], temperature: 0, maxTokens: 1 };
       const versionId =
         side === 'baseline' && specification.kind === 'compare' ? specification.baselineVersionId : subject.versionId;
@@ -293,8 +303,8 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
 
     async reply(caseIndex, side) {
       const reply = await repository.findAnswerOf(of, answerName(caseIndex, side));
-      // A missing answer is possible only after the database was restored from an older backup.
-      if (reply === undefined) throw appError('eval_incomplete', { detail: 'The answer to judge is gone.' });
+      // An answer can be missing only after the database was restored from an older backup.
+      if (reply === undefined) throw appError('eval_incomplete', { detail: 'The stored answer to judge was deleted.' });
       return reply;
     },
   };
@@ -338,7 +348,6 @@ async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
 
 const promptText = ({ agentName, agentPrompt, tags }: PromptText): PromptText => ({ agentName, agentPrompt, tags });
 
-/** Identifies a stored answer by everything that it depends on; 32 bytes. */
 function answerKey({ persona, input, model, temperature, maxTokens, draw }: CaseQuestion): Buffer {
   const question = JSON.stringify([persona, input, model, temperature, maxTokens, draw]);
   return createHash('sha256').update(`answer ${question}`).digest();
@@ -346,14 +355,16 @@ function answerKey({ persona, input, model, temperature, maxTokens, draw }: Case
 
 const attemptOf = ({ attempt, startId }: AttemptOfJob): AttemptOfJob => ({ attempt, startId });
 
-/** After a release with another rubric, an older run must not mix verdicts of both. */
+/** After a release with another rubric, an older run must not mix verdicts of both rubrics. */
 function refuseOlderRubric({ rubricVersion: versionOfRun }: RunTerms): void {
   if (versionOfRun === rubricVersion) return;
   throw appError('eval_incomplete', {
-    detail: `It was begun by the rubric ${versionOfRun}; now it is ${rubricVersion}. Ask anew.`,
+    detail: `The evaluation began with rubric version ${versionOfRun}; the current version is ${rubricVersion}. Request a new evaluation.`,
   });
 }
 
 function runDeleted(): AppError {
-  return appError('version_not_found', { detail: 'What is evaluated was deleted meanwhile.' });
+  return appError('version_not_found', {
+    detail: 'The evaluation run or its draft version was deleted during the evaluation.',
+  });
 }

@@ -89,10 +89,9 @@ export class JudgementModel extends model(
   ['orgId', 'cacheKey'],
 ) {}
 
-/** The evaluation run's id is also the id of its job. */
 export type EvaluationRun = Row<typeof EvaluationRunModel>;
 
-/** A specification without its cases, whose texts may be megabytes. */
+/** An evaluation's specification without its cases, whose texts may be megabytes. */
 export type RunTerms = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
 
 export type StoredJudgement = Omit<Row<typeof JudgementModel>, 'orgId' | 'createdAt'>;
@@ -100,11 +99,11 @@ export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | '
 
 export type EvaluatedText = PromptText & { temperature: number; maxTokens: number };
 
-export function isComplete(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
+export function isCompleteRun(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
   return run.finishedAt !== null && run.failedUnits.length === 0;
 }
 
-/** The scores to store with the version. Null for a comparison and for a run without results. */
+/** Computes the scores to store with the version. Returns null for a comparison and for a run without results. */
 export function evalScoresOfRun(
   run: Pick<EvaluationRun, 'specification' | 'results' | 'failedUnits' | 'finishedAt'>,
   parent: { cases: readonly AnsweredCase[] } | null,

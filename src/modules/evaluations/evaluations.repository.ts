@@ -18,7 +18,7 @@ import {
   type RunTerms,
   type StoredJudgement,
 } from './evaluations.model.ts';
-import { type ReportedScores, readScores } from './report.ts';
+import { type ReportedScores, readEvaluationScores } from './report.ts';
 
 type NewRun = Omit<EvaluationRun, 'createdAt' | 'finishedAt' | 'results' | 'failedUnits'>;
 type RunKey = { orgId: string; runId: string };
@@ -52,8 +52,8 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     /**
-     * The caller holds the organization's lock, so that concurrent requests cannot exceed the daily case limit
-     * together.
+     * Counts today's evaluated cases. The caller holds the organization's lock, so that concurrent requests cannot
+     * exceed the daily case limit together.
      */
     async countCasesOfToday(orgId: string): Promise<number> {
       const row = await EvaluationDayModel.table(db)
@@ -63,7 +63,6 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.cases ?? 0;
     },
 
-    /** Also deletes the case counts of earlier days. */
     async addCasesOfToday(orgId: string, cases: number): Promise<void> {
       await db.raw(
         `insert into evaluation_days as d (org_id, day, cases) values (:orgId, (now() at time zone 'utc')::date, :cases)
@@ -73,7 +72,10 @@ export function createEvaluationsRepository(db: Knex) {
       await EvaluationDayModel.query(db).where({ orgId }).whereRaw(`day < (now() at time zone 'utc')::date`).delete();
     },
 
-    /** Deletes at most `limit` runs that have neither a draft nor an open job. @returns the number of deleted runs */
+    /**
+     * Deletes at most `limit` evaluation runs that have neither a draft nor an open job.
+     * @returns the number of deleted runs
+     */
     async deleteAdhocOlderThan(days: number, limit: number): Promise<number> {
       return EvaluationRunModel.query(db)
         .whereIn(
@@ -95,7 +97,10 @@ export function createEvaluationsRepository(db: Knex) {
       await VersionModel.query(db).where({ orgId, id }).patch({ goldenCases });
     },
 
-    /** Increments the version of the draft too, since a client asked for this change. */
+    /**
+     * Links a draft version to its evaluation run. Increments the row version of the draft too, since a client asked
+     * for this change.
+     */
     async setVersionRun(
       { orgId, draftId, id }: VersionKey,
       run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: EvalScores },
@@ -104,7 +109,7 @@ export function createEvaluationsRepository(db: Knex) {
       await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);
     },
 
-    /** While the run's lock is held, neither the run nor its version or draft can be deleted. */
+    /** While the lock on an evaluation run is held, the run, its version and its draft cannot be deleted. */
     async lockRun(of: RunKey): Promise<Pick<EvaluationRun, 'estimatedCalls'> | undefined> {
       return runs(of).forNoKeyUpdate().first('estimatedCalls');
     },
@@ -119,7 +124,10 @@ export function createEvaluationsRepository(db: Knex) {
       return (await firstRow(db, runCase, runs(of).select(found)))?.case ?? undefined;
     },
 
-    /** Must be the first lock of a transaction that stores scores. Waits for a change or deletion of the draft. */
+    /**
+     * Locks the draft before scores are stored; must be the first lock of that transaction. Waits for a change or
+     * deletion of the draft.
+     */
     async lockDraft(orgId: string, draftId: string): Promise<void> {
       await DraftModel.table(db).where({ orgId, id: draftId }).forShare().first('id');
     },
@@ -130,12 +138,11 @@ export function createEvaluationsRepository(db: Knex) {
         .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');
     },
 
-    /** Resets the failures of the judged units when an evaluation run is attempted again. */
     async resetFailures({ orgId, runId }: RunKey): Promise<void> {
       await EvaluationUnitModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
     },
 
-    /** @returns the unit's failures so far; undefined if the run was deleted */
+    /** @returns the number of failures of the evaluation unit so far; undefined if the run was deleted */
     async countFailure({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await firstRow(
         db,
@@ -149,7 +156,7 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.failures;
     },
 
-    /** @returns seconds since the unit's first pause; undefined if the run was deleted */
+    /** @returns seconds since the first pause of the evaluation unit; undefined if the run was deleted */
     async countPause({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await firstRow(
         db,
@@ -163,7 +170,10 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.seconds;
     },
 
-    /** Links a unit to its stored result. The caller holds the run's lock. @returns the number of finished units */
+    /**
+     * Links an evaluation unit to its stored result. The caller holds the run's lock.
+     * @returns the number of finished units
+     */
     async linkResult({ orgId, runId }: RunKey, unit: string, cacheKey: Buffer): Promise<number> {
       await EvaluationUnitModel.query(db)
         .insert({ orgId, runId, unit, cacheKey })
@@ -173,7 +183,7 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     /**
-     * Locks a verdict's row until the transaction ends.
+     * Locks the row of a verdict until the transaction ends.
      * @returns false if the row is missing or being deleted
      */
     async lockJudgement(orgId: string, cacheKey: Buffer): Promise<boolean> {
@@ -181,7 +191,7 @@ export function createEvaluationsRepository(db: Knex) {
       return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;
     },
 
-    /** An existing verdict wins; the update locks it until the transaction ends. */
+    /** Stores a verdict. An existing verdict stays; the update locks it until the transaction ends. */
     async insertJudgement(orgId: string, judgement: StoredJudgement): Promise<void> {
       await JudgementModel.query(db)
         .insert({ ...judgement, orgId })
@@ -189,13 +199,11 @@ export function createEvaluationsRepository(db: Knex) {
         .merge(['model']);
     },
 
-    /** Like `lockJudgement`, for an answer. */
     async lockAnswer(orgId: string, cacheKey: Buffer): Promise<boolean> {
       const stored = GeneratedAnswerModel.table(db).where({ orgId, cacheKey });
       return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;
     },
 
-    /** Like `insertJudgement`, for an answer. */
     async insertAnswer(orgId: string, answer: GeneratedAnswer): Promise<void> {
       await GeneratedAnswerModel.query(db)
         .insert({ ...answer, orgId })
@@ -227,17 +235,20 @@ export function createEvaluationsRepository(db: Knex) {
         .where({ orgId, id: runId })
         .patch({ results, failedUnits, finishedAt: db.fn.now() })
         .returning('*');
-      if (stored === undefined) throw new Error(`no run ${runId}`);
+      if (stored === undefined) throw new Error(`evaluation run ${runId} does not exist`);
       return stored;
     },
 
-    /** Includes scores that a client sent with the commit. Returns null if the parent has no readable scores. */
+    /**
+     * Finds the scores of the parent version, including those that a client sent with the commit. Returns null if the
+     * parent has no readable scores.
+     */
     async findParentScores(orgId: string, versionId: string): Promise<ReportedScores | null> {
       const parents = db('draftVersions as v')
         .join('draftVersions as p', { 'p.orgId': 'v.orgId', 'p.id': 'v.parentVersionId' })
         .where({ 'v.orgId': orgId, 'v.id': versionId })
         .select('p.evalScores');
-      return readScores((await firstRow(db, storedScores, parents))?.evalScores);
+      return readEvaluationScores((await firstRow(db, storedScores, parents))?.evalScores);
     },
 
     async setVersionOutcome(

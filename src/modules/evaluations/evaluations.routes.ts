@@ -26,7 +26,7 @@ const waitErrors = [
 ] as const;
 const versionErrors = ['forbidden', 'draft_not_found', 'version_not_found', ...waitErrors] as const;
 
-/** The limit of the request body fits 20 cases with references. */
+/** The size limit of the request body fits 20 golden cases with reference answers. */
 const bodyLimitBytes = 10_000_000;
 
 export function evaluationsRoutes(

@@ -3,9 +3,9 @@ import type { CaseText } from '#src/domain/judging/judgement.ts';
 import type { AxisScore, CaseResult } from '#src/domain/judging/outcome.ts';
 import { isReference, maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
-import type { Compared, Evaluated } from './evaluations.service.ts';
+import type { ComparedVersions, EvaluatedRun } from './evaluations.service.ts';
 
-/** Longer cases than models and judges can read are refused. */
+/** Golden cases that exceed this length are rejected: models and judges cannot read them. */
 const maxCaseCharacters = 200_000;
 
 const evaluationCase = z.strictObject({
@@ -41,7 +41,7 @@ export const compareBody = z.strictObject({
   cases,
 });
 
-/** A blank reference becomes null, so that both give the same run. */
+/** A blank reference answer becomes null, so that blank and missing references give the same run. */
 export function toCaseText({ input, expected }: z.output<typeof evaluationCase>): CaseText {
   return { input, expected: isReference(expected) ? expected : null };
 }
@@ -140,7 +140,7 @@ export function toCaseResultDto(result: CaseResult): z.infer<typeof caseResultSc
   };
 }
 
-export function toEvaluationResultDto({ run, results }: Evaluated): z.infer<typeof evaluationResultSchema> {
+export function toEvaluationResultDto({ run, results }: EvaluatedRun): z.infer<typeof evaluationResultSchema> {
   const { specification } = run;
   return {
     agent_id: run.draftId,
@@ -155,7 +155,10 @@ export function toEvaluationResultDto({ run, results }: Evaluated): z.infer<type
   };
 }
 
-export function toComparisonResultDto({ specification, results }: Compared): z.infer<typeof comparisonResultSchema> {
+export function toComparisonResultDto({
+  specification,
+  results,
+}: ComparedVersions): z.infer<typeof comparisonResultSchema> {
   const { summary, statistics } = results;
   return {
     version_id: specification.subject.versionId,

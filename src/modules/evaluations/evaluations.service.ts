@@ -20,34 +20,36 @@ import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService, TierQuota } from '#src/modules/organization/tier-limits.service.ts';
-import { type EvaluationRun, isComplete } from './evaluations.model.ts';
+import { type EvaluationRun, isCompleteRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
 /** Days in which a repeated request finds the results of a prompt without a draft. */
 const ADHOC_RETENTION_DAYS = 30;
-/** Limits the transaction of a deletion: a run is deleted with its units and with results that no other run uses. */
+/**
+ * Limits the size of a deletion's transaction: an evaluation run is deleted with its units and with results that no
+ * other run uses.
+ */
 const DELETION_BATCH_SIZE = 100;
 
 export type JudgingOptions = {
   evaluatorModel?: string | undefined;
-  /** Generates the answers to the cases again instead of reusing stored ones. */
+  /** Generates the answers to the cases again instead of reusing stored answers. */
   isFresh: boolean;
   waitSeconds: number;
-  /** Aborts when the client disconnects. */
   signal: AbortSignal;
 };
 
 export type VersionRef = { draftId: string; versionId: string };
 
-export type Evaluated = { run: EvaluationRun; results: EvaluationResults };
-export type Compared = { specification: ComparedSpecification; results: ComparisonResults };
+export type EvaluatedRun = { run: EvaluationRun; results: EvaluationResults };
+export type ComparedVersions = { specification: ComparedSpecification; results: ComparisonResults };
 
 export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
 /**
  * Evaluations whose client waits for the results. The methods throw `unknown_model`, `evaluation_case_limit_reached`,
- * `eval_timeout` if the run does not end in time, and `eval_incomplete` if a verdict is missing. Those about a version
- * also throw `draft_not_found`, `version_not_found` and `forbidden`.
+ * `eval_timeout` if the run does not end in time, and `eval_incomplete` if a verdict is missing. Methods about a draft
+ * version also throw `draft_not_found`, `version_not_found` and `forbidden`.
  */
 export function createEvaluationsService(deps: {
   db: Knex;
@@ -78,9 +80,9 @@ export function createEvaluationsService(deps: {
     const opened = await limits.transaction(actor.orgId, async (trx) => {
       const places = await limits.lock(trx, actor.orgId);
       const specified = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
-      // Without cases there are no answers to generate again: the request joins the existing run.
+      // An evaluation without cases has no answers to generate again, so the request joins the existing run.
       const specification = specified.cases.length === 0 ? { ...specified, draw: null } : specified;
-      return openRun({ jobs, logger }, trx, actor, places, specification);
+      return openEvaluationRun({ jobs, logger }, trx, actor, places, specification);
     });
     if (opened.state === 'complete') return opened.run;
     await jobs.dispatch(opened.run.id);
@@ -97,18 +99,22 @@ export function createEvaluationsService(deps: {
       case 'succeeded': {
         const found = await runs.findRun({ orgId, runId: id });
         if (found === undefined)
-          throw appError('eval_incomplete', { detail: `The evaluation run ${id} was deleted while it was read.` });
+          throw appError('eval_incomplete', {
+            detail: `The evaluation run ${id} was deleted while the request waited.`,
+          });
         return found;
       }
       case 'failed':
         if (job.errorCode === 'version_not_found') throw appError('version_not_found');
-        throw appError('eval_incomplete', { detail: `${id}:${lastError}` });
+        throw appError('eval_incomplete', { detail: `The evaluation ${id} failed:${lastError}` });
       case 'cancelled':
-        throw appError('eval_incomplete', { detail: `${id} was cancelled. What was judged is kept.` });
+        throw appError('eval_incomplete', {
+          detail: `The evaluation ${id} was cancelled. Verdicts that were stored before are kept.`,
+        });
       default: {
-        const progress = job.status === 'queued' ? 'has yet to begin' : 'goes on';
-        const advice = `see GET /jobs/${id}. Ask again: what is judged is not judged twice.`;
-        throw appError('eval_timeout', { detail: `${id} ${progress}; ${advice}${lastError}` });
+        const progress = job.status === 'queued' ? 'is still queued' : 'is still running';
+        const advice = `see GET /jobs/${id}. Repeat the request: stored verdicts are reused.`;
+        throw appError('eval_timeout', { detail: `The evaluation ${id} ${progress}; ${advice}${lastError}` });
       }
     }
   }
@@ -117,7 +123,7 @@ export function createEvaluationsService(deps: {
     actor: RequestActor,
     of: VersionRef & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
     options: JudgingOptions,
-  ): Promise<Evaluated> {
+  ): Promise<EvaluatedRun> {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
     return evaluated(
       await run(actor, options, async (trx, { defaultModel, ...judging }) => {
@@ -139,14 +145,12 @@ export function createEvaluationsService(deps: {
   return {
     evaluateVersion,
 
-    /** Run daily by the worker: deletes old runs of prompts that belong to no draft. */
     async deleteOldAdhocRuns(): Promise<void> {
       let deleted: number;
       do deleted = await runs.deleteAdhocOlderThan(ADHOC_RETENTION_DAYS, DELETION_BATCH_SIZE);
       while (deleted === DELETION_BATCH_SIZE);
     },
 
-    /** Judges the answer to one case, and not the prompt. */
     async evaluateCase(
       actor: RequestActor,
       { caseText, ...of }: VersionRef & { rubric?: Rubric | undefined; caseText: CaseText },
@@ -158,12 +162,11 @@ export function createEvaluationsService(deps: {
       return result;
     },
 
-    /** Judges a prompt that belongs to no draft; only the caller sees the job. */
     async evaluatePrompt(
       actor: RequestActor,
       { rubric, ...text }: PromptText & { rubric?: Rubric | undefined },
       options: JudgingOptions,
-    ): Promise<Evaluated> {
+    ): Promise<EvaluatedRun> {
       return evaluated(
         await run(actor, options, async (_trx, { defaultModel, ...judging }) => ({
           kind: 'evaluate',
@@ -177,18 +180,23 @@ export function createEvaluationsService(deps: {
       );
     },
 
-    /** Compares with the parent unless a baseline is given; throws `no_baseline` for a version without a parent. */
+    /**
+     * Compares a version with its parent unless a baseline is given. Throws `no_baseline` for a version without a
+     * parent.
+     */
     async compare(
       actor: RequestActor,
       of: VersionRef & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
       options: JudgingOptions,
-    ): Promise<Compared> {
+    ): Promise<ComparedVersions> {
       const { draftId, versionId, cases } = of;
       const found = await run(actor, options, async (trx, { defaultModel, ...judging }) => {
         const { version } = await drafts.lockOwnVersion(trx, actor, draftId, versionId);
         const baselineVersionId = of.baselineVersionId ?? version.parentVersionId;
         if (baselineVersionId === null) {
-          throw appError('no_baseline', { detail: 'A first version has no parent: name a baseline_version_id.' });
+          throw appError('no_baseline', {
+            detail: 'The first version of a draft has no parent to compare with. Send a baseline_version_id.',
+          });
         }
         const { version: baseline } = await drafts.lockOwnVersion(trx, actor, draftId, baselineVersionId);
         return {
@@ -210,18 +218,18 @@ export function createEvaluationsService(deps: {
   };
 }
 
-function evaluated(run: EvaluationRun): Evaluated {
+function evaluated(run: EvaluationRun): EvaluatedRun {
   if (run.results?.kind !== 'evaluate') throw appError('eval_incomplete', { detail: run.id });
   return { run, results: run.results };
 }
 
 /**
- * Finds or creates the run of a specification. Must be called in a transaction that holds the organization's lock. A
- * complete run is returned as it is, an open one is joined, and a failed one gets another attempt. Cases count for the
- * day of the first request. After the commit the caller dispatches the job of an open run. Throws
+ * Finds or creates the run of an evaluation specification, in a transaction that holds the organization's lock. Returns
+ * a complete run as it is, joins an open run, and starts another attempt of a failed run. Cases count for the day of
+ * the first request. After the commit the caller dispatches the job of an open run. Throws
  * `evaluation_case_limit_reached`.
  */
-export async function openRun(
+export async function openEvaluationRun(
   { jobs, logger }: { jobs: Pick<JobsService, 'enqueue' | 'isOpen'>; logger: Pick<Logger, 'info'> },
   trx: Knex,
   actor: RequestActor,
@@ -232,7 +240,7 @@ export async function openRun(
   const { orgId, userId } = actor;
   const id = runIdOf(orgId, specification);
   const existing = await runs.findRun({ orgId, runId: id });
-  if (existing !== undefined && isComplete(existing)) return { run: existing, state: 'complete' };
+  if (existing !== undefined && isCompleteRun(existing)) return { run: existing, state: 'complete' };
   const run = existing ?? (await insert());
   if (await jobs.isOpen(trx, id)) return { run, state: 'open' };
   await jobs.enqueue(trx, {
@@ -257,7 +265,6 @@ export async function openRun(
   return { run, state: 'open' };
 
   async function insert(): Promise<EvaluationRun> {
-    // A run without cases costs about as much as one case.
     const countedCases = Math.max(1, specification.cases.length);
     places.take('evaluationCasesPerDay', await runs.countCasesOfToday(orgId), countedCases);
     await runs.addCasesOfToday(orgId, countedCases);
@@ -273,7 +280,7 @@ export async function openRun(
   }
 }
 
-/** Equal requests of an organization have the same id, and so share one run. */
+/** Equal evaluation requests of an organization get the same run id, so they share one run. */
 function runIdOf(orgId: string, specification: EvaluationSpecification): string {
   const request = canonicalJson([orgId, specification]);
   const hash = createHash('sha256').update(request).digest('hex').slice(0, 40);

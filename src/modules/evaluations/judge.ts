@@ -16,23 +16,25 @@ import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, ModelUsage } from '#src/ports/models.ts';
 
-/** `usage` adds up all calls: at most three, and none if a rule settles the verdict. */
+/** `usage` adds up the tokens of all judge calls: at most three calls, and none if a rule settles the verdict. */
 type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };
 
 /**
- * Judges one unit. Throws `judge_response_invalid` if the judge gives no usable verdict even after a repair request and
- * a repeated question; an unusable answer never becomes a score. Throws `context_too_long` if too little of the texts
- * fits into the context window. Errors of the call itself are those of `ChatModel`.
+ * Judges one evaluation unit. Throws `judge_response_invalid` if the judge model gives no usable verdict even after a
+ * repair request and a repeated question; an unusable answer never becomes a score. Throws `context_too_long` if too
+ * little of the texts fits into the context window. Errors of the model call are those of `ChatModel`.
  */
 export type Judge = (task: JudgeTask, options: { model: string; signal: AbortSignal }) => Promise<JudgeAnswer>;
 
-/** Tokens added to the length of an answer, since the thinking of reasoning models counts against the same limit. */
+/**
+ * Tokens added to the output limit of the judge, since the thinking of reasoning models counts against the same limit.
+ */
 const thinkingTokens = 2_000;
 /** Tokens reserved for a repair request, which quotes the beginning of the unusable answer. */
 const repairTokens = 400;
-/** Part of the context window that is used: the provider's tokenizer counts differently from ours. */
+/** Share of the context window that the judge uses: the provider's tokenizer counts differently from ours. */
 const usableShareOfWindow = 0.95;
-/** Calls of the judge: the question, a repair request, and the question again with another seed. */
+/** Limit of model calls per verdict: the question, a repair request, and the question again with another seed. */
 const maxCalls = 3;
 
 type Question = { messages: JudgeMessage[]; nonce: string; maxTokens: number };
@@ -41,7 +43,7 @@ export function createJudge(deps: {
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'contextWindow' | 'contextBudget' | 'answerTimeoutMs'>;
   counter: TokenCounter;
-  /** Keeps the delimiters around a text unpredictable for the author of that text. */
+  /** HMAC key that keeps the delimiters around a judged text unpredictable for the author of that text. */
   nonceKey?: Buffer;
 }): Judge {
   const { chatModel, models, counter, nonceKey = randomBytes(32) } = deps;
@@ -51,7 +53,7 @@ export function createJudge(deps: {
     return createHmac('sha256', nonceKey).update(JSON.stringify(exhibits)).digest('hex').slice(0, 16);
   }
 
-  /** Shortens the texts to the context window. The budget of a slow model applies to each graded text. */
+  /** Shortens the judged texts to the context window. The token budget of a slow model applies to each text. */
   async function questionFor(task: JudgeTask, model: string): Promise<Question> {
     const [window, budget] = await Promise.all([models.contextWindow(model), models.contextBudget(model)]);
     const exhibits = judgeTextsOf(task);
@@ -66,7 +68,9 @@ export function createJudge(deps: {
     );
     const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitJudgeTexts(exhibits, readable, counter);
     if (shown === null) {
-      throw appError('context_too_long', { detail: `The window of ${model} is too small to judge these texts.` });
+      throw appError('context_too_long', {
+        detail: `The context window of the judge model ${model} is too small for these texts.`,
+      });
     }
     const messages = judgeMessages(task, shown, nonce);
     const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - maxAnswerTokens(task));
@@ -80,7 +84,6 @@ export function createJudge(deps: {
     const { nonce, maxTokens, messages: question } = await questionFor(task, model);
     const timeoutMs = await models.answerTimeoutMs(model);
 
-    /** Returns null if the provider's reply could not be read. */
     async function ask(messages: JudgeMessage[], seed: number): Promise<string | null> {
       try {
         const reply = await chatModel.complete({
@@ -107,13 +110,15 @@ export function createJudge(deps: {
     let problem = '';
     for (let calls = 1; calls <= maxCalls; calls++) {
       const answer = await ask(messages, firstSeed(task) + calls);
-      const reading = answer === null ? { problem: 'it is empty' } : readVerdict(task, answer);
+      const reading = answer === null ? { problem: 'the reply is empty' } : readVerdict(task, answer);
       if ('judgement' in reading) return { judgement: reading.judgement, usage, calls };
       problem = reading.problem;
       const isWorthRepair = calls === 1 && answer !== null;
       messages = isWorthRepair ? repairMessages(question, answer, { problem, nonce }) : question;
     }
-    throw appError('judge_response_invalid', { detail: `The judge ${model} gave no verdict: ${problem}.` });
+    throw appError('judge_response_invalid', {
+      detail: `The judge model ${model} returned no usable verdict: ${problem}.`,
+    });
   };
 }
 
@@ -122,7 +127,6 @@ function firstSeed(task: JudgeTask): number {
   return task.mode === 'anchored' ? task.sample * 10 : 0;
 }
 
-/** Identifies a stored verdict; 32 bytes. */
 export function judgementKey(task: JudgeTask, evaluatorModel: string): Buffer {
   return createHash('sha256').update(cacheKeyText(task, evaluatorModel)).digest();
 }

@@ -100,7 +100,10 @@ function table([head = [], ...rows]: string[][]): string {
   return [line(head), line(head.map((_, index) => (index === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
 }
 
-/** This policy forbids loading and scripts: users open the page from disk, and it contains text written by models. */
+/**
+ * The content security policy forbids loading and scripts: users open the report from disk, and it contains text
+ * written by models.
+ */
 const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 
 const style = `
@@ -190,7 +193,6 @@ const labelWidth = 260;
 const chartWidth = 400;
 const figureWidth = 60;
 
-/** One bar per axis; a vertical line marks the parent's score. */
 function scoreChart({ axes, parent }: EvaluationReport): string {
   const height = axes.length * rowHeight + rowHeight;
   const width = labelWidth + chartWidth + figureWidth;
@@ -263,12 +265,10 @@ function signed(value: number): string {
   return `${value > 0 ? '+' : ''}${twoDecimals(value)}`.replace('-', '−');
 }
 
-/** Escapes text for HTML and SVG, also inside quoted attributes. */
 function escapedHtml(text: string): string {
   return escapeHtml(visibleText(text));
 }
 
-/** One line of Markdown without formatting, links, embedded content or table cells. */
 function escapedMarkdown(text: string): string {
   return visibleText(text)
     .replace(/\s+/g, ' ')
@@ -278,7 +278,7 @@ function escapedMarkdown(text: string): string {
     .replace(/\bwww\./gi, (prefix) => `${prefix.slice(0, -1)}\\.`);
 }
 
-/** A fenced block; the fence is longer than every run of backticks in the text. */
+/** Puts text into a fenced code block; the fence is longer than every run of backticks in the text. */
 function codeBlock(text: string): string {
   const shown = visibleText(text).replace(/\r\n?/g, '\n');
   const longest = Array.from(shown.matchAll(/`+/g), ([run]) => run.length).reduce((a, b) => Math.max(a, b), 2);

@@ -27,8 +27,8 @@ const scoredCase = z.object({
 });
 
 /**
- * The scores of a version as far as a report needs them. Scores of our runs have every field. A client that commits a
- * version may send its own scores, for example those of a preview, so missing fields get defaults.
+ * The scores of a draft version as far as a report needs them. Scores of our evaluation runs have every field. A client
+ * that commits a version may send its own scores, so missing fields get defaults.
  */
 const reportedScores = z.object({
   prompt_scores: z.array(axisScore),
@@ -52,8 +52,7 @@ export type ReportedScores = z.output<typeof reportedScores>;
 type ReportedAxis = z.output<typeof axisScore>;
 type ReportedCase = z.output<typeof scoredCase>;
 
-/** Returns null if the stored value is not a set of evaluation scores. */
-export function readScores(stored: unknown): ReportedScores | null {
+export function readEvaluationScores(stored: unknown): ReportedScores | null {
   return reportedScores.safeParse(stored).data ?? null;
 }
 
@@ -67,21 +66,19 @@ type ReportedVersion = {
 
 type VersionName = { number: number; title: string };
 
-/** `parent` and `change` are null where the parent version has no such score. */
 type Change = { score: number; parent: number | null; change: number | null };
 
 type ReportedAxisChange = Change & {
   subject: 'prompt' | 'response';
   axis: string;
   label: string;
-  /** The judge's rationale; empty for replies, whose rationales are in `cases`. */
   rationale: string;
   weakness: string;
 };
 
 export type ReportedCaseChange = Change & { number: number } & Omit<ReportedCase, 'response_average'>;
 
-/** Serialized as it is for the JSON format of reports. */
+/** The JSON format of an evaluation report serializes this type as it is. */
 export type EvaluationReport = {
   agent_name: string;
   version: VersionName;
@@ -93,20 +90,18 @@ export type EvaluationReport = {
   averages: Record<'prompt' | 'response' | 'overall', Change>;
   ci95: ReportedScores['ci95'];
   axes: ReportedAxisChange[];
-  /** Cases, weakest first. `number` is the position of the case in the run, from 1. */
+  /** Golden cases, weakest first. `number` is the position of the case in the run, from 1. */
   cases: ReportedCaseChange[];
-  /** Computed over the cases that both versions answered; null if they share none. */
+  /** Mean change over the cases that both versions answered; null if they share none. */
   paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
-  /** Reasons to read the scores with care. */
   notes: string[];
   failed_units: ReportedScores['failed_units'];
 };
 
-/** Returns null for a version without readable scores. */
 export function evaluationReport(version: ReportedVersion, parent: ReportedVersion | null): EvaluationReport | null {
-  const scores = readScores(version.evalScores);
+  const scores = readEvaluationScores(version.evalScores);
   if (scores === null) return null;
-  const before = parent === null ? null : readScores(parent.evalScores);
+  const before = parent === null ? null : readEvaluationScores(parent.evalScores);
   const hasReplies = scores.cases.length > 0;
   const pairs = pairCases(scores.cases, before?.cases ?? []);
   return {
@@ -151,7 +146,7 @@ function promptAxis(axis: ReportedAxis, parents: readonly ReportedAxis[]): Repor
   return { subject: 'prompt', axis: axis.axis, label: axis.label, ...change(axis.score, parent), rationale, weakness };
 }
 
-/** Each axis has the mean of its scores over the cases that were judged by it. */
+/** The score of each axis is the mean over the cases that were judged by that axis. */
 function responseAxes(cases: readonly ReportedCase[], parents: readonly ReportedCase[]): ReportedAxisChange[] {
   const labels = new Map(cases.flatMap((each) => each.response_scores.map(({ axis, label }) => [axis, label])));
   const meanOf = (all: readonly ReportedCase[], axis: string) =>

@@ -12,7 +12,7 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import { evalScoresOfRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
-import { openRun, type VersionRef } from './evaluations.service.ts';
+import { openEvaluationRun, type VersionRef } from './evaluations.service.ts';
 import { evaluationReport } from './report.ts';
 import { type ReportFile, reportFile, reportFormats } from './report-formats.ts';
 
@@ -21,15 +21,16 @@ type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number
 export type StartEvaluationInput = VersionRef & {
   /** Whether golden cases are judged; defaults to true if `goldenCaseIds` is given, else to false. */
   runGolden?: boolean | undefined;
-  /** Golden cases that replace those of the version. */
   goldenCases?: GoldenCase[] | undefined;
-  /** The golden cases to judge; all if not given. */
   goldenCaseIds?: string[] | undefined;
 };
 
 export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluationsService>;
 
-/** Evaluations whose scores are stored with a version. All throw `draft_not_found`, `version_not_found`, `forbidden`. */
+/**
+ * Evaluations whose scores are stored with a draft version. All methods throw `draft_not_found`, `version_not_found`
+ * and `forbidden`.
+ */
 export function createVersionEvaluationsService(deps: {
   drafts: Pick<DraftsService, 'get' | 'lockOwnVersion'>;
   limits: TierLimitsService;
@@ -50,7 +51,7 @@ export function createVersionEvaluationsService(deps: {
     return { version, parent: all.find(({ id }) => id === version.parentVersionId) ?? null };
   }
 
-  /** @returns the id of the job to wait for; null if the version has scores already */
+  /** @returns the id of the evaluation job to wait for; null if the version has scores already */
   async function open(
     trx: Knex,
     actor: RequestActor,
@@ -78,7 +79,7 @@ export function createVersionEvaluationsService(deps: {
       judgesPrompt: true,
       cases,
     };
-    const { run, state } = await openRun({ jobs, logger }, trx, actor, places, specification);
+    const { run, state } = await openEvaluationRun({ jobs, logger }, trx, actor, places, specification);
     const evalRunId = run.id;
     if (state === 'open') {
       await repository.setVersionRun(version, { evalRunId, evalStatus: 'queued' });
@@ -114,7 +115,7 @@ export function createVersionEvaluationsService(deps: {
     },
 
     /**
-     * A file with the scores of a version and of its parent, for all readers of the draft. Throws
+     * Renders a report with the scores of a version and of its parent, for all readers of the draft. Throws
      * `evaluation_not_found` for a version without readable scores, and `unsupported_report_format`.
      */
     async report(actor: Actor, of: VersionRef, requestedFormat: string): Promise<ReportFile> {

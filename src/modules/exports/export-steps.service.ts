@@ -20,7 +20,10 @@ import { createExportsRepository, type ExportScope } from './exports.repository.
 import type { ExportsService } from './exports.service.ts';
 import { totalRecords, type VolumeWriter } from './volume-writer.ts';
 
-/** Upper limit of a volume's size: far above the size limit, because an original is never split between volumes. */
+/**
+ * Upper limit of a volume's size: far above the size at which a volume ends, because an original is never split between
+ * volumes.
+ */
 const LIMIT_BYTES = 64 * 1024 ** 3;
 const PROGRESS_INTERVAL_MS = 2_000;
 
@@ -29,8 +32,8 @@ const jobIdOf = ({ exportId }: ExportKey): string => exportWorkflowId(exportId);
 export type ExportStepsService = ReturnType<typeof createExportStepsService>;
 
 /**
- * Steps of the workflow `exportOrganization`. A volume is stored together with the position of the next one, so that a
- * repeated step finds it; an interrupted step stores nothing.
+ * The steps of the workflow `exportOrganization`. A volume is stored together with the position of the next volume, so
+ * that a repeated step finds it; an interrupted step stores nothing.
  */
 export function createExportStepsService(deps: {
   db: Knex;
@@ -58,7 +61,6 @@ export function createExportStepsService(deps: {
     return row;
   }
 
-  /** Reads the current rights of the admin who requested the export. Throws `forbidden` if they are no longer an admin. */
   async function scopeOf({ orgId, createdBy }: ExportRow): Promise<ExportScope> {
     const actor = await accounts.findActor(db, createdBy);
     if (actor === undefined || !can(actor, 'organization:administer', { orgId })) {
@@ -164,7 +166,10 @@ export function createExportStepsService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    /** Keeps the stored volumes until they expire, because another attempt continues after them. */
+    /**
+     * Records the failure of an export. Keeps the stored volumes until they expire, because another attempt continues
+     * after them.
+     */
     async recordFailure({ error, attempt, startId, ...of }: RecordExportFailureInput): Promise<void> {
       await jobs.advance(jobIdOf(of), { status: 'failed', error }, { attempt, startId });
     },

@@ -1,14 +1,16 @@
-/** Access keys of the reader; null exports everything, for operators. */
+/** Access keys that limit an export to what an admin may read; null exports everything, for operators. */
 export type ReaderKeys = readonly string[] | null;
 
-/** A kind of records: one `.jsonl` file per volume, with one line per SQL row `t`, ordered by `keys`. */
+/** A kind of exported records: one `.jsonl` file per volume, with one line per SQL row `t`, ordered by `keys`. */
 export type RecordKind = {
   name: string;
   from: string;
   keys: readonly { column: string; type: 'uuid' | 'text' | 'integer' | 'bigint' | 'date' }[];
   fields: string;
   where?: string;
-  /** Column of access keys of which a reader must hold one. Without `acl` and `holder` every admin gets all rows. */
+  /**
+   * The column of access keys of which a reader must hold one. Without `acl` and `holder`, every admin gets all rows.
+   */
   acl?: string;
   holder?: string;
   isForOperatorsOnly?: true;
@@ -18,8 +20,8 @@ export type RecordKind = {
 const id = [{ column: 't.id', type: 'uuid' }] as const;
 
 /**
- * Contents of an export, in order; docs/export.md describes the fields. Columns are listed explicitly, so that a new column,
- * which may hold a secret, is not exported by default.
+ * The record kinds of an export, in order; docs/export.md describes the fields. Columns are listed explicitly, so that
+ * a new column, which may hold a secret, is not exported by default.
  */
 export const recordKinds: readonly RecordKind[] = [
   {

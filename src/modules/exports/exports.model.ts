@@ -27,7 +27,10 @@ export class ExportVolumeModel extends model(
   ['exportId', 'number'],
 ) {}
 
-/** Position at which the next volume continues: after the row with these keys; `after` is null at the start of a kind. */
+/**
+ * The position at which the next volume continues: after the row with the keys `after`, which is null at the start of a
+ * record kind.
+ */
 export type ExportPosition = { kind: string; after: readonly string[] | null };
 
 export type RecordCounts = Readonly<Record<string, number>>;

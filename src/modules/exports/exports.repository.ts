@@ -68,7 +68,6 @@ export function createExportsRepository(db: Knex) {
       return found;
     },
 
-    /** Locks the export against deletion until the end of the transaction. */
     async lock(orgId: string, id: string): Promise<ExportRow | undefined> {
       return ExportModel.table(db).where({ orgId, id }).forKeyShare().first();
     },
@@ -87,7 +86,6 @@ export function createExportsRepository(db: Knex) {
       return firstRow(db, ExportVolumeModel, found);
     },
 
-    /** @returns false if a volume with this number is stored already */
     async insertVolume(of: { orgId: string; exportId: string }, volume: ExportVolume): Promise<boolean> {
       const inserting = ExportVolumeModel.query(db)
         .insert({ ...of, ...volume })
@@ -109,7 +107,7 @@ export function createExportsRepository(db: Knex) {
       return completed > 0;
     },
 
-    /** @returns the blobs that are no longer referenced; undefined if the export does not exist */
+    /** @returns the blobs of the export that are no longer referenced; undefined if the export does not exist */
     async delete(orgId: string, id: string): Promise<{ blobKey: string }[] | undefined> {
       const held = await ExportModel.table(db).where({ orgId, id }).forUpdate().first('id');
       if (held === undefined) return undefined;
@@ -122,7 +120,7 @@ export function createExportsRepository(db: Knex) {
       return ExportVolumeModel.table(db).where({ orgId, exportId }).delete().returning('blobKey');
     },
 
-    /** Also true for a deleted organization whose row was not erased yet. */
+    /** Returns true also for a deleted organization whose row was not erased yet. */
     async hasOrganization(orgId: string): Promise<boolean> {
       return (await OrganizationModel.table(db).where({ id: orgId }).first('id')) !== undefined;
     },
@@ -131,7 +129,6 @@ export function createExportsRepository(db: Knex) {
       return (await exportsOf(owner).select('id')).map(({ id }) => id);
     },
 
-    /** Lists failed and cancelled exports. Call it while no export is running. */
     async listIncomplete(orgId: string): Promise<string[]> {
       return (await ExportModel.table(db).where({ orgId }).whereNull('completedAt').select('id')).map(({ id }) => id);
     },
@@ -156,7 +153,6 @@ export function createExportsRepository(db: Knex) {
       return beyond.map(({ id }) => id);
     },
 
-    /** Expired exports include incomplete ones, except those with an open job. */
     async listExpired(limit: number): Promise<{ id: string; orgId: string }[]> {
       const expired = db('exports as e')
         .whereRaw('e.expires_at <= now()')
@@ -171,11 +167,9 @@ export function createExportsRepository(db: Knex) {
   };
 }
 
-/** A record as a line of JSON; `position` holds its key columns as text. */
 const recordLine = shape({ line: text(), position: textArray() });
 export type RecordLine = Row<typeof recordLine>;
 
-/** The organization to export, limited to what the holder of the keys may read. */
 export type ExportScope = { orgId: string; keys: ReaderKeys };
 
 const documentFiles = shape({
@@ -246,7 +240,7 @@ export function createExportedRecordsRepository(db: Knex) {
       );
     },
 
-    /** Yields the text of a document in pieces, to bound memory. */
+    /** Yields the text of a document in pieces, to limit memory. */
     async *readText(orgId: string, conversionId: string): AsyncGenerator<string> {
       for (let from = 1; ; from += TEXT_PIECE_CHARS) {
         const found = await firstRow(

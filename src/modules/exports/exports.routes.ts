@@ -7,7 +7,7 @@ import { exportListSchema, exportSchema, requestedExportSchema, toExportDto } fr
 import type { ExportsService } from './exports.service.ts';
 
 const params = z.strictObject({ export_id: idParam('export_not_found') });
-/** The download URLs in the response need no sign-in, so no cache may store them. */
+/** The download URLs in the response need no sign-in, so no cache may store the response. */
 const notCacheable = { 'Cache-Control': 'no-store' };
 
 export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[] {

@@ -29,15 +29,21 @@ import { totalRecords, type VolumeWriter } from './volume-writer.ts';
 
 const MEDIA_TYPE = 'application/zip';
 const EXPIRED_PER_STEP = 20;
-/** Number of complete exports to keep: one to use, one that is being downloaded, and one to compare with. */
+/**
+ * Complete exports that are kept per organization: one to use, one that is being downloaded, and one to compare with.
+ */
 const KEPT_EXPORTS = 3;
-/** Limit for all exports of an organization, as a multiple of its storage quota: two exports of a full organization. */
+/**
+ * Size limit of all exports of an organization as a multiple of its storage quota: two exports of a full organization.
+ */
 const KEPT_QUOTAS = 2;
 
-/** Content of a download token, which has the format of document tokens: `documentId` is the id of the export. */
+/**
+ * The content of a download token for a volume, in the format of document tokens: `documentId` is the id of the export.
+ */
 type SignedVolume = { orgId: string; documentId: string; contentSha256: string };
 
-/** `downloadUrl` is null until the export is complete, and for admins who did not request it. */
+/** `downloadUrl` is null until the export is complete, and for admins who did not request the export. */
 export type VolumeView = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256'> & {
   name: string;
   downloadUrl: string | null;
@@ -51,8 +57,8 @@ export type ExportView = Omit<ExportWithJob, 'volumes' | 'jobStatus'> & {
 export type ExportsService = ReturnType<typeof createExportsService>;
 
 /**
- * Exports of an organization for its admins. An export holds what the admin who requested it may read, so only that admin
- * can download it; all admins see that it exists.
+ * Exports of an organization for its admins. An export holds what the admin who requested it may read, so only that
+ * admin can download it; all admins see that it exists.
  */
 export function createExportsService(deps: {
   db: Knex;
@@ -63,7 +69,7 @@ export function createExportsService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
   audit: AuditService;
-  /** Signs download tokens like those of documents, but with another key. */
+  /** Signs tokens for downloads like those of documents, but with another key. */
   tokens: { sign(file: SignedVolume, expiresAt: Date): string; open(token: string): SignedVolume };
   downloadUrlSeconds: number;
   keepDays: number;
@@ -96,7 +102,6 @@ export function createExportsService(deps: {
     return { ...facts, orgId, id, jobId: exportWorkflowId(id), status, volumes };
   }
 
-  /** @returns the blobs to release after the commit; undefined if the export does not exist */
   async function remove(
     trx: Knex,
     { orgId, exportId }: ExportKey,
@@ -107,7 +112,7 @@ export function createExportsService(deps: {
     return keys;
   }
 
-  /** Ignores errors of the cancellation: a running step finds its export deleted and ends the run by itself. */
+  /** Ignores errors of the cancellation: a running step finds its export deleted and ends the run. */
   async function cancelRun(exportId: string): Promise<void> {
     await orchestrator.cancel(exportWorkflowId(exportId)).catch(() => undefined);
   }
@@ -196,7 +201,6 @@ export function createExportsService(deps: {
       };
     },
 
-    /** Deletes the files of a cancelled export. A retry starts from the first volume. */
     async deleteVolumes({ orgId, exportId }: ExportKey): Promise<void> {
       const keys = await db.transaction(async (trx) => {
         const volumes = await createExportsRepository(trx).deleteVolumes(orgId, exportId);
@@ -207,7 +211,6 @@ export function createExportsService(deps: {
       for (const key of keys) await originals.releaseNow(key);
     },
 
-    /** Deletes the exports of an organization beyond the limits of number and size, oldest first. */
     async deleteOlder({ orgId }: Pick<ExportKey, 'orgId'>): Promise<void> {
       const { storageBytes } = await limits.of(orgId);
       const most = { count: KEPT_EXPORTS, bytes: KEPT_QUOTAS * storageBytes };
@@ -217,7 +220,6 @@ export function createExportsService(deps: {
       }
     },
 
-    /** Deletes the exports of a deleted user, or of a deleted organization if `userId` is null. */
     async forget(owner: { orgId: string; userId: string | null }): Promise<void> {
       for (const exportId of await repository.listIdsOf(owner)) {
         const keys = await db.transaction((trx) => remove(trx, { orgId: owner.orgId, exportId }));
@@ -235,7 +237,7 @@ export function createExportsService(deps: {
   };
 }
 
-/** Exports of everything that an organization has, for operators. Needs neither Temporal nor a worker. */
+/** Exports all data of an organization, for operators. Needs neither Temporal nor a worker. */
 export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWriter; audit: AuditService }) {
   const { db, writer, audit } = deps;
   return {

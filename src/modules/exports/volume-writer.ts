@@ -10,14 +10,17 @@ import { type RecordKind, recordKindsFor } from './exported-records.ts';
 import { type ExportPosition, exportVolumeName, type RecordCounts, type VolumeSummary } from './exports.model.ts';
 import { createExportedRecordsRepository, type ExportScope, type RecordLine } from './exports.repository.ts';
 
-/** Size at which a volume ends: small enough to repeat a failed volume or download, and for a server-side copy in S3. */
+/**
+ * Size at which an export volume ends: small enough to repeat a failed volume or download, and for a server-side copy
+ * in S3.
+ */
 const VOLUME_BYTES = 1024 ** 3;
 const MAX_FILES_PER_VOLUME = 20_000;
-/** Time limit of a volume, which bounds the work that is repeated after a worker was killed. */
+/** Time limit of an export volume, which bounds the work that is repeated after a worker was killed. */
 const MAX_VOLUME_MS = 10 * 60_000;
 const ROWS_PER_QUERY = 100;
 
-/** A volume to write. `userId` is the admin who requested the export; null for an operator. `from` is null for the first volume. */
+/** `userId` is the admin who requested the export; null for an operator. `from` is null for the first volume. */
 export type VolumeRequest = {
   exportId: string;
   createdAt: Date;
@@ -39,8 +42,8 @@ export type StartedVolume = {
 export type VolumeWriter = ReturnType<typeof createVolumeWriter>;
 
 /**
- * Writes an organization into ZIP volumes. Each volume continues after the previous one and ends at a size limit. Records
- * that change during the export are exported as they are when they are read.
+ * Writes the data of an organization into ZIP volumes. Each volume continues after the previous one and ends at a size
+ * limit. Records that change during the export are exported in the state in which they are read.
  */
 export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'read'>; volumeBytes?: number }) {
   const { db, blobs, volumeBytes = VOLUME_BYTES } = deps;
@@ -52,12 +55,12 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
     const counts: Record<string, number> = {};
     const isFull = () =>
       archive.bytes >= volumeBytes ||
-      // Limits the document lines of a volume, which are kept in memory until all its files are written.
+      // Limits the JSON lines of documents, which are kept in memory until all files are written.
       Math.max(archive.files.length, counts.documents ?? 0) >= MAX_FILES_PER_VOLUME ||
       performance.now() > endMs;
     const fileName = `${String(number).padStart(4, '0')}`;
 
-    /** Yields rows until the volume is full, and leaves the position of the last one in `cursor`. */
+    /** Yields rows until the export volume is full, and leaves the position of the last row in `cursor`. */
     async function* rowsOf(kind: RecordKind, cursor: { after: readonly string[] | null; isDone: boolean }) {
       while (!cursor.isDone) {
         signal.throwIfAborted();
@@ -82,7 +85,7 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
       return `${line.slice(0, -1)},"original":${JSON.stringify(original)},"text":${JSON.stringify(text)}}\n`;
     }
 
-    /** @returns null if the document or its original is gone */
+    /** @returns null if the document or its original was deleted */
     async function addOriginal(documentId: string): Promise<ArchivedFile | null> {
       const files = await records.findFiles(scope.orgId, documentId);
       if (files === undefined) return null;
@@ -106,7 +109,7 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
       for await (const { line } of rows) yield `${line}\n`;
     }
 
-    /** @returns the position at which the next volume continues; null if the kind is complete */
+    /** @returns the position at which the next volume continues; null if the record kind is complete */
     async function addKind(kind: RecordKind, after: readonly string[] | null): Promise<ExportPosition | null> {
       const cursor = { after, isDone: false };
       const path = `${kind.name}/${fileName}.jsonl`;
@@ -152,7 +155,10 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
       return total;
     },
 
-    /** Starts a volume, which is written while `content` is read. A reader that stops early must destroy `content`. */
+    /**
+     * Starts an export volume, which is written while `content` is read. A reader that stops early must destroy
+     * `content`.
+     */
     open(request: VolumeRequest): StartedVolume {
       const archive = createVolumeArchive(request.createdAt);
       const end = write(request, archive);
@@ -179,7 +185,7 @@ export type ArchivedFile = { path: string; bytes: number; sha256: string };
 export type VolumeArchive = ReturnType<typeof createVolumeArchive>;
 
 /**
- * A ZIP archive that is written while it is read, so that only a few pieces of it are in memory.
+ * Creates a ZIP archive that is written while it is read, so that only a few pieces of it are in memory.
  * @param mtime modification time of all files: equal content gives an equal archive
  */
 export function createVolumeArchive(mtime: Date) {
@@ -188,7 +194,7 @@ export function createVolumeArchive(mtime: Date) {
   if (!(content instanceof Readable)) throw new TypeError('the output of yazl is not a readable stream');
   const closed = new Promise<never>((_, reject) => {
     content.once('close', () =>
-      reject(content.errored ?? new Error('the archive was closed before it was read to its end')),
+      reject(content.errored ?? new Error('the export archive was closed before it was read to its end')),
     );
   });
   closed.catch(() => undefined);
@@ -207,7 +213,10 @@ export function createVolumeArchive(mtime: Date) {
       return files;
     },
 
-    /** Adds a file once its source has been read completely. Throws the error of the source or of the archive's reader. */
+    /**
+     * Adds a file to the archive once its source has been read completely. Throws the error of the source or of the
+     * archive's reader.
+     */
     async add(
       path: string,
       source: AsyncIterable<Buffer | string>,

@@ -22,10 +22,11 @@ export class FolderModel extends model('folders', {
 
 export type FolderSystemRole = 'org_root' | 'team_root' | 'personal_root';
 
-/** `visibility` and `acl` are those of the root. `ownerId` is null for folders of a team or an organization. */
+/**
+ * `visibility` and `acl` of a folder are those of its root. `ownerId` is null for folders of a team or an organization.
+ */
 export type Folder = Row<typeof FolderModel>;
 
-/** `entityMissing` if the folder's team was disabled, or its owner deleted. */
 export const folderView = shape({ ...FolderModel.columns, entityMissing: boolean() });
 
 export type FolderView = Row<typeof folderView>;

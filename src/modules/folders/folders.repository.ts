@@ -15,7 +15,7 @@ import {
 
 type NewFolder = Omit<Folder, 'createdAt' | 'updatedAt' | 'version'>;
 
-/** `ids` are those of a folder and all folders below it; `height` counts the levels, 1 for a folder without subfolders. */
+/** A folder with all folders below it, as `ids`; `height` counts the levels, 1 for a folder without subfolders. */
 const subtree = shape({ ids: uuidArray(), height: integer() });
 
 export function createFoldersRepository(db: Knex) {
@@ -56,7 +56,10 @@ export function createFoldersRepository(db: Knex) {
       return firstRow(db, folderView, readable(actor).where('folders.id', id));
     },
 
-    /** Also locks the folder: it cannot be deleted or get other access keys before the transaction ends. */
+    /**
+     * Finds a folder and locks it, so that it can neither be deleted nor get other access keys before the transaction
+     * ends.
+     */
     async findReadableForLink(actor: Actor, id: string): Promise<FolderView | undefined> {
       const folder = readable(actor).where('folders.id', id).toKnexQuery();
       return firstRow(db, folderView, folder.forKeyShare('folders'));
@@ -89,12 +92,12 @@ export function createFoldersRepository(db: Knex) {
       await root.patch({ name, updatedAt: db.fn.now() });
     },
 
-    /** Makes concurrent changes of the organization's folder trees wait. Must be the first lock on folders. */
+    /** Serializes changes of an organization's folder trees. Must be the first lock on folders in a transaction. */
     async lockTrees(orgId: string): Promise<void> {
       await FolderModel.query(db).where({ orgId, systemRole: 'org_root' }).forNoKeyUpdate().select('id');
     },
 
-    /** Locks folders against new documents, after transactions that are adding some have ended. */
+    /** Locks folders against new documents, and waits for transactions that are adding some. */
     async lock(ids: readonly string[]): Promise<void> {
       await FolderModel.query(db)
         .whereIn('id', [...ids])
@@ -117,7 +120,6 @@ export function createFoldersRepository(db: Knex) {
       );
     },
 
-    /** Returns the level of a folder in its tree; a root has level 1. */
     async level(id: string): Promise<number> {
       const { level } = await oneRow(
         db,
@@ -154,7 +156,6 @@ export function createFoldersRepository(db: Knex) {
           }),
       ),
 
-    /** Moves folders into the tree of another root, with its visibility, owner and access keys. */
     async setRoot(ids: readonly string[], root: Folder): Promise<void> {
       const { rootId, visibility, ownerId, teamId, acl } = root;
       await FolderModel.query(db)

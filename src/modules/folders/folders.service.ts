@@ -7,16 +7,17 @@ import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts'
 import type { DocumentName, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
-/** Names of 20,000 documents are 2 MB of JSON, which block other requests for about 50 ms. */
+/**
+ * Limit of the documents in a folder tree: the names of 20,000 are 2 MB of JSON, which block other requests for about
+ * 50 ms.
+ */
 const MAX_DOCUMENTS = 20_000;
-/** Levels of a folder tree, with the root. Clients get a tree as nested JSON in one response. */
+/** Limit of the levels of a folder tree, including the root: clients get a tree as nested JSON in one response. */
 const MAX_LEVELS = 32;
-/** Folders of one organization, without its roots. */
 const MAX_FOLDERS = 10_000;
 
 export type FoldersService = ReturnType<typeof createFoldersService>;
 
-/** Reads folder trees, and creates the roots of organizations, teams and users. */
 export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db: Knex; maxDocuments?: number }) {
   const folders = createFoldersRepository(db);
 
@@ -33,14 +34,14 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
     });
     if (found.length <= maxDocuments) return found;
     throw appError('too_many_documents', {
-      detail: `There are more than ${maxDocuments} documents. Read them in pages with GET /documents?folder_id=….`,
+      detail: `The folder tree has more than ${maxDocuments} documents. Read them in pages with GET /documents?folder_id=….`,
     });
   }
 
   return {
     get,
 
-    /** Returns all readable folders as trees, and documents if `withDocuments`. Throws `too_many_documents`. */
+    /** Returns all readable folders as trees, and their documents if `withDocuments`. Throws `too_many_documents`. */
     async tree(actor: Actor, { withDocuments }: { withDocuments: boolean }): Promise<FolderNode[]> {
       const [rows, documents] = await Promise.all([
         folders.listReadable(actor),
@@ -69,9 +70,9 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       folders.findChild(actor, parentId, name),
 
     /**
-     * Returns the folder to put something into: `folderId`, or the caller's personal root if undefined. Locks it: until
-     * `trx` ends the folder exists and keeps its access keys. Throws `folder_not_found`, and `forbidden` if the folder is
-     * read-only for the caller.
+     * Returns the target folder of a new document or folder: `folderId`, or the caller's personal root folder if
+     * undefined. Locks it, so that until `trx` ends the folder exists and keeps its access keys. Throws
+     * `folder_not_found`, and `forbidden` if the folder is read-only for the caller.
      */
     async requireTarget(trx: Knex, actor: Actor, folderId: string | undefined): Promise<FolderView> {
       const repository = createFoldersRepository(trx);
@@ -79,7 +80,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       const folder = id === undefined ? undefined : await repository.findReadableForLink(actor, id);
       if (folder === undefined) throw appError('folder_not_found');
       if (!mayWrite(actor, folder)) {
-        throw appError('forbidden', { detail: 'You may not put anything into this folder.' });
+        throw appError('forbidden', { detail: 'You have read-only access to the target folder.' });
       }
       return folder;
     },
@@ -103,7 +104,6 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       await insertRoot(trx, { ...root, orgId, createdBy: userId, ownerId: userId });
     },
 
-    /** The root folder of an organization has the name of the organization. */
     async renameOrganizationRoot(trx: Knex, orgId: string, name: string): Promise<void> {
       await createFoldersRepository(trx).renameOrganizationRoot(orgId, name);
     },
@@ -129,12 +129,9 @@ async function insertRoot(
   await createFoldersRepository(trx).insertRoot({ ...root, ...own, ownerId, teamId, acl });
 }
 
-/** Changes documents along with their folders. Methods throw `folder_too_large`. */
 type FolderContents = {
   isEmpty(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<boolean>;
-  /** Gives documents the present access keys of their folders. */
   share(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<void>;
-  /** Deletes documents that are in no other folder, and removes the others from these folders. */
   discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void>;
 };
 
@@ -158,7 +155,7 @@ export function createFolderChangesService(deps: {
     await repository.lockTrees(actor.orgId);
     const folder = await repository.findReadable(actor, folderId);
     if (folder === undefined) throw appError('folder_not_found');
-    if (!mayWrite(actor, folder)) throw appError('forbidden', { detail: 'You may not change this folder.' });
+    if (!mayWrite(actor, folder)) throw appError('forbidden', { detail: 'You have read-only access to this folder.' });
     return folder;
   }
 
@@ -180,8 +177,8 @@ export function createFolderChangesService(deps: {
 
   /**
    * Moves a folder with its contents into the tree of another root. Must run before any other update of the folder: the
-   * `for update` lock waits for transactions that link documents (`for key share`) and would give them the access keys of
-   * the old root; a plain update does not wait for them.
+   * `for update` lock waits for transactions that link documents (`for key share`) and would give them the access keys
+   * of the old root; a plain update does not wait for them.
    */
   async function moveToRoot(trx: Knex, folder: FolderView, parent: FolderView): Promise<void> {
     const repository = createFoldersRepository(trx);
@@ -192,7 +189,7 @@ export function createFolderChangesService(deps: {
   }
 
   return {
-    /** Creates a folder with this id. A repeated call with the same id returns the folder. */
+    /** Creates a folder with the given id. A repeated call with the same id returns the existing folder. */
     async create(
       actor: RequestActor,
       id: string,
@@ -204,7 +201,9 @@ export function createFolderChangesService(deps: {
         const parent = await folders.requireTarget(trx, actor, parentId);
         requireLevels((await repository.level(parent.id)) + 1);
         if ((await repository.count(actor.orgId)) >= MAX_FOLDERS) {
-          throw appError('folder_limit_reached', { detail: `An organization may have ${MAX_FOLDERS} folders.` });
+          throw appError('folder_limit_reached', {
+            detail: `An organization may have at most ${MAX_FOLDERS} folders.`,
+          });
         }
         const { orgId, rootId, visibility, ownerId, teamId, acl } = parent;
         const ofRoot = { orgId, rootId, visibility, ownerId, teamId, acl };
@@ -263,7 +262,9 @@ function requireUserFolder({ kind }: FolderView): void {
 
 function requireLevels(levels: number): void {
   if (levels <= MAX_LEVELS) return;
-  throw appError('folder_too_deep', { detail: `Folders may be nested ${MAX_LEVELS} levels deep, with the root.` });
+  throw appError('folder_too_deep', {
+    detail: `A folder tree may have at most ${MAX_LEVELS} levels, including the root folder.`,
+  });
 }
 
 const nameTaken = () => appError('name_taken', { detail: 'Another folder in the same parent has this name.' });

@@ -28,7 +28,6 @@ type FileImport = {
   file: ImportFileRow;
   connection: ImportConnection;
   owner: RequestActor;
-  /** The file as an earlier run imported it; undefined for a new file. */
   known: ImportedFile | undefined;
 };
 type FileUpdate = FileImport & {
@@ -47,7 +46,10 @@ export type FileImporterDeps = {
   limits: Pick<TierLimitsService, 'of'>;
 };
 
-/** Creates and updates documents of remote files. Keeps names, folders and contents that a user has changed here. */
+/**
+ * Creates and updates documents of remote files. Keeps names, folders and contents that a user has changed in this
+ * service.
+ */
 export function createFileImporter(deps: FileImporterDeps) {
   const { db, credentials, documents, uploads, folders, folderChanges, limits } = deps;
 
@@ -161,7 +163,6 @@ export function createFileImporter(deps: FileImporterDeps) {
     return { stored, revision: toStorable(source.revision) };
   }
 
-  /** Finds or creates the folder at a path below the target folder, or the personal root if `targetId` is null. */
   async function ensureFolder(
     owner: RequestActor,
     targetId: string | null,
@@ -179,7 +180,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     return folder;
   }
 
-  /** Stores the file's state and its outcome in this run, in the transaction that changes the document. */
+  /** Stores the file's state and its outcome in this import run, in the transaction that changes the document. */
   async function storeOutcome(
     trx: Knex,
     work: FileImport,
@@ -202,7 +203,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     await recordOutcome(trx, work, { status, documentId: now.documentId });
   }
 
-  /** Locks the run before its files, as a deletion of the connection does: another order could deadlock. */
+  /** Locks the import run before its files, like the deletion of a connection does: another order could deadlock. */
   async function lockRun(trx: Knex, of: ImportRun): Promise<void> {
     if ((await createImportRunsRepository(trx).lockRun(of)) === undefined) throw appError('connection_not_found');
   }
@@ -253,7 +254,6 @@ export function createFileImporter(deps: FileImporterDeps) {
   };
 }
 
-/** False if a user has changed the document since it was read. */
 function isSameDocument({ document }: ImportedFile, { document: known }: ImportedFile): boolean {
   if (document === null || known === null) return false;
   const isSame = document.contentSha256 === known.contentSha256 && document.name === known.name;
@@ -267,7 +267,7 @@ function changedMeanwhile(): AppError {
   });
 }
 
-/** Source that readers of the document see, such as `acme_drive:/reports/plan.txt`. */
+/** Source URL that readers of the document see, such as `acme_drive:/reports/plan.txt`. */
 function sourceUrl({ provider }: ImportConnection, { remote }: ImportFileRow): string {
   return `${provider}:/${remote.path.split('/').map(encodeURIComponent).join('/')}`;
 }

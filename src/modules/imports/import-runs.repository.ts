@@ -24,7 +24,7 @@ import {
 const listedRun = shape({ ...ImportRunModel.columns, sortKey: text() });
 
 const mainFailure = shape({ code: text(), message: text(), count: bigint(), failed: numeric() });
-/** The most frequent error of a run: `count` of its `failed` files have it. */
+/** The most frequent error of an import run: `count` of its `failed` files have it. */
 export type MainImportFailure = Row<typeof mainFailure>;
 
 type FileOutcome = Pick<ImportFileRow, 'documentId'> & {
@@ -38,10 +38,9 @@ type RunKey = Pick<ImportRun, 'orgId' | 'runId'>;
 const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connectionId, id: runId });
 const within = ({ orgId, runId }: RunKey) => ({ orgId, runId });
 
-/** Runs per statement: deleting a run deletes its files, which may be many thousands. */
+/** Import runs that one SQL statement deletes: each takes its files along, which may be many thousands. */
 const OLD_RUNS_AT_ONCE = 20;
 
-/** Runs of imports and syncs, the places at the provider that each lists, and the files that it finds there. */
 export function createImportRunsRepository(db: Knex) {
   const runs = () => ImportRunModel.table(db);
   const places = () => ImportPlaceModel.table(db);
@@ -49,7 +48,10 @@ export function createImportRunsRepository(db: Knex) {
   const connection = (of: ConnectionKey) => ConnectionModel.table(db).where({ orgId: of.orgId, id: of.connectionId });
   const connectionColumns = Object.keys(importConnection.columns);
 
-  /** Keeps the connection from being deleted. Must precede locks on its runs, as in a deletion, or both may deadlock. */
+  /**
+   * Locks the connection against deletion. Must precede locks on its runs, the order in which a deletion locks, or both
+   * may deadlock.
+   */
   async function holdConnection(of: ConnectionKey): Promise<void> {
     await connection(of).forKeyShare().first('id');
   }
@@ -61,7 +63,7 @@ export function createImportRunsRepository(db: Knex) {
 
     holdConnection,
 
-    /** Until the transaction ends, the connection cannot be deleted and no other run of it can begin. */
+    /** Locks a connection: until the transaction ends, it cannot be deleted and no other run of it can begin. */
     async lockConnection(of: ConnectionKey): Promise<ImportConnection | undefined> {
       return firstRow(db, importConnection, connection(of).forNoKeyUpdate().select(connectionColumns));
     },
@@ -74,7 +76,7 @@ export function createImportRunsRepository(db: Knex) {
       return runs().where(runKey(of)).first();
     },
 
-    /** Locks a run. Must precede writes to its places and files, and follow the lock on its job. */
+    /** Locks an import run. Must precede writes to its places and files, and follow the lock on its job. */
     async lockRun(of: ImportRun): Promise<ImportRunRow | undefined> {
       await holdConnection(of);
       return runs().where(runKey(of)).forUpdate().first();
@@ -103,7 +105,6 @@ export function createImportRunsRepository(db: Knex) {
       return toPage(await rows(db, listedRun, listed), page.limit);
     },
 
-    /** Deletes a batch of runs that finished more than `days` ago. Returns false if there was none. */
     async deleteOldRuns(days: number): Promise<boolean> {
       const old = runs()
         .whereRaw('finished_at < now() - make_interval(days => ?)', [days])
@@ -142,7 +143,7 @@ export function createImportRunsRepository(db: Knex) {
       await places().insert(folders).onConflict(known).ignore();
     },
 
-    /** Replaces all places of the run. Its counts become those of its stored files. */
+    /** Replaces all places of the import run. Its counts become those of its stored files. */
     async restartListing(
       of: ImportRun,
       place: { kind: 'folder' | 'changes'; path: string; nextPage: string | null },
@@ -164,7 +165,9 @@ export function createImportRunsRepository(db: Knex) {
       return places().where(within(of)).whereNull('doneAt').orderBy('id').first();
     },
 
-    /** Stores the next page of a place, or its end if null. Returns false if another worker was faster. */
+    /**
+     * Stores the cursor of a place's next page; null marks its end. Returns false if another worker stored it first.
+     */
     async advancePlace(
       { id, nextPage }: ImportPlace,
       to: { nextPage: string | null; remoteId?: string; error?: { code: string; message: string } },
@@ -182,12 +185,14 @@ export function createImportRunsRepository(db: Knex) {
       return advanced > 0;
     },
 
-    /** Lists the requested files, and the folders below them that could not be listed. */
     async listRequested(of: RunKey): Promise<ImportPlace[]> {
       return places().where(within(of)).whereRaw(`(kind = 'wish' or error_code is not null)`).orderBy(['item', 'id']);
     },
 
-    /** Adds and returns files that are new to the run. Those with `unchangedAs`, their document's id, are not imported. */
+    /**
+     * Adds and returns files that are new to the import run. Files with `unchangedAs`, their document's id, are not
+     * imported.
+     */
     async addFiles(
       of: ImportRun,
       found: readonly (ListedFile & { unchangedAs: string | null })[],
@@ -215,7 +220,9 @@ export function createImportRunsRepository(db: Knex) {
       return found.filter(({ remote }) => added.has(remote.fileId));
     },
 
-    /** Adds files that failed in the last sync, because a change feed does not name them again. Returns their number. */
+    /**
+     * Adds files that failed in the last sync, because a change feed does not name them again. Returns their number.
+     */
     async addFailedBefore({ orgId, connectionId, runId }: ImportRun): Promise<number> {
       const added = await rows(
         db,

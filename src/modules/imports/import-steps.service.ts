@@ -23,25 +23,31 @@ import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.mo
 import { createRemoteListing } from './remote-listing.ts';
 import { createConnectionSchedulesRepository, createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
-/** A step ends after this time, and the workflow calls it again for the rest. */
 const SLICE_MS = 20_000;
 const FILES_AT_ONCE = 500;
-/** About four minutes of retries. A file fails then, if the provider answers other calls. */
+/**
+ * Attempts to import a file, about four minutes of retries. Then the file fails, if the provider answers other calls.
+ */
 const ATTEMPTS_OF_FILE = 10;
-/** Per organization and process: half of a worker's capacity, because a slow provider may block each download for long. */
+/**
+ * Concurrent downloads per organization and process: half of a worker's capacity, because a slow provider may block
+ * each download for long.
+ */
 const DOWNLOADS_AT_ONCE = 16;
 const DOWNLOAD_RETRY_SECONDS = 5;
-/** A sync that would delete more documents and a larger share than these waits for a confirmation. */
+/**
+ * A sync waits for a confirmation before it deletes more documents than this and also a larger share than
+ * `UNCONFIRMED_SHARE`.
+ */
 const UNCONFIRMED_DELETIONS = 20;
 const UNCONFIRMED_SHARE = 0.3;
 const RUNS_KEPT_DAYS = 90;
 
-/** Errors that end the run; other permanent errors end only their file. */
+/** Errors that end the import run; other permanent errors fail only their file. */
 const runErrors = new Set(['connection_not_found', 'account_disabled', 'invalid_token']);
 
 export type ImportStepsService = ReturnType<typeof createImportStepsService>;
 
-/** The steps of imports and syncs. A repeated step finds what was done before, and does not do it again. */
 export function createImportStepsService(
   deps: FileImporterDeps & {
     documents: Pick<DocumentsService, 'remove'>;
@@ -65,12 +71,11 @@ export function createImportStepsService(
 
   async function requireRun(of: ImportRun): Promise<ImportRunRow> {
     const run = await runs.findRun(of);
-    // Deleting a connection deletes its runs.
     if (run === undefined) throw appError('connection_not_found');
     return run;
   }
 
-  /** A run acts as the owner of the connection. Throws `account_disabled` if their account is not active. */
+  /** An import run acts as the owner of its connection. Throws `account_disabled` if their account is not active. */
   async function requireOwner(
     of: ImportRun,
     { jobId }: ImportRunRow,
@@ -82,7 +87,6 @@ export function createImportStepsService(
     return { connection, owner: { ...actor, requestId: jobId } };
   }
 
-  /** Repeats `step` until it returns false or SLICE_MS have passed. Returns whether work is left. */
   async function inSlice(signal: AbortSignal, step: () => Promise<boolean>): Promise<boolean> {
     const endMs = performance.now() + SLICE_MS;
     while (performance.now() < endMs) {
@@ -98,7 +102,7 @@ export function createImportStepsService(
     await jobs.advance(run.jobId, { progress });
   }
 
-  /** If the run was deleted with its connection, tries both possible job ids: `attempt` matches one of them. */
+  /** If the import run was deleted with its connection, tries both possible job ids: `attempt` matches one of them. */
   async function closeJob(of: ImportRun, change: JobChange, attempt: AttemptOfJob): Promise<void> {
     const run = await runs.findRun(of);
     const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];
@@ -109,7 +113,8 @@ export function createImportStepsService(
     if (run.acceptsDeletions || run.deleted > 0) return;
     const { missing, known } = await createConnectorDocumentsRepository(db).countMissing(run);
     if (missing <= UNCONFIRMED_DELETIONS || missing <= known * UNCONFIRMED_SHARE) return;
-    // Files may have come back when the user answers, so the sync lists them again before it deletes.
+    // Files may have reappeared by the time the user confirms the deletion, so the sync lists them again before it
+    // deletes.
     await runs.updateRun(of, { isListed: false });
     throw appError('mass_deletion', {
       detail: `${missing} of ${known} files are missing at the provider. To delete their documents, sync with \`accept_deletions\`.`,
@@ -192,7 +197,10 @@ export function createImportStepsService(
       return result;
     },
 
-    /** Deletes documents whose files a sync did not find. After a confirmed `mass_deletion`, lists the files again first. */
+    /**
+     * Deletes documents whose files a sync did not find. After a confirmed `mass_deletion`, lists the files again
+     * first.
+     */
     async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DeletionSlice> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'delete' });
@@ -233,7 +241,7 @@ export function createImportStepsService(
 
     async recordParked({ error, ...of }: RecordImportFailureInput): Promise<void> {
       await jobs.advance((await requireRun(of)).jobId, { status: 'parked', error });
-      // A consent that was renewed before the run was parked found nothing to retry.
+      // If the user renewed the consent before the run was parked, that renewal found no run to retry.
       if (error.code === 'needs_reauth') await createConnectionSchedulesRepository(db).markOutdated(of);
     },
 
@@ -249,7 +257,7 @@ export function createImportStepsService(
       await closeJob(of, { status: 'cancelled' }, { attempt, startId });
     },
 
-    /** A step of the sweeper. Returns null if no old run is left. */
+    /** A step of the sweeper. Returns null if no old import run is left. */
     forgetOld: async (): Promise<true | null> => ((await runs.deleteOldRuns(RUNS_KEPT_DAYS)) ? true : null),
   };
 }
@@ -263,7 +271,7 @@ function countsOf({ total, added, updated, unchanged, deleted, failed }: ImportR
 function summaryOf(failure: MainImportFailure | undefined): JobChange['error'] {
   if (failure === undefined) return undefined;
   const { code, message, count, failed } = failure;
-  return { code, message: `${failed} failed, ${count === failed ? 'all' : count} of them with: ${message}` };
+  return { code, message: `${failed} files failed, ${count === failed ? 'all' : count} of them with: ${message}` };
 }
 
 function resultOf({ status, errorCode }: ImportFileRow): ImportFileResult | undefined {

@@ -28,7 +28,6 @@ export class ImportRunModel extends model('import_runs', {
   folder: text(),
   deletesMissing: boolean(),
   acceptsDeletions: boolean(),
-  /** Null for imports and for syncs that have not begun. */
   mode: text<'full' | 'delta'>().nullable(),
   cursor: text().nullable(),
   isListed: boolean(),
@@ -53,7 +52,7 @@ export class ImportPlaceModel extends model('import_places', {
   path: text().nullable(),
   name: text().nullable(),
   folder: text().nullable(),
-  /** Paths below this one are created below the target folder. */
+  /** Remote folders below this path are created below the target folder. */
   base: text(),
   nextPage: text().nullable(),
   doneAt: timestamp().nullable(),
@@ -151,7 +150,6 @@ export class ConnectorFolderModel extends model(
 export const importConnection = pick(ConnectionModel, 'id', 'orgId', 'userId', 'provider', 'status', 'config');
 export type ImportConnection = Row<typeof importConnection>;
 
-/** A run of an import or a sync: its settings, progress and result. */
 export type ImportRunRow = Row<typeof ImportRunModel>;
 
 export type NewImportRun = Pick<
@@ -170,17 +168,14 @@ export type SyncCursor = Row<typeof syncCursor>;
 /** A place at the provider that a run lists: a requested file (`wish`), a folder, or the changes since a cursor. */
 export type ImportPlace = Row<typeof ImportPlaceModel>;
 
-/** `localPath` names the folders below the target folder that the file goes into. */
 export type ListedFile = { item: number; remote: RemoteFile; localPath: string[] };
 
 export type ImportFileRow = Row<typeof ImportFileModel>;
 
 export const importFileView = shape({ ...ImportFileModel.columns, generation: integer().nullable() });
 
-/** A file at the provider and the document that it was imported into. */
 export type ConnectorDocument = Omit<Row<typeof ConnectorDocumentModel>, 'orgId' | 'connectionId'>;
 
-/** `document` is the present state of the imported document; null if it was deleted. */
 export const importedFile = shape({
   ...ConnectorDocumentModel.columns,
   document: json<{ name: string; contentSha256: string; isWhereItWasPut: boolean }>().nullable(),
@@ -188,7 +183,6 @@ export const importedFile = shape({
 
 export type ImportedFile = Row<typeof importedFile>;
 
-/** Result of one requested file, or of one file in a requested folder. */
 export type ImportResult = {
   fileId: string | null;
   documentId: string | null;

@@ -9,21 +9,19 @@ import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportFileRow, ImportPlace, ImportResult, ImportRunRow } from './imports.model.ts';
 
-/** Per response. The job of an import counts all of its files. */
+/** Limit of the results in one response; the job of an import counts all of its files. */
 const MAX_RESULTS = 1_000;
 
 export type ImportRequest = {
-  /** A repeated request has the same id, and returns the results of the same run. */
+  /** Id of the import run: a repeated request has the same id, and returns the results of the same run. */
   runId: string;
   connectionId: string;
   files: RemoteFileQuery[];
-  /** The personal root of the caller if undefined. */
   targetFolderId: string | undefined;
 };
 
 export type ImportsService = ReturnType<typeof createImportsService>;
 
-/** Imports that a user requests, as opposed to syncs. */
 export function createImportsService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
@@ -74,7 +72,7 @@ export function createImportsService(deps: {
       ...failed.map((place) => ({ item: place.item, result: resultOfPlace(run, place) })),
       ...found.map((file) => ({ item: file.item, result: resultOfFile(run, file) })),
       ...others.flatMap((place) => {
-        // A file that several items of the request name is stored for one of them.
+        // A file that several items of the import request name is stored for one of them.
         const file = byRemoteId.get(place.remoteId ?? '');
         if (file !== undefined) return [{ item: place.item, result: resultOfFile(run, file) }];
         return run.isListed ? [] : [{ item: place.item, result: resultOfPlace(run, place) }];
@@ -85,7 +83,9 @@ export function createImportsService(deps: {
   }
 
   return {
-    /** Starts an import and waits for it. `wait.disconnected` aborts when the client disconnects; the import continues. */
+    /**
+     * Starts an import and waits for it. `wait.disconnected` aborts when the client disconnects; the import continues.
+     */
     async start(
       actor: RequestActor,
       request: ImportRequest,
@@ -99,7 +99,6 @@ export function createImportsService(deps: {
   };
 }
 
-/** Result of a requested file that is not listed yet, or of a folder that could not be listed. */
 function resultOfPlace(run: ImportRunRow, place: ImportPlace): ImportResult {
   const error = errorOf(place) ?? errorOfEndedRun(run);
   return {
@@ -129,7 +128,6 @@ function errorOf({ errorCode, errorMessage }: Pick<ImportPlace, 'errorCode' | 'e
   return errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' };
 }
 
-/** Error of files that a run had not imported when it ended; null for a run that is open. */
 function errorOfEndedRun(run: ImportRunRow): ImportResult['error'] {
   if (run.status === 'cancelled') return { code: 'cancelled', message: 'The import was cancelled.' };
   return run.status === 'failed' ? errorOf(run) : null;

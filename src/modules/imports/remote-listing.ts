@@ -9,8 +9,8 @@ import type { ImportedFile, ImportPlace, ImportRunRow, SyncCursor } from './impo
 import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
 /**
- * Lists the files of a run at the provider, a page at a time. One transaction stores the files of a page and the position
- * of the next page, so a repeated step counts no file twice and misses none.
+ * Lists the files of a run at the provider, one page at a time. One transaction stores the files of a page and the
+ * position of the next page, so a repeated step counts no file twice and misses none.
  */
 export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCredentials }) {
   const { db, credentials } = deps;
@@ -30,7 +30,10 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     });
   }
 
-  /** Counts unchanged files, and stores the others for their import. Syncs do not store unchanged files: too many rows. */
+  /**
+   * Counts unchanged files, and stores the others for their import. Unchanged files of syncs are not stored: they would
+   * be too many rows.
+   */
   async function storeFiles(
     trx: Knex,
     of: ImportRun,
@@ -114,7 +117,8 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     );
     const isMoved = ({ fileId, path }: RemoteFile) => known.has(fileId) && known.get(fileId) !== path;
     const goneIds = gone.flatMap((each) => ('remoteId' in each ? [each.remoteId] : []));
-    // Lists everything again, since a provider's list of changes does not name the files inside a moved folder.
+    // The change feed does not name the files of a moved folder, nor which of two folders with the same path was
+    // deleted.
     if (folders.some(isMoved) || (await documents.sharesPath(of, goneIds))) return listAll(of, run);
     await storePage(of, place, { nextPage: hasMore ? cursor : null }, async (trx, locked) => {
       const runs = createImportRunsRepository(trx);
@@ -125,7 +129,7 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
         folders.filter(({ fileId }) => !known.has(fileId)),
       );
       await storeFiles(trx, of, locked, place, files);
-      // A file may have been restored after an earlier page named it as deleted.
+      // A file may have been restored after an earlier page of the change feed named it as deleted.
       await runs.removeGone(
         of,
         present.map(({ fileId }) => fileId),
@@ -135,7 +139,10 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     });
   }
 
-  /** Lists the whole folder again. Gets the change cursor first, so that the next sync finds changes made meanwhile. */
+  /**
+   * Lists the whole remote folder again. Gets the change cursor first, so that the next sync finds changes made in the
+   * meantime.
+   */
   async function listAll(of: ImportRun, run: ImportRunRow): Promise<void> {
     const cursor = await credentials.use(connectionOf(of, run), async (access, { changes }) =>
       changes === null ? null : changes.begin(access, { path: run.folder }),
@@ -176,7 +183,10 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
       });
     },
 
-    /** Lists one page. Stores the error of a place that may be skipped, and throws others. Returns false at the end. */
+    /**
+     * Lists one page of remote files. Stores the error of a place that may be skipped, and throws other errors. Returns
+     * false at the end.
+     */
     async next(of: ImportRun, run: ImportRunRow): Promise<boolean> {
       const place = await createImportRunsRepository(db).nextPlace(of);
       if (place === undefined) return false;
@@ -195,13 +205,16 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   };
 }
 
-/** False if a change of the sync's settings affects unchanged files too. */
+/** Returns false if a change of the sync's settings affects unchanged files too. */
 function coversSettings(last: SyncCursor, run: ImportRunRow): boolean {
   const isSameFolder = last.folder === run.folder && last.targetFolderId === run.targetFolderId;
   return isSameFolder && (last.deletesMissing || !run.deletesMissing);
 }
 
-/** A sync deletes what it does not find, so it skips only subfolders that were deleted during the listing. */
+/**
+ * A sync deletes the documents of files that it does not find, so it may skip only subfolders that were deleted during
+ * the listing.
+ */
 function canSkip({ kind }: ImportRunRow, place: ImportPlace, { code, errorClass }: AppError): boolean {
   if (errorClass !== 'permanent' || code === 'connection_not_found') return false;
   return kind === 'import' || (code === 'remote_file_not_found' && place.remoteId !== null);
@@ -214,7 +227,7 @@ function isUnchanged(
 ): boolean {
   if (run.kind === 'import') return before.document !== null && before.revision === remote.revision;
   if (before.goneAt !== null) return false;
-  // A user has deleted the document: a sync does not import the file again.
+  // If a user has deleted the document, a sync does not import its file again.
   if (before.document === null) return true;
   return (
     before.revision === remote.revision &&

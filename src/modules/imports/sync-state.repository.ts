@@ -19,7 +19,6 @@ import {
 const missingCounts = shape({ missing: bigint(), known: bigint() });
 const missingFile = shape({ remoteId: text(), documentId: uuid() });
 
-/** Documents per batch, which takes far less than the statement timeout. */
 const DELETED_AT_ONCE = 50;
 
 /**
@@ -49,7 +48,10 @@ const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
     select remote_id from levels where lower(path) in (select lower(path) from told)
   )`;
 
-/** What syncs know of a connection's files from earlier runs: their documents, the folders, and the change cursor. */
+/**
+ * Stores what syncs know of a connection's files from earlier runs: their documents, the folders, and the change
+ * cursor.
+ */
 export function createConnectorDocumentsRepository(db: Knex) {
   const documents = () => ConnectorDocumentModel.table(db);
 
@@ -95,7 +97,6 @@ export function createConnectorDocumentsRepository(db: Knex) {
         .update({ seenRunId: runId });
     },
 
-    /** Stores the document of a file. Returns false if the file has another document than `before` meanwhile. */
     async store(
       { orgId, connectionId }: ImportRun,
       document: Omit<ConnectorDocument, 'goneAt'>,
@@ -137,7 +138,10 @@ export function createConnectorDocumentsRepository(db: Knex) {
       await ConnectorFolderModel.table(db).insert(found).onConflict(['connectionId', 'remoteId']).merge(['path']);
     },
 
-    /** Whether another folder has the path of one of these folders, so that a file's path does not identify its folder. */
+    /**
+     * Returns true if another folder has the path of one of these folders, so that a file's path does not identify its
+     * folder.
+     */
     async sharesPath({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<boolean> {
       const sharing = await rows(
         db,
@@ -152,7 +156,9 @@ export function createConnectorDocumentsRepository(db: Knex) {
       return sharing.length > 0;
     },
 
-    /** Deletes folders that are gone, so that a sync lists a restored folder like a new one. */
+    /**
+     * Deletes the stored folders that are gone at the provider, so that a sync lists a restored folder like a new one.
+     */
     async forgetGoneFolders({ orgId, connectionId, id: runId, mode }: ImportRunRow): Promise<void> {
       const isGone =
         mode === 'full'
@@ -221,19 +227,22 @@ export function createConnectorDocumentsRepository(db: Knex) {
   };
 }
 
-/** Longer than calls of Temporal take. After that another process may apply the change again. */
+/** The lease outlasts calls of Temporal. After it another process may apply the change again. */
 const LEASE_SECONDS = 30;
 
-/** `outdated_at` as text, because a JavaScript date has no microseconds. */
+/** `outdated_at` is read as text, because a JavaScript date has no microseconds. */
 const outdatedAt = shape({ outdatedAt: text() });
 
 /**
- * Connections whose schedule may not match their settings. A trigger sets `outdated_at` on each change of a connection;
- * the process that applies the change holds a lease meanwhile.
+ * Finds connections whose Temporal schedule may not match their settings. A trigger sets `outdated_at` on each change
+ * of a connection; the process that applies the change holds a lease until it is done.
  */
 export function createConnectionSchedulesRepository(db: Knex) {
   return {
-    /** Takes the lease. Returns the time of the last change; undefined if none is left or another process has the lease. */
+    /**
+     * Takes the lease to update a schedule. Returns the time of the last change; undefined if no change is left or
+     * another process holds the lease.
+     */
     async claim(connectionId: string): Promise<string | undefined> {
       const claiming = ConnectionScheduleModel.table(db)
         .where({ connectionId })
@@ -244,7 +253,10 @@ export function createConnectionSchedulesRepository(db: Knex) {
       return (await firstRow(db, outdatedAt, claiming))?.outdatedAt;
     },
 
-    /** Ends the lease. Returns false if the connection has changed since `applied`, which is undefined after a failure. */
+    /**
+     * Ends the lease to update a schedule. Returns false if the connection has changed since `applied`, which is
+     * undefined after a failure.
+     */
     async release(connectionId: string, applied: string | undefined): Promise<boolean> {
       const remaining = db.raw('case when outdated_at = ?::timestamptz then null else clock_timestamp() end', [
         applied ?? null,
@@ -256,7 +268,6 @@ export function createConnectionSchedulesRepository(db: Knex) {
       return row === undefined || row.outdatedAt === null;
     },
 
-    /** Makes the sweeper delete the schedule of a deleted connection. */
     async addOrphan(of: { orgId: string; connectionId: string }): Promise<void> {
       await ConnectionScheduleModel.table(db)
         .insert({ ...of, outdatedAt: db.raw('clock_timestamp()') })
@@ -288,7 +299,6 @@ export function createConnectionSchedulesRepository(db: Knex) {
         .update({ outdatedAt: db.raw('clock_timestamp()') });
     },
 
-    /** Lists jobs that are parked until the connection works again. */
     async listParkedJobs(of: { orgId: string; connectionId: string }): Promise<string[]> {
       const codes = ['needs_reauth', 'not_granted', 'credentials_unreadable', 'provider_not_configured'];
       const parked = ImportRunModel.table(db).where(of).where({ status: 'parked' }).whereIn('errorCode', codes);

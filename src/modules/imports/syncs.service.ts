@@ -15,7 +15,7 @@ import type { ImportConnection, ImportRunRow } from './imports.model.ts';
 import { createConnectionSchedulesRepository } from './sync-state.repository.ts';
 
 const CONNECTIONS_PER_SWEEP = 20;
-/** The sweeper leaves newer changes of connections to the requests that made them. */
+/** The sweeper leaves younger changes of connections to the requests that made them. */
 const GRACE_SECONDS = 5;
 const DEFAULT_INTERVAL_MINUTES = 60;
 /** Equals the minimum of `interval_minutes` in the API. */
@@ -25,7 +25,7 @@ type ConnectionKey = { orgId: string; connectionId: string };
 
 export type SyncsService = ReturnType<typeof createSyncsService>;
 
-/** Syncs of connections, at most one at a time for each, and their schedules in Temporal. */
+/** Syncs of connections, at most one at a time per connection, and their schedules in Temporal. */
 export function createSyncsService(deps: {
   db: Knex;
   schedules: SyncSchedules;
@@ -39,7 +39,6 @@ export function createSyncsService(deps: {
   const runs = createImportRunsRepository(db);
   const outdated = createConnectionSchedulesRepository(db);
 
-  /** Returns the id of the sync's run. The caller dispatches the job after the commit. */
   async function enqueueSync(
     trx: Knex,
     { id: connectionId, orgId, userId }: ImportConnection,
@@ -75,7 +74,6 @@ export function createSyncsService(deps: {
     for (const jobId of jobIds) if (await jobs.retry(db, jobId)) await jobs.dispatch(jobId);
   }
 
-  /** Updates the schedule, retries parked runs, and cancels the runs of a deleted connection. */
   async function applyConnection(of: ConnectionKey): Promise<void> {
     const connection = await runs.findConnection(of);
     if (connection === undefined) {
@@ -90,7 +88,10 @@ export function createSyncsService(deps: {
     if (connection.status === 'active') await retryJobs(await outdated.listParkedJobs(of));
   }
 
-  /** Applies changes of a connection in one process at a time: of two concurrent updates the older could end last. */
+  /**
+   * Applies changes of a connection in one process at a time: of two concurrent updates the older one could be written
+   * last.
+   */
   async function applyUnderLease(of: ConnectionKey): Promise<void> {
     for (let isApplied = false; !isApplied; ) {
       const outdatedAt = await outdated.claim(of.connectionId);
@@ -106,7 +107,10 @@ export function createSyncsService(deps: {
   }
 
   return {
-    /** Starts a sync, or returns the open one. `acceptsDeletions` also confirms a mass deletion that the open one waits for. */
+    /**
+     * Starts a sync, or returns the open one. `acceptsDeletions` also confirms a mass deletion that the open sync waits
+     * for.
+     */
     async start(actor: RequestActor, connectionId: string, acceptsDeletions: boolean): Promise<ImportRunRow> {
       const { orgId, userId, requestId } = actor;
       const jobId = syncWorkflowId(connectionId);
@@ -180,7 +184,7 @@ export function createSyncsService(deps: {
       });
     },
 
-    /** To be called after a commit that changed or deleted a connection. Never throws: the sweeper retries. */
+    /** Applies a change or deletion of a connection; call it after the commit. Never throws: the sweeper retries. */
     async applyChange(of: ConnectionKey): Promise<void> {
       await applyUnderLease(of).catch((error: unknown) => {
         logger.warn(
@@ -190,7 +194,7 @@ export function createSyncsService(deps: {
       });
     },
 
-    /** A step of the sweeper. Throws the first failure after it has tried all connections. */
+    /** A step of the sweeper: applies all outdated connections, then throws the first error. */
     async applyOutdated(): Promise<void> {
       const failures: unknown[] = [];
       for (const of of await outdated.listOutdated(GRACE_SECONDS, CONNECTIONS_PER_SWEEP)) {
@@ -199,7 +203,7 @@ export function createSyncsService(deps: {
       if (failures.length > 0) throw failures[0];
     },
 
-    /** A step of the sweeper. Creates schedules again that Temporal has lost. */
+    /** A step of the sweeper: creates schedules again that Temporal has lost. */
     renewSchedules: (): Promise<void> => outdated.markAllOutdated(),
   };
 }

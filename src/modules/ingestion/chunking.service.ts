@@ -18,16 +18,18 @@ import type { Chunker } from '#src/ports/documents.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 import { type ChunkContextKey, type ChunkContextSource, createChunkContextsRepository } from './chunks.repository.ts';
 
-/** Windows that are embedded between two progress reports. */
+/** Text windows that are embedded between two progress reports. */
 const BATCH_SIZE = 256;
-/** About half a minute of embedding; then other documents get their turn. Each slice computes all windows again. */
+/**
+ * Text windows per activity: about half a minute of embedding, so that other documents can run in between. Each slice
+ * computes all windows again.
+ */
 const SLICE_SIZE = 8 * BATCH_SIZE;
 
 type ChunkingSource = Pick<ChunkSource, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
 
 export type ChunkingStep = {
   orgId: string;
-  /** Embeds the next windows of the text, for semantic chunking. Called in the order of the windows. */
   embed: (windows: readonly string[], windowsTotal: number) => Promise<readonly Float32Array[]>;
   signal: AbortSignal;
   report?: (details: unknown) => void;
@@ -35,7 +37,6 @@ export type ChunkingStep = {
 
 export type DocumentChunkerService = ReturnType<typeof createDocumentChunkerService>;
 
-/** Chunks documents. The same source gives the same chunks. */
 export function createDocumentChunkerService(deps: {
   chunker: Chunker;
   embeddings: Pick<EmbeddingsService, 'embed' | 'listMissing'>;
@@ -44,12 +45,14 @@ export function createDocumentChunkerService(deps: {
   const { chunker, embeddings, chunkContexts } = deps;
 
   return {
-    /** The contextual prefix of these chunks is document name, headings and page. */
     async chunk(source: ChunkingSource, step: ChunkingStep): Promise<IndexedChunk[]> {
       return chunker.chunk(source, await measureDistances(source, step), step);
     },
 
-    /** The contextual prefix also holds the contexts that the model has written so far. */
+    /**
+     * Chunks a document; the contextual prefix of its chunks also holds the contexts that the chat model has written so
+     * far.
+     */
     async chunkWithContexts(source: ChunkingSource & ConvertedBody, step: ChunkingStep): Promise<IndexedChunk[]> {
       const distances = await measureDistances(source, step);
       const chunks = await chunker.chunk(source, distances, step);
@@ -59,8 +62,8 @@ export function createDocumentChunkerService(deps: {
     },
 
     /**
-     * Embeds a slice of the windows that are not in the organization's cache yet, so that no activity takes as long as its
-     * document. Each call of the model is cached when it returns. Throws like `Embedder`.
+     * Embeds a slice of the windows that are not in the organization's embedding cache, so that no activity takes as
+     * long as its document. The result of each model call is cached when it returns. Throws like `Embedder`.
      * @param step.report is called with the numbers of embedded windows and of all windows
      * @returns the number of all windows, and of distinct windows left to embed
      */
@@ -83,7 +86,6 @@ export function createDocumentChunkerService(deps: {
     },
   };
 
-  /** Distances from each window of the text to the next; empty unless chunking is semantic. */
   async function measureDistances(source: ChunkingSource, step: ChunkingStep): Promise<number[]> {
     const { orgId, embed, signal, report } = step;
     const windows = await chunker.windows(source, { orgId, signal });
@@ -110,28 +112,26 @@ type ConvertedBody = { orgId: string; conversionId: string; body: string };
 
 type Passage = Pick<Chunk, 'content' | 'contentOffset' | 'tokenCount'>;
 
-/** Duration of one `generate`; then other documents get their turn. */
 const SLICE_MS = 30_000;
 const PARALLEL_CALLS = 4;
-/** Context window in tokens, for models of which the provider does not state it. */
+/** Context window in tokens for models whose provider does not state it. */
 const ASSUMED_WINDOW = 8_192;
-/** The rest of the context window is a reserve: the model's tokenizer may count more tokens than ours. */
+/** Share of the context window that a prompt may use: the model's tokenizer may count more tokens than ours. */
 const SAFE_SHARE = 0.75;
-/** Limits the document in a prompt: each call pays for it, and text further away says little about a passage. */
+/** Limits the document in a prompt: each model call pays for it, and text further away says little about a passage. */
 const MAX_DOCUMENT_TOKENS = 32_000;
 const MIN_DOCUMENT_TOKENS = 200;
-/** Rows that a sweep checks in about a second: it hashes the chunks of their documents. */
+/** Rows that the sweeper checks in about a second: it hashes the chunks of their documents. */
 const ROWS_PER_SWEEP = 1_000;
 
 export type ChunkContextsService = ReturnType<typeof createChunkContextsService>;
 
-/** Contextual retrieval: a chat model writes where each chunk stands in its document. Off without a model. */
+/** Contextual retrieval: a chat model describes where each chunk stands in its document. Off without a model. */
 export function createChunkContextsService(deps: {
   db: Knex;
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'find' | 'contextBudget'>;
   tokens: TokenCounter;
-  /** The model that writes contexts; null turns contextual retrieval off. */
   model: string | null;
 }) {
   const { chatModel, models, tokens, model } = deps;
@@ -140,7 +140,10 @@ export function createChunkContextsService(deps: {
   return {
     isOn: model !== null,
 
-    /** Contexts in the order of the chunks; null where the model was not asked yet or contextual retrieval is off. */
+    /**
+     * Finds the cached contexts in the order of the chunks; null where the model has written none yet or contextual
+     * retrieval is off.
+     */
     async find(
       of: Pick<ConvertedBody, 'orgId' | 'conversionId'>,
       chunks: readonly Pick<Chunk, 'content'>[],
@@ -152,8 +155,8 @@ export function createChunkContextsService(deps: {
     },
 
     /**
-     * Generates missing contexts for half a minute. Stores each answer when it arrives, so that a failed or killed run
-     * repeats at most the calls in flight. Throws like `Embedder`, after the other calls have ended.
+     * Generates missing chunk contexts for half a minute. Stores each answer when it arrives, so that a failed or
+     * killed run repeats at most the model calls in flight. Throws like `Embedder`, after the other calls have ended.
      * @param step.report is called with the numbers of distinct texts that have a context and of all distinct texts
      * @returns the number of distinct texts, and how many are left
      */
@@ -164,7 +167,7 @@ export function createChunkContextsService(deps: {
     ): Promise<{ total: number; left: number }> {
       if (model === null) return { total: 0, left: 0 };
       const source = sourceOf(of, model);
-      // Chunks of equal text share the context of the first.
+      // Chunks of equal text share the context of the first one.
       const passages = new Map<string, Passage>();
       for (const chunk of chunks) {
         const hash = sha256(chunk.content).toString('hex');
@@ -179,7 +182,7 @@ export function createChunkContextsService(deps: {
       if (waiting.length === 0) return { total, left: 0 };
 
       const maxLength = await excerptLength(model, chunks);
-      // A document cannot contain its own hash.
+      // The nonce delimits the document in the prompt: a document cannot contain its own hash.
       const nonce = sha256(of.body).toString('hex').slice(0, 24);
       const endsAtMs = performance.now() + SLICE_MS;
       let [next, left, hasFailed] = [0, waiting.length, false];
@@ -212,7 +215,7 @@ export function createChunkContextsService(deps: {
         }
       };
 
-      // The first call of the model is made alone, so that the others find the document in the provider's prompt cache.
+      // The first model call is made alone, so that the later ones find the document in the provider's prompt cache.
       await generateNext();
       const ended = await Promise.allSettled(Array.from({ length: PARALLEL_CALLS }, generateAll));
       step.signal.throwIfAborted();
@@ -221,8 +224,8 @@ export function createChunkContextsService(deps: {
     },
 
     /**
-     * Checks the next part of the table, in the order of its key, and deletes contexts whose text no chunk has had for
-     * a day.
+     * Checks the next part of the table of chunk contexts, in key order, and deletes contexts whose text no chunk has
+     * had for a day.
      * @param after the result of the previous call; null at the beginning
      * @returns null at the end of the table
      */
@@ -232,7 +235,8 @@ export function createChunkContextsService(deps: {
   };
 
   /**
-   * Excerpt length in characters; the same for all passages of a document, so that neighbours can share an excerpt.
+   * Excerpt length in characters; the same for all passages of a document, so that neighbouring passages can share an
+   * excerpt.
    */
   async function excerptLength(ofModel: string, passages: readonly Passage[]): Promise<number> {
     const window = (await models.find(ofModel))?.contextWindow ?? ASSUMED_WINDOW;

@@ -12,20 +12,18 @@ const CHUNKS_PER_INSERT = 500;
 const progress = pick(GenerationModel, 'chunksEmbedded');
 const counted = shape({ count: bigint() });
 
-/** The key of the table of contexts, in its order. */
 const chunkContextKey = pick(ContextualTextModel, 'orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256');
 export type ChunkContextKey = Row<typeof chunkContextKey>;
 
-/** Identifies the conversion, the model and the version of the prompt for which a context was written. */
+/** Identifies the conversion, the model and the prompt version for which a chunk context was written. */
 export type ChunkContextSource = Omit<ChunkContextKey, 'chunkSha256'>;
 
-/** Reads and writes the chunks of a generation under construction. */
 export function createChunksRepository(db: Knex) {
   const chunks = (of: IngestDocumentInput) =>
     ChunkModel.table(db).where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
 
   return {
-    /** Also indexes the words of the chunks. Call it in a transaction, as late as possible. */
+    /** Inserts chunks and indexes their words. Call it in a transaction, as late as possible. */
     async insert(of: IngestDocumentInput, all: readonly NewChunk[]): Promise<void> {
       for (let start = 0; start < all.length; start += CHUNKS_PER_INSERT) {
         const batch = all.slice(start, start + CHUNKS_PER_INSERT);
@@ -58,7 +56,7 @@ export function createChunksRepository(db: Knex) {
       await indexWords(db, of, all);
     },
 
-    /** Chunks without a vector, in the order of the document. An interrupted run resumes with these. */
+    /** Lists chunks without a vector, in document order. An interrupted run resumes with these. */
     async listUnembedded(of: IngestDocumentInput, limit: number): Promise<string[]> {
       return chunks(of).whereNull('embeddedAt').orderBy('chunkIndex').limit(limit).pluck('id');
     },
@@ -73,7 +71,7 @@ export function createChunksRepository(db: Knex) {
     },
 
     /**
-     * Counts only chunks that were not marked before.
+     * Marks chunks as embedded, counting only those that were not marked before.
      * @returns how many chunks of the generation are embedded now; undefined, without marking any, once the document is
      * deleted or a newer generation was requested
      */
@@ -128,7 +126,6 @@ export function createChunksRepository(db: Knex) {
 /** Contexts that a model wrote for chunks, cached by the text of the chunk within a conversion. */
 export function createChunkContextsRepository(db: Knex) {
   return {
-    /** @returns the cached contexts by the chunk's hash in hex */
     async find(source: ChunkContextSource, hashes: readonly Buffer[]): Promise<Map<string, string>> {
       const known = await ContextualTextModel.table(db)
         .where(source)
@@ -137,7 +134,7 @@ export function createChunkContextsRepository(db: Knex) {
       return new Map(known.map(({ chunkSha256, situation }) => [chunkSha256.toString('hex'), situation]));
     },
 
-    /** Keeps an existing context. Does nothing once the conversion is deleted. */
+    /** Stores a chunk context. Keeps an existing one, and does nothing once the conversion is deleted. */
     async insert(key: ChunkContextKey, context: string): Promise<void> {
       await db.raw(
         `insert into contextual_texts (org_id, conversion_id, model, prompt_version, chunk_sha256, situation)
@@ -149,8 +146,8 @@ export function createChunkContextsRepository(db: Knex) {
     },
 
     /**
-     * Checks the next `limit` rows after the key `after`. Deletes those older than a day whose text no chunk of the
-     * conversion has, unless a generation of the conversion is still to be chunked.
+     * Checks the next `limit` chunk contexts after the key `after`. Deletes those older than a day whose text no chunk
+     * of the conversion has, unless a generation of the conversion is still to be chunked.
      * @returns the last key checked; null at the end of the table
      */
     async deleteUnusedAfter(after: ChunkContextKey | null, limit: number): Promise<ChunkContextKey | null> {

@@ -10,14 +10,12 @@ import type { Converter, MalwareScanner, Recognition } from '#src/ports/document
 import { createConversionsRepository, createGenerationsRepository } from './generations.repository.ts';
 import type { IngestionTarget } from './ingestion.model.ts';
 
-/** Time that one step spends on OCR; then other documents get their turn. */
+/** Time that one activity spends on OCR, so that other documents can run in between. */
 const OCR_SLICE_MS = 20_000;
 
-/** From the original to its Markdown body: the stages `parse` and `convert`. */
-export function createConversion(deps: {
+export function createDocumentConversion(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
-  /** Null if the deployment has no malware scanner. */
   scanner: MalwareScanner | null;
   converter: Converter;
   previews: Pick<PreviewsService, 'enqueue'>;
@@ -49,8 +47,8 @@ export function createConversion(deps: {
     },
 
     /**
-     * Converts the original to Markdown, unless the organization has converted this content before. Reads a slice of the
-     * scanned pages; the body is complete once the result has no `pagesLeft`.
+     * Converts the original to Markdown, unless the organization has converted this content before. Reads a slice of
+     * the scanned pages; the body is complete once the result has no `pagesLeft`.
      * @param step.onPage is called with the numbers of recognized pages and of all scanned pages
      */
     async convert(
@@ -63,9 +61,13 @@ export function createConversion(deps: {
       },
     ): Promise<ConvertResult> {
       const { blobKey, fileName, mediaType, contentSha256, sourceFormat: format } = target;
-      if (format === null) throw appError('internal_error', { detail: 'The format of the document is not known yet.' });
+      if (format === null)
+        throw appError('internal_error', {
+          detail: 'The format of the document was not detected before its conversion.',
+        });
       const encoding = charsetOf(mediaType ?? '');
-      // The same bytes are a different text in another encoding.
+      // The same bytes in another character encoding are a different text, so the encoding is part of the converter
+      // version.
       const converterVersion = encoding === undefined ? converter.version : `${converter.version} ${encoding}`;
       const key = { orgId: of.orgId, contentSha256, converterVersion, sourceFormat: format };
 
@@ -91,7 +93,8 @@ export function createConversion(deps: {
         if (pageMap !== null) await conversions.deleteRecognizedPages(of);
       }
       const conversion = known ?? (await conversions.find(key));
-      if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
+      if (conversion === undefined)
+        throw appError('internal_error', { detail: 'The conversion of the document was not stored.' });
       await useConversion(of, conversion.id, format);
       const { charCount, pageCount } = conversion;
       return { charCount, pageCount, reused: known !== undefined };
@@ -100,13 +103,13 @@ export function createConversion(deps: {
     async readSource(of: IngestDocumentInput, { conversionId, documentName, ragConfig }: IngestionTarget) {
       const converted = conversionId === null ? undefined : await conversions.readBody(of.orgId, conversionId);
       if (conversionId === null || converted === undefined) {
-        throw appError('internal_error', { detail: 'The document was not converted yet.' });
+        throw appError('internal_error', { detail: 'The document was not converted before chunking.' });
       }
       return { orgId: of.orgId, conversionId, documentName, chunking: ragConfig.chunking, ...converted };
     },
   };
 
-  /** Stores each recognized page at once, so that a killed worker repeats at most one. */
+  /** Stores each recognized page at once, so that a killed worker repeats at most one page. */
   async function recognitionOf(
     of: IngestDocumentInput,
     converterVersion: string,
@@ -123,7 +126,10 @@ export function createConversion(deps: {
     };
   }
 
-  /** Also requests a preview of the original, once per conversion of a generation. */
+  /**
+   * Links the conversion to the generation. Also requests a preview of the original, once per conversion of a
+   * generation.
+   */
   async function useConversion(of: IngestDocumentInput, conversionId: string, format: string): Promise<void> {
     const previewJobId = await db.transaction(async (trx) => {
       const isNew = await createGenerationsRepository(trx).setConversion(of, conversionId);

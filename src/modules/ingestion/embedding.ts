@@ -9,15 +9,15 @@ import { createGenerationsRepository } from './generations.repository.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 
 /**
- * Enough texts for several calls of the model, which sorts them by length. The vectors of a killed run are in the
- * embedding cache.
+ * Enough texts for several calls of the embedding model, which sorts them by length. The vectors of a killed run are in
+ * the embedding cache.
  */
 const BATCH_SIZE = 256;
-/** About half a minute of embedding; then other documents get their turn. */
+/** Chunks per activity: about half a minute of embedding, so that other documents can run in between. */
 const SLICE_SIZE = 4 * BATCH_SIZE;
 
 /** Embeds the chunks of a generation (stage `embed`), and checks the vectors before activation. */
-export function createEmbedding(deps: {
+export function createChunkEmbedding(deps: {
   db: Knex;
   embeddings: Pick<EmbeddingsService, 'embed'>;
   vectors: Pick<VectorStore, 'upsert' | 'fetch' | 'countGenerations' | 'deleteGenerations'>;
@@ -27,7 +27,6 @@ export function createEmbedding(deps: {
   const chunks = createChunksRepository(db);
 
   return {
-    /** The next chunks without a vector, and how many chunks have one. */
     async nextSlice(of: IngestDocumentInput): Promise<{ unembedded: string[]; embeddedBefore: number }> {
       const [unembedded, embeddedBefore] = await Promise.all([
         chunks.listUnembedded(of, SLICE_SIZE),
@@ -37,7 +36,7 @@ export function createEmbedding(deps: {
     },
 
     /**
-     * Stores each batch of vectors while the next is embedded.
+     * Stores each batch of vectors while the next one is embedded.
      * @param step.onProgress is called with increasing numbers of embedded chunks
      */
     async embedSlice(
@@ -53,7 +52,7 @@ export function createEmbedding(deps: {
       const { model } = ragConfig.embedding;
       let done = embeddedBefore;
       const showDone = async (count: number) => {
-        // Batches are stored after they are embedded, so that the stored count is lower here.
+        // Batches are stored after they are embedded, so the stored count lags behind the reported one.
         if (count <= done) return;
         done = count;
         await step.onProgress(done);
@@ -82,7 +81,7 @@ export function createEmbedding(deps: {
         }
         await writing;
       } finally {
-        // No write may continue after the step has ended, not even after an error.
+        // No write may continue after the activity has ended, not even after an error.
         await writing.catch(() => undefined);
       }
       const chunksEmbedded = await chunks.countEmbedded(of);
@@ -90,8 +89,8 @@ export function createEmbedding(deps: {
     },
 
     /**
-     * Throws `vectors_missing` unless every chunk is marked as embedded and the vector store has as many points. Then the
-     * chunks without a point are unmarked, so that `embedSlice` embeds them again.
+     * Throws `vectors_missing` unless every chunk is marked as embedded and the vector store has as many points. Then
+     * the chunks without a point are unmarked, so that `embedSlice` embeds them again.
      */
     async requireComplete(of: IngestDocumentInput, { chunksTotal, ragConfig }: IngestionTarget): Promise<void> {
       const [embedded, [stored = 0]] = await Promise.all([chunks.countEmbedded(of), vectors.countGenerations([of])]);
@@ -103,7 +102,8 @@ export function createEmbedding(deps: {
   };
 
   /**
-   * Writes points before marks: a mark guarantees that the point exists, and a point without a mark is written again.
+   * Writes points to the vector store before it marks their chunks: a mark guarantees that the point exists, and a
+   * point without a mark is written again.
    * @returns how many chunks of the generation are embedded now
    */
   async function store(of: IngestDocumentInput, model: string, { texts, embedded }: EmbeddedBatch): Promise<number> {

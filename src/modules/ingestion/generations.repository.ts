@@ -27,7 +27,6 @@ import {
 const newestGeneration = shape({
   ...pick(GenerationModel, 'contentSha256', 'ragConfig', 'jobId').columns,
   jobStatus: text<JobStatus>().nullable(),
-  /** Set when the run was asked to stop; it may still be running. */
   cancelRequestedAt: timestamp().nullable(),
 });
 type NewestGeneration = Row<typeof newestGeneration>;
@@ -44,8 +43,8 @@ export function createGenerationsRepository(db: Knex) {
 
   return {
     /**
-     * Copies the document's present inputs into a new generation and makes it the newest. A redo deactivates the active
-     * generation: readers find nothing until the new one is active.
+     * Copies the document's current inputs into a new generation and makes it the newest. A redo deactivates the active
+     * generation, so readers find nothing until the new one is active.
      */
     async open(
       of: DocumentKey & { generation: number; jobId: string },
@@ -78,7 +77,6 @@ export function createGenerationsRepository(db: Knex) {
       return firstRow(db, newestGeneration, newest);
     },
 
-    /** Generations whose original was replaced in the document since. */
     async listOfOtherOriginals({ orgId, documentId }: DocumentKey): Promise<number[]> {
       const made = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
@@ -88,7 +86,7 @@ export function createGenerationsRepository(db: Knex) {
       return (await rows(db, generationNumber, made)).map(({ generation }) => generation);
     },
 
-    /** Undefined once the document is deleted or the generation was deleted as unneeded. */
+    /** Finds the inputs of a generation. Returns undefined once the document or the generation is deleted. */
     async findTarget(of: IngestDocumentInput): Promise<IngestionTarget | undefined> {
       const target = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
@@ -102,7 +100,6 @@ export function createGenerationsRepository(db: Knex) {
       return firstRow(db, ingestionTarget, target);
     },
 
-    /** Undefined once the document is deleted. */
     async findDocumentState(of: IngestDocumentInput): Promise<DocumentState | undefined> {
       return firstRow(db, documentState, document(of).select('generation as newestGeneration', 'activeGeneration'));
     },
@@ -117,13 +114,16 @@ export function createGenerationsRepository(db: Knex) {
       return (await rows(db, jobId, open)).map(({ id }) => id);
     },
 
-    /** Also sets the format of the document, unless it has another original by now. */
+    /** Sets the detected format of a generation, and that of the document unless it has another original by now. */
     async setSourceFormat(of: IngestDocumentInput, sourceFormat: SourceFormat): Promise<void> {
       await generation(of).update({ sourceFormat });
       await document(of).whereIn('blobKey', generation(of).select('blobKey')).update({ sourceFormat });
     },
 
-    /** Records the scanner's finding on every document with this original; a null `signature` clears an earlier one. */
+    /**
+     * Records the malware scanner's finding on every document with this original; a null `signature` clears an earlier
+     * finding.
+     */
     async setMalware(original: {
       orgId: string;
       blobKey: string;
@@ -139,7 +139,6 @@ export function createGenerationsRepository(db: Knex) {
       );
     },
 
-    /** @returns false if the generation had this conversion already */
     async setConversion(of: IngestDocumentInput, conversionId: string): Promise<boolean> {
       const changed = await generation(of)
         .whereRaw('conversion_id is distinct from ?::uuid', [conversionId])
@@ -149,8 +148,8 @@ export function createGenerationsRepository(db: Knex) {
 
     /**
      * Locks the generation until the end of the transaction.
-     * @returns `chunksTotal` is null before the generation is chunked; undefined once the document is deleted or a newer
-     * generation was requested
+     * @returns undefined once the document is deleted or a newer generation was requested; `chunksTotal` is null before
+     * the generation is chunked
      */
     async lockNewest(of: IngestDocumentInput): Promise<{ chunksTotal: number | null } | undefined> {
       const locked = await generation(of).forUpdate().first('chunksTotal');
@@ -162,7 +161,10 @@ export function createGenerationsRepository(db: Knex) {
       await generation(of).update({ chunksTotal, chunkedAt: db.fn.now() });
     },
 
-    /** Undefined once the document is deleted or a newer generation was requested. */
+    /**
+     * Finds what to publish with the generation. Returns undefined once the document is deleted or a newer generation
+     * was requested.
+     */
     async findPublication(of: IngestDocumentInput): Promise<Publication | undefined> {
       const published = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.generation' })
@@ -173,7 +175,7 @@ export function createGenerationsRepository(db: Knex) {
     },
 
     /**
-     * Compare-and-set on the newest generation and on what was published of it.
+     * Activates a generation by compare-and-set on the newest generation and on what was published of it.
      * @returns false if either has changed since
      */
     async activate(of: IngestDocumentInput, { model, acl, retrievalSettings }: Publication): Promise<boolean> {
@@ -181,15 +183,14 @@ export function createGenerationsRepository(db: Knex) {
         .where({ generation: of.generation, acl, retrievalSettings })
         .update({
           ...{ activeGeneration: of.generation, activeEmbeddingModel: model },
-          // The time is not `now()`, the start of the transaction: searches check for documents that changed while they
-          // ran.
+          // `updatedAt` is not `now()`, the start of the transaction: searches check for documents that changed while
+          // they ran.
           updatedAt: db.raw('clock_timestamp()'),
         });
       if (activated === 1) await generation(of).update({ activatedAt: db.fn.now() });
       return activated === 1;
     },
 
-    /** Generations that are neither active nor the newest. */
     async listUnneeded(of: DocumentKey): Promise<number[]> {
       const unneeded = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
@@ -200,7 +201,6 @@ export function createGenerationsRepository(db: Knex) {
       return (await rows(db, generationNumber, unneeded)).map(({ generation }) => generation);
     },
 
-    /** Originals of these generations that neither the document nor another of its generations uses. */
     async listBlobKeys(range: GenerationRange): Promise<string[]> {
       const originals = await rows(
         db,
@@ -218,8 +218,8 @@ export function createGenerationsRepository(db: Knex) {
     },
 
     /**
-     * Deletes chunks and postings of the generations first, in parts, since these may be a million rows; then the
-     * generations, with the conversions that no generation uses any more.
+     * Deletes chunks and postings of the generations first, in batches, since these may be a million rows; then the
+     * generations, with the conversions that no other generation uses.
      */
     async delete(range: GenerationRange, signal: AbortSignal): Promise<void> {
       const deleteRows = (trx: Knex) =>
@@ -243,7 +243,6 @@ export function createGenerationsRepository(db: Knex) {
   };
 }
 
-/** Identifies pages that OCR has read for a generation that is not converted yet. */
 type RecognitionKey = IngestDocumentInput & { converterVersion: string };
 
 /**
@@ -255,7 +254,7 @@ export function createConversionsRepository(db: Knex) {
       return ConversionModel.table(db).where(key).first('id', 'charCount', 'pageCount');
     },
 
-    /** Keeps an existing conversion: conversion is deterministic, so a concurrent run stored the same. */
+    /** Keeps an existing conversion: conversion is deterministic, so a concurrent run stored the same one. */
     async insert(conversion: NewConversion): Promise<void> {
       await ConversionModel.table(db)
         .insert(conversion)
@@ -267,15 +266,13 @@ export function createConversionsRepository(db: Knex) {
       return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
-    /** Sets the page numbers of new chunks if a preview has found the pages since the body was read. */
+    /** Sets the page numbers of new chunks if a preview has found the pages since the Markdown body was read. */
     async numberPages(orgId: string, conversionId: string): Promise<void> {
-      // This lock waits for a preview that is writing the pages; a preview that comes later numbers these chunks
-      // itself.
+      // This lock waits for a preview that is writing the pages; a later preview numbers these chunks itself.
       await ConversionModel.table(db).where({ orgId, id: conversionId }).forShare().first('id');
       await numberPages(db, { orgId, conversionId });
     },
 
-    /** Deletes at most `limit` conversions older than a day that no generation uses. @returns how many it deleted */
     async deleteUnused(limit: number): Promise<number> {
       const unused = db('conversions as c')
         .whereRaw(`c.created_at < now() - interval '1 day'`)
@@ -299,7 +296,7 @@ export function createConversionsRepository(db: Knex) {
         .select('pageIndex', 'lines');
     },
 
-    /** Keeps an existing page. Does nothing once the generation is deleted. */
+    /** Stores a page that OCR has read. Keeps an existing page, and does nothing once the generation is deleted. */
     async insertRecognizedPage(key: RecognitionKey, { pageIndex, lines }: RecognizedPage): Promise<void> {
       await db.raw(
         `insert into recognized_pages (org_id, document_id, generation, converter_version, page_index, lines)

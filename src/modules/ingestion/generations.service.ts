@@ -19,8 +19,8 @@ export type IngestibleDocument = IngestionSource & {
 };
 
 /**
- * What a transaction decided about a document's ingestion. If `isQueued`, `carryOut` must start the job and cancel the
- * `superseded` ones after the commit.
+ * The decision of a transaction about a document's ingestion. If `isQueued`, `carryOut` must start the job and cancel
+ * the `superseded` jobs after the commit.
  */
 export type IngestionPlan = { jobId: string; isQueued: boolean; superseded: readonly string[] };
 
@@ -42,7 +42,6 @@ export function createGenerationsService(deps: {
 }) {
   const { jobs, orchestrator, logger } = deps;
 
-  /** Open ingestions of the document, and open previews of originals that it no longer has. */
   async function listSuperseded(trx: Knex, orgId: string, { id: documentId, generation }: IngestibleDocument) {
     if (generation === 0) return [];
     const ingestions = await jobs.openRunsOf(trx, { documentId, kind: 'ingest' });
@@ -85,7 +84,6 @@ export function createGenerationsService(deps: {
   return {
     open,
 
-    /** The ingestion plan of an earlier attempt of the same request. */
     async findReserved(
       trx: Knex,
       { orgId }: RequestActor,
@@ -96,8 +94,8 @@ export function createGenerationsService(deps: {
     },
 
     /**
-     * Opens a generation unless the newest one matches the document and is active or under way. Resumes a parked one;
-     * opens another if the newest failed, was cancelled or is being cancelled.
+     * Opens a generation unless the newest one matches the document and is active or running. Resumes a parked
+     * generation; opens another if the newest failed, was cancelled or is being cancelled.
      */
     async openIfNeeded(
       trx: Knex,
@@ -119,8 +117,8 @@ export function createGenerationsService(deps: {
     },
 
     /**
-     * Call this after the commit. Never throws: the sweeper dispatches the job later, and the first step of the new run
-     * cancels the older ones again.
+     * Starts the planned job; call it after the commit. Never throws: the sweeper dispatches the job later, and the
+     * first step of the new run cancels the older runs again.
      */
     async carryOut({ jobId, isQueued, superseded }: IngestionPlan): Promise<void> {
       if (!isQueued) return;

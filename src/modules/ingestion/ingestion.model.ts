@@ -35,9 +35,7 @@ export class GenerationModel extends model(
     documentName: text(),
     fileName: text(),
     mediaType: text().nullable(),
-    /** The format that the author of a pasted text has stated. */
     declaredFormat: text<SourceFormat>().nullable(),
-    /** The format detected from the content; null before that. */
     sourceFormat: text<SourceFormat>().nullable(),
     sizeBytes: bigint(),
     contentSha256: text(),
@@ -89,7 +87,6 @@ export class ContextualTextModel extends model(
   ['orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256'],
 ) {}
 
-/** A generation's inputs, copied from the document when the generation was requested, and the document's present state. */
 export const ingestionTarget = shape({
   ...pick(GenerationModel, 'documentName', 'fileName', 'mediaType', 'declaredFormat', 'sourceFormat').columns,
   ...pick(GenerationModel, 'sizeBytes', 'contentSha256', 'blobKey', 'ragConfig').columns,
@@ -113,7 +110,6 @@ export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 export const chunkText = shape({ id: uuid(), contextualText: text(), content: text() });
 export type ChunkText = Row<typeof chunkText>;
 
-/** Published to the vector store with a generation, from the document's present row. */
 export const publication = shape({ model: text(), acl: textArray(), retrievalSettings: text() });
 export type Publication = Row<typeof publication>;
 

@@ -27,14 +27,13 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { ChunkContextsService, ChunkingStep, DocumentChunkerService } from './chunking.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
-import { createConversion } from './conversion.ts';
-import { createEmbedding } from './embedding.ts';
+import { createDocumentConversion } from './conversion.ts';
+import { createChunkEmbedding } from './embedding.ts';
 import { createConversionsRepository, createGenerationsRepository } from './generations.repository.ts';
 import type { DocumentKey, GenerationRange, IngestionTarget } from './ingestion.model.ts';
 
 const CONVERSIONS_PER_SWEEP = 500;
 
-/** Cancellation and progress (heartbeat details) of an activity. */
 type Step = { signal: AbortSignal; report: (details: unknown) => void };
 
 type Cancellable = Pick<Step, 'signal'>;
@@ -44,13 +43,13 @@ type ProgressUnit = 'pages' | 'sentences' | 'chunks';
 export type IngestionService = ReturnType<typeof createIngestionService>;
 
 /**
- * The steps of `ingestDocument`, one method each. A step whose result is stored already returns it. Every step throws
- * `superseded` once a newer generation was requested, and `document_not_found` once the document is deleted.
+ * The steps of the workflow `ingestDocument`, one method each. A step whose result is already stored returns that
+ * result. Every step throws `superseded` once a newer generation was requested, and `document_not_found` once the
+ * document is deleted.
  */
 export function createIngestionService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
-  /** Null if the deployment has no malware scanner. */
   scanner: MalwareScanner | null;
   originals: Pick<OriginalsService, 'release'>;
   converter: Converter;
@@ -65,13 +64,13 @@ export function createIngestionService(deps: {
   const { db, originals, embeddings, documentChunker, chunkContexts, vectors, jobs, orchestrator } = deps;
   const generations = createGenerationsRepository(db);
   const conversions = createConversionsRepository(db);
-  const conversion = createConversion(deps);
-  const embedding = createEmbedding(deps);
+  const conversion = createDocumentConversion(deps);
+  const embedding = createChunkEmbedding(deps);
 
   const steps = {
     /**
-     * Cancels runs of older generations and deletes what readers no longer see of them. Then scans the original for malware
-     * and detects its format by content.
+     * Cancels runs of older generations and deletes those parts of them that readers no longer see. Then scans the
+     * original for malware and detects its format by content.
      */
     async parse(of: IngestDocumentInput, { signal }: Cancellable): Promise<ParseResult> {
       const target = await enter(of, 'parse');
@@ -84,7 +83,6 @@ export function createIngestionService(deps: {
       return { sourceFormat, sizeBytes: target.sizeBytes };
     },
 
-    /** Converts the original to Markdown; a slice at a time where scanned pages are read by OCR. */
     async convert(of: IngestDocumentInput, step: Step): Promise<ConvertResult> {
       const target = await enter(of, 'convert');
       const onPage = withJobProgress(of, 'pages', step).report;
@@ -97,7 +95,6 @@ export function createIngestionService(deps: {
       };
     },
 
-    /** Embeds a slice of the windows that semantic chunking compares. Chunking finds them in the embedding cache. */
     async embedWindows(of: IngestDocumentInput, step: Step): Promise<WindowsResult> {
       const target = await enter(of, chunkContexts.isOn ? 'situate' : 'chunk');
       if (target.chunksTotal !== null) return { windowsEmbedded: 0, windowsLeft: 0 };
@@ -107,7 +104,6 @@ export function createIngestionService(deps: {
       return { windowsEmbedded: total - left, windowsLeft: left };
     },
 
-    /** A chat model writes the contexts of a slice of the future chunks. */
     async situate(of: IngestDocumentInput, step: Step): Promise<SituateResult> {
       const target = await enter(of, 'situate');
       if (target.chunksTotal !== null) return { chunksSituated: target.chunksTotal, chunksLeft: 0 };
@@ -117,7 +113,6 @@ export function createIngestionService(deps: {
       return { chunksSituated: total - left, chunksLeft: left };
     },
 
-    /** Chunks the body, then stores and indexes all chunks in one transaction. */
     async chunk(of: IngestDocumentInput, step: Step): Promise<ChunkResult> {
       const target = await enter(of, 'chunk');
       if (target.chunksTotal !== null) return { chunksTotal: target.chunksTotal };
@@ -159,8 +154,8 @@ export function createIngestionService(deps: {
     },
 
     /**
-     * Makes a complete generation visible to readers, then deletes the older ones. Throws `vectors_missing` if vectors were
-     * lost; another `embed` restores them.
+     * Makes a complete generation visible to readers, then deletes the older generations. Throws `vectors_missing` if
+     * vectors were lost; another `embed` step restores them.
      */
     async activate(of: IngestDocumentInput, { signal }: Cancellable): Promise<void> {
       const target = await enter(of, 'activate');
@@ -182,8 +177,8 @@ export function createIngestionService(deps: {
     ...steps,
 
     /**
-     * Runs all steps of a small document in one activity. Stops when the document turns out not to be small; the steps that
-     * follow find what was stored.
+     * Runs all ingestion steps of a small document in one activity. Stops when the document turns out not to be small;
+     * the steps that follow find the stored results.
      */
     async atOnce(of: IngestDocumentInput, { signal }: Cancellable): Promise<AtOnceResult> {
       // Progress reports cost Temporal more than some of these steps. The timer's heartbeats continue.
@@ -222,7 +217,10 @@ export function createIngestionService(deps: {
       await deleteUnneeded(of, signal);
     },
 
-    /** Deletes some of the conversions that no document has used for a day. @returns null once none are left */
+    /**
+     * A step of the sweeper: deletes a batch of conversions that no document has used for a day.
+     * @returns null once none are left
+     */
     async sweepUnusedConversions(): Promise<true | null> {
       const deleted = await conversions.deleteUnused(CONVERSIONS_PER_SWEEP);
       return deleted === CONVERSIONS_PER_SWEEP ? true : null;
@@ -264,8 +262,8 @@ export function createIngestionService(deps: {
   }
 
   /**
-   * Deletes generations from every store. Their rows are deleted last, so that an interrupted deletion finds them and
-   * is repeated.
+   * Deletes generations from every store. Their rows are deleted last, so that a repeated deletion still finds them
+   * after an interruption.
    */
   async function deleteGenerations(range: GenerationRange, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -285,7 +283,6 @@ export function createIngestionService(deps: {
     return { ...step, orgId, embed: (windows) => embeddings.embed(by, windows, { signal: step.signal }) };
   }
 
-  /** Reports progress to clients, through the job, and to Temporal, through the heartbeat. */
   function withJobProgress(of: IngestDocumentInput, unit: ProgressUnit, { signal, report }: Step) {
     const writeProgress = progressWriter(of, unit);
     return {
@@ -297,7 +294,7 @@ export function createIngestionService(deps: {
     };
   }
 
-  /** Serializes the writes of concurrent callers, so that an older number never overwrites a newer one. */
+  /** Serializes the progress writes of concurrent callers, so that an older number never overwrites a newer one. */
   function progressWriter(of: IngestDocumentInput, unit: ProgressUnit) {
     let written: Promise<void> = Promise.resolve();
     return (done: number, total: number | null): Promise<void> => {
@@ -317,7 +314,6 @@ export function chunkId(of: IngestDocumentInput, index: number): string {
 
 const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
 
-/** The first generation of a document, the usual case, saves some queries. */
 const hasOlder = ({ generation }: IngestDocumentInput) => generation > 1;
 
 const documentDeleted = () => appError('document_not_found', { detail: 'The document was deleted.' });

@@ -145,7 +145,7 @@ describe('POST /agent-eval/evaluate', () => {
     expect(problemSchema.parse(reply.body).detail).include('model_rejected');
   });
 
-  it('504: says that the run has yet to begin while Temporal is unreachable', async () => {
+  it('504: says that the run is still queued while Temporal is unreachable', async () => {
     const away = await startStack(
       { TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000', EVAL_MODEL: 'judge' },
       { workers: false },
@@ -153,7 +153,7 @@ describe('POST /agent-eval/evaluate', () => {
     try {
       const member = await away.signUp();
       const reply = await member.post(path, await newEvaluable(member), 504, { prefer: 'wait=1' });
-      expect(problemSchema.parse(reply.body).detail).match(/^evaluate-[0-9a-f]+ has yet to begin/);
+      expect(problemSchema.parse(reply.body).detail).match(/^The evaluation evaluate-[0-9a-f]+ is still queued/);
     } finally {
       await away.close();
     }

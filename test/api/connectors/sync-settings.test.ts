@@ -43,7 +43,7 @@ describe('a sync after its settings changed', () => {
     const run = await sync(member, id);
     expect(run).include({ status: 'succeeded', failed: 2 });
     expect(run.last_error?.code).equal('folder_not_found');
-    expect(run.last_error?.message).match(/^2 failed, all of them with: /);
+    expect(run.last_error?.message).match(/^2 files failed, all of them with: /);
     expect(Object((await member.get(`/jobs/${run.job_id}`, 200)).body).last_error).deep.equal(run.last_error);
     await member.patch(path, { config: { sync: wanted } }, 200);
     expect(await sync(member, id)).include({ added: 2, failed: 0, last_error: null });
