@@ -85,7 +85,7 @@ export const fault = z
         .custom<ErrorCode>((word) => typeof word === 'string' && isErrorCode(word), 'is not an error code')
         .default('service_unavailable'),
       delayMs: z.coerce.number().default(0),
-      /** With `nth`, only the nth execution of the activity in the process fails. */
+      /** Faults for tests: with `nth`, only the nth execution of the activity in the process fails. */
       nth: z.coerce.number().positive().optional(),
     }),
   )

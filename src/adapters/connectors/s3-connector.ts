@@ -257,7 +257,10 @@ const defaultSilenceMs = 30_000;
  */
 const maxAnswerBytes = 512 * 1024;
 const maxTags = 30_000;
-/** Limits XML attributes in a listing. S3 sends one or two; the rest is for keys that contain `=` (`year=2026/`). */
+/**
+ * Limit of `=` signs in a listing, which bounds its XML attributes: S3 sends one or two, the rest is for `=` in the
+ * keys of objects.
+ */
 const maxEqualsSigns = 10_000;
 
 /**

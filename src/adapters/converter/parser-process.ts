@@ -175,7 +175,7 @@ async function closeAfterExit(stream: Readable, wasKilled: () => boolean): Promi
     // In a turn of the event loop, data is read after timers and before immediates.
     await new Promise((resolve) => setTimeout(() => setImmediate(resolve), drainEveryMs));
   }
-  // Ends the stream regularly instead of destroying it, so that readers still get buffered data.
+  // Ends the stream normally instead of destroying it, so that readers still get buffered data.
   if (isDrained) stream.push(null);
   else stream.destroy();
 }

@@ -85,7 +85,7 @@ export function createAccountsRepository(db: Knex) {
       return firstRow(db, actor, caller);
     },
 
-    /** Returns those of the sessions that are not cut off and whose users are not disabled. */
+    /** Returns the sessions that were not ended and whose users are not disabled. */
     async listActiveSessions(sessionIds: readonly string[]): Promise<string[]> {
       const open = existing()
         .join('refresh_token_families as f', 'f.user_id', 'u.id')

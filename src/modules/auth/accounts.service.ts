@@ -34,7 +34,8 @@ export function createAccountsService(deps: {
       userId = uuidv7(),
     ): Promise<NewUser> {
       const { email, firstName = null, lastName = null } = input;
-      // Saves the hashing of a password; the unique index decides between two requests at once.
+      // An early check for a taken email avoids hashing the password in vain; between two concurrent requests the
+      // unique index decides.
       if (await createAccountsRepository(db).isEmailTaken(email)) throw emailTaken();
       const displayName = input.displayName ?? (fullName(input) || localPart(email));
       const passwordHash = input.password === null ? null : await passwords.hash(input.password, owner);

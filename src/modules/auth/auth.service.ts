@@ -51,7 +51,7 @@ export function createAuthService(deps: AuthServiceDeps) {
     // learn that the account exists.
     if (account.isDisabled) {
       await recordRefusal(account, 'account_disabled', requestId);
-      throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
+      throw appError('account_disabled', { detail: 'Ask an admin of your organization to enable the account.' });
     }
     const { userId } = account;
     let passwordHash = stored;

@@ -58,7 +58,7 @@ export function createSsoService(deps: SsoServiceDeps) {
   async function refuseDisabled(account: Account, requestId: string): Promise<void> {
     if (!account.isDisabled) return;
     await auth.recordRefusal(account, 'account_disabled', requestId);
-    throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
+    throw appError('account_disabled', { detail: 'Ask an admin of your organization to enable the account.' });
   }
 
   async function refuseOtherIdentity(account: Account, { identity, origin }: Authenticated): Promise<void> {

@@ -111,7 +111,10 @@ export function createAnswerWriter(deps: {
       throw error;
     });
     if (filter.removedCount() > 0) {
-      logger.warn({ chatId: chat.id, round, addresses: filter.removedCount() }, 'a reply lost addresses');
+      logger.warn(
+        { chatId: chat.id, round, addresses: filter.removedCount() },
+        'removed URLs from a reply that the model had not read',
+      );
     }
     if (reply.truncatedBy !== undefined)
       logger.warn({ chatId: chat.id, round, truncatedBy: reply.truncatedBy }, 'a reply was truncated');
@@ -306,7 +309,7 @@ export function createAnswerPresenter(deps: { db: Knex; echoWaitMs: number; logg
     newest: Promise<Echo>,
   ): Promise<ChatAnswer> {
     const warn = (error: unknown) => {
-      logger.warn({ err: error, chatId: chat.id }, 'an answer goes out with an older state of its chat');
+      logger.warn({ err: error, chatId: chat.id }, 'an answer was sent with an older alignment state of its chat');
     };
     const echo = withEventsOf({ round: written.round, answerEvents }, (await newest.catch(warn)) ?? echoOf(chat));
     const title = await chats.findTitle(chat.orgId, chat.id).catch(warn);

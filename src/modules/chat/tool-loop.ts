@@ -333,7 +333,8 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     /**
      * Makes the tool calls of one turn in parallel.
      * @param tokens for all results together
-     * @param leftOut how many further calls the turn had; the last of these calls is refused and tells the model
+     * @param leftOut how many further calls the turn had and were dropped; the result of the last call tells the model
+     * so, instead of a result of its tool
      * @returns the result of each call for the model, in their order
      */
     async call(calls: readonly NamedCall[], tokens: number, leftOut = 0): Promise<string[]> {

@@ -24,7 +24,9 @@ const POLL_INTERVAL_MS = 500;
 /** `awaitSome` returns when this many ingestions have ended, or fewer after `GATHER_MS`. */
 const MIN_ENDED = 5;
 const GATHER_MS = 5_000;
-/** After this time the workflow continues, to notice that it was resumed. */
+/**
+ * Longest wait for ingestions in one activity; between two waits the workflow notices that an operator has resumed it.
+ */
 const MAX_WAIT_MS = 30_000;
 
 type Target = { orgId: string; model: string };

@@ -120,7 +120,10 @@ export function createLegSearch(deps: LegSearchDeps) {
       try {
         const text = `${await models.queryPrefix(model)}${query}`;
         const [vector] = await embedders.of(model).embed([text], { signal: withTimeout() });
-        if (vector === undefined) throw appError('model_response_invalid', { detail: 'A vector is missing.' });
+        if (vector === undefined)
+          throw appError('model_response_invalid', {
+            detail: 'The embedding model returned no vector for the question.',
+          });
         return vector;
       } catch (error) {
         return degrade('embedder_unavailable', error);

@@ -23,7 +23,7 @@ const enough = 50;
 /** Passages that a search by words reads: five hundred documents, and further passages of the best of them. */
 const passages = 600;
 
-/** Finds passages by words, best first, in slightly more than five hundred documents at most. */
+/** Finds passages by words, best first, in about five hundred documents. */
 export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
   const { searchPassages } = createWordSearchRepository(deps.db, effort);
 

@@ -32,11 +32,14 @@ type WeightedTerm = { term: string; chunkCount: number; weight: number };
 export type WordSearchEffort = {
   terms: number;
   postings: number;
-  /** Postings of a single term; also the number of postings up to which everything readable is scored. */
+  /** Limit of the postings of one term. Also: up to this many postings in all, every readable passage is scored. */
   furthest: number;
   /** Candidates that are also scored on common terms, per requested hit. */
   candidatesPerHit: number;
-  /** Up to this many readable documents, only these are searched. */
+  /**
+   * A caller with at most this many readable documents has only those searched, instead of the index of the
+   * organization.
+   */
   documents: number;
 };
 

@@ -103,7 +103,8 @@ export function createPageRecognizer(deps: {
     signal: AbortSignal,
   ): Promise<{ pages: Map<number, RecognizedPage>; total: number }> {
     const pages = new Map(recognition.known.map((page) => [page.pageIndex, page]));
-    // The page count of an image file is known only after the child process has opened it, even when no page is left.
+    // The child process is started even if all pages are read already, because only it knows the page count of an image
+    // file.
     let total = 'pages' in source ? source.pages.length : Number.POSITIVE_INFINITY;
     if (pages.size >= total) return { pages, total };
 
