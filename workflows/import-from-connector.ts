@@ -26,7 +26,6 @@ import type {
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { importProgressLine } from '#src/domain/documents/import-progress.ts';
 import { attemptOfJob, failureOf, needsOperator, recordEndOfRun, wasTerminated } from './failure.ts';
 import { createParking } from './parking.ts';
 import { quickPolicy, recordPolicy, remotePagesPolicy, transferPolicy } from './policies.ts';
@@ -216,4 +215,16 @@ export async function queueSync(input: QueueSyncInput): Promise<QueueSyncResult>
   const result = await queueSyncOfConnection(input);
   showProgress(result.jobId === null ? `No sync was queued: ${result.reason}` : `Queued as \`${result.jobId}\`.`);
   return result;
+}
+
+function importProgressLine(
+  stage: string,
+  { total, added, updated, unchanged, deleted, failed }: ImportCounts,
+): string {
+  const done = added + updated + unchanged + failed;
+  if (stage === 'list' || stage === 'queued') return `Listing files: ${total} so far.`;
+  if (stage === 'delete') return `Imported ${done} of ${total} files; deleted ${deleted} that are gone.`;
+  const verb = stage === 'done' ? 'Done' : 'Imported';
+  const parts = [`${added} added`, `${updated} updated`, `${unchanged} unchanged`, `${deleted} deleted`];
+  return `${verb} ${done} of ${total} files: ${parts.join(', ')}; ${failed} failed.`;
 }

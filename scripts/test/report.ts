@@ -71,7 +71,9 @@ export class Report {
     console.log(
       `\nDeclared statuses: ${declared.length - missing.length} of ${declared.length} answered, and ${IN_SYSTEM_TESTS.size} left to system tests`,
     );
-    if (missing.length === 0) this.#otherPassed += 1;
+    if (declared.length === 0)
+      this.#otherFailures.push('No test process has reported the statuses that routes declare.');
+    else if (missing.length === 0) this.#otherPassed += 1;
     else this.#otherFailures.push(`No test has seen these declared statuses:\n${indent(missing.join('\n'))}`);
   }
 
