@@ -154,17 +154,8 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /** Copies the state after a round into its chat, which lists show. */
-    async setChatState(
-      { orgId, chatId }: ChatKey,
-      round: number,
-      score: Pick<RoundScore, 'echoState' | 'ewma' | 'alignmentScore'>,
-    ): Promise<void> {
-      await ChatModel.query(db).where({ orgId, id: chatId }).patch({
-        echoRound: round,
-        echoState: score.echoState,
-        ewma: score.ewma,
-        alignmentScore: score.alignmentScore,
-      });
+    async setChatState({ orgId, chatId }: ChatKey, round: number, score: ChatState): Promise<void> {
+      await ChatModel.query(db).where({ orgId, id: chatId }).patch(chatStateOf(round, score));
     },
 
     /** Marks outdated chats among the next 1,000 after the chat `after`. Returns the last one, undefined at the end. */
@@ -217,12 +208,10 @@ export function createAlignmentRepository(db: Knex) {
 
     /** Like `setChatState`, unless the chat shows a newer round. */
     async setChatStateIfNewer({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<void> {
-      await ChatModel.query(db).where({ orgId, id: chatId }).where('echoRound', '<', round).patch({
-        echoRound: round,
-        echoState: score.echoState,
-        ewma: score.ewma,
-        alignmentScore: score.alignmentScore,
-      });
+      await ChatModel.query(db)
+        .where({ orgId, id: chatId })
+        .where('echoRound', '<', round)
+        .patch(chatStateOf(round, score));
     },
 
     /** Sets a generated title, unless the user has chosen one. */
@@ -275,3 +264,12 @@ export function createAlignmentRepository(db: Knex) {
     },
   };
 }
+
+type ChatState = Pick<RoundScore, 'echoState' | 'ewma' | 'alignmentScore'>;
+
+const chatStateOf = (round: number, { echoState, ewma, alignmentScore }: ChatState) => ({
+  echoRound: round,
+  echoState,
+  ewma,
+  alignmentScore,
+});

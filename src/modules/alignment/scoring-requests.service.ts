@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { NIL } from 'uuid';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { AlignmentSubject } from './alignment.model.ts';
@@ -11,8 +12,8 @@ const rescoredAtOnce = 20;
 export type ScoringRequestsService = ReturnType<typeof createScoringRequestsService>;
 
 /**
- * Queues chats for `scoreAlignment`. Complete rounds without scores are the queue, so that missing or repeated signals do
- * no harm.
+ * Queues chats for `scoreAlignment`. Complete rounds without scores are the queue, so that missing or repeated signals
+ * do no harm.
  */
 export function createScoringRequestsService(deps: {
   db: Knex;
@@ -68,7 +69,7 @@ export function createScoringRequestsService(deps: {
     /** Requests rescoring of chats with rounds of other scorer versions. Returns how many chats wait for rescoring. */
     async requestRescoring(orgId: string | null): Promise<number> {
       // Chats are marked in batches, because a new message waits while its chat is locked.
-      let after: string | undefined = '00000000-0000-0000-0000-000000000000';
+      let after: string | undefined = NIL;
       while (after !== undefined) after = await repository.markForRescoring(orgId, scorerVersion, after);
       return repository.countRescoring(orgId);
     },

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
+import type { FolderSelection } from '#src/adapters/postgres/readable.ts';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
@@ -130,8 +131,8 @@ async function insertRoot(
 }
 
 type FolderContents = {
-  isEmpty(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<boolean>;
-  share(trx: Knex, of: { orgId: string; folderIds: readonly string[] }): Promise<void>;
+  isEmpty(trx: Knex, of: FolderSelection): Promise<boolean>;
+  share(trx: Knex, of: FolderSelection): Promise<void>;
   discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void>;
 };
 

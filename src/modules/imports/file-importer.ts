@@ -192,7 +192,7 @@ export function createFileImporter(deps: FileImporterDeps) {
   ): Promise<void> {
     const { of, run, file, known } = work;
     const { remoteId, remote } = file;
-    await lockRun(trx, of);
+    await createImportRunsRepository(trx).lockRun(of);
     const document = {
       ...{ remoteId, name: nameFromFile(remote.name), path: remote.path },
       ...now,
@@ -201,11 +201,6 @@ export function createFileImporter(deps: FileImporterDeps) {
     const isStored = await createConnectorDocumentsRepository(trx).store(of, document, known?.documentId ?? null);
     if (!isStored) throw changedMeanwhile();
     await recordOutcome(trx, work, { status, documentId: now.documentId });
-  }
-
-  /** Locks the import run before its files, like the deletion of a connection does: another order could deadlock. */
-  async function lockRun(trx: Knex, of: ImportRun): Promise<void> {
-    if ((await createImportRunsRepository(trx).lockRun(of)) === undefined) throw appError('connection_not_found');
   }
 
   async function recordOutcome(
@@ -246,7 +241,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     ): Promise<ImportFileResult> {
       const failed = { status: 'failed', documentId: null, error: { code, message } } as const;
       await db.transaction(async (trx) => {
-        await lockRun(trx, work.of);
+        await createImportRunsRepository(trx).lockRun(work.of);
         await recordOutcome(trx, work, failed);
       });
       return { status: 'failed', code };

@@ -4,6 +4,7 @@ import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { bigint, firstRow, numeric, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
+import { appError } from '#src/errors.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import type { RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import {
@@ -41,6 +42,13 @@ const within = ({ orgId, runId }: RunKey) => ({ orgId, runId });
 /** Import runs that one SQL statement deletes: each takes its files along, which may be many thousands. */
 const OLD_RUNS_AT_ONCE = 20;
 
+/** What one page has shown of a place: the cursor of its next page, which is null at the end. */
+export type PlaceProgress = {
+  nextPage: string | null;
+  remoteId?: string;
+  error?: { code: string; message: string };
+};
+
 export function createImportRunsRepository(db: Knex) {
   const runs = () => ImportRunModel.table(db);
   const places = () => ImportPlaceModel.table(db);
@@ -76,10 +84,15 @@ export function createImportRunsRepository(db: Knex) {
       return runs().where(runKey(of)).first();
     },
 
-    /** Locks an import run. Must precede writes to its places and files, and follow the lock on its job. */
-    async lockRun(of: ImportRun): Promise<ImportRunRow | undefined> {
+    /**
+     * Locks an import run. Must precede writes to its places and files, as in the deletion of a connection, and follow
+     * the lock on its job: another order could deadlock. Throws `connection_not_found`, because a run is deleted with its connection.
+     */
+    async lockRun(of: ImportRun): Promise<ImportRunRow> {
       await holdConnection(of);
-      return runs().where(runKey(of)).forUpdate().first();
+      const run = await runs().where(runKey(of)).forUpdate().first();
+      if (run === undefined) throw appError('connection_not_found');
+      return run;
     },
 
     async updateRun(
@@ -143,7 +156,7 @@ export function createImportRunsRepository(db: Knex) {
       await places().insert(folders).onConflict(known).ignore();
     },
 
-    /** Replaces all places of the import run. Its counts become those of its stored files. */
+    /** Replaces all places of the import run, and recounts `total` and `unchanged` from its stored files. */
     async restartListing(
       of: ImportRun,
       place: { kind: 'folder' | 'changes'; path: string; nextPage: string | null },
@@ -168,10 +181,7 @@ export function createImportRunsRepository(db: Knex) {
     /**
      * Stores the cursor of a place's next page; null marks its end. Returns false if another worker stored it first.
      */
-    async advancePlace(
-      { id, nextPage }: ImportPlace,
-      to: { nextPage: string | null; remoteId?: string; error?: { code: string; message: string } },
-    ): Promise<boolean> {
+    async advancePlace({ id, nextPage }: ImportPlace, to: PlaceProgress): Promise<boolean> {
       const { code = null, message = null } = to.error ?? {};
       const { remoteId } = to;
       const done = {
@@ -221,7 +231,8 @@ export function createImportRunsRepository(db: Knex) {
     },
 
     /**
-     * Adds files that failed in the last sync, because a change feed does not name them again. Returns their number.
+     * Adds files that failed in the last successful sync, because a change feed does not name them again; not those
+     * that were missing or have an unsupported format. Returns their number.
      */
     async addFailedBefore({ orgId, connectionId, runId }: ImportRun): Promise<number> {
       const added = await rows(

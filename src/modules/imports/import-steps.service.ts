@@ -129,7 +129,7 @@ export function createImportStepsService(
       try {
         await documents.remove(owner, documentId, async (trx) => {
           const locked = createImportRunsRepository(trx);
-          if ((await locked.lockRun(of)) === undefined) throw appError('connection_not_found');
+          await locked.lockRun(of);
           if (await createConnectorDocumentsRepository(trx).markGone(of, remoteId)) {
             await locked.addCounts(of, { deleted: 1 });
           }
@@ -223,7 +223,6 @@ export function createImportStepsService(
         const end: JobChange = { status: 'succeeded', stage: 'finish', ...(error && { error }) };
         await jobs.advanceWithin(trx, jobId, end, { attempt, startId });
         const run = await locked.lockRun(of);
-        if (run === undefined) throw appError('connection_not_found');
         if (run.kind === 'sync') {
           const syncState = createConnectorDocumentsRepository(trx);
           await syncState.forgetGoneFolders(run);

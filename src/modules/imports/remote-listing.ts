@@ -4,7 +4,7 @@ import { foldersBelow, nameFromFile, parentPath } from '#src/domain/documents/na
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorCredentials, RemoteChange, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
-import { createImportRunsRepository } from './import-runs.repository.ts';
+import { createImportRunsRepository, type PlaceProgress } from './import-runs.repository.ts';
 import type { ImportedFile, ImportPlace, ImportRunRow, SyncCursor } from './imports.model.ts';
 import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
@@ -19,13 +19,12 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   async function storePage(
     of: ImportRun,
     place: ImportPlace,
-    to: { nextPage: string | null; remoteId?: string; error?: { code: string; message: string } },
+    to: PlaceProgress,
     write: (trx: Knex, run: ImportRunRow) => Promise<void> = () => Promise.resolve(),
   ): Promise<void> {
     await db.transaction(async (trx) => {
       const runs = createImportRunsRepository(trx);
       const run = await runs.lockRun(of);
-      if (run === undefined) throw appError('connection_not_found');
       if (await runs.advancePlace(place, to)) await write(trx, run);
     });
   }
@@ -154,7 +153,6 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     await db.transaction(async (trx) => {
       const runs = createImportRunsRepository(trx);
       const run = await runs.lockRun(of);
-      if (run === undefined) throw appError('connection_not_found');
       const isDelta = to.mode === 'delta';
       const first = { kind: isDelta ? 'changes' : 'folder', nextPage: isDelta ? to.cursor : null } as const;
       await runs.restartListing(of, { ...first, path: run.folder });
@@ -177,7 +175,6 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
       await db.transaction(async (trx) => {
         const runs = createImportRunsRepository(trx);
         const run = await runs.lockRun(of);
-        if (run === undefined) throw appError('connection_not_found');
         if (run.mode === 'delta') await runs.addCounts(of, { total: await runs.addFailedBefore(of) });
         await runs.updateRun(of, { isListed: true });
       });

@@ -85,7 +85,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
       );
     },
 
-    /** Excludes the file from later syncs. */
+    /** Later syncs do not delete the document, unless they have found its file again. */
     async detach({ orgId, connectionId }: ImportRun, remoteId: string): Promise<void> {
       await documents().where({ orgId, connectionId, remoteId }).update({ seenRunId: null });
     },
