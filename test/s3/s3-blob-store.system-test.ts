@@ -56,6 +56,17 @@ describe('the S3 blob store', () => {
     expect(await leftovers()).deep.equal([]);
   });
 
+  it('throws service_unavailable while too many bytes wait for their upload, and counts none twice', async () => {
+    const store = createS3BlobStore({ ...bucket.settings, prefix, tempDir: tmpdir(), maxWaitingBytes: 1_000 });
+    const put = (bytes: number) => putBlob(store, 'org/one', Buffer.alloc(bytes));
+    expect(await appErrorCode(put(1_001))).equal('service_unavailable');
+    for (const bytes of [1_000, 1_000]) await put(bytes);
+    const both = await Promise.allSettled([put(600), putBlob(store, 'org/two', Buffer.alloc(600))]);
+    expect(both.map(({ status }) => status)).include('rejected');
+    await put(1_000);
+    expect(await leftovers()).deep.equal([]);
+  });
+
   it('throws blob_store_refused for a wrong key or a missing bucket, and reveals no secret', async () => {
     const secretAccessKey = 'a-secret-that-must-not-appear';
     for (const wrong of [{ secretAccessKey }, { accessKeyId: 'stranger' }, { bucket: 'test-nowhere' }]) {

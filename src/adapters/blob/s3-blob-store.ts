@@ -69,10 +69,12 @@ const SOCKET_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 3;
 /** S3's minimum size of a multipart part, except for the last part. */
 const PART_BYTES = 5 * 1024 ** 2;
-/** Parts in memory: 6 × 2 of large files and 4 small files, so that small files do not wait for large ones. */
-const LARGE_UPLOADS = 6;
+/** Parts in memory: 4 × 2 of large files and 8 small files, so that small files do not wait for large ones. */
+const LARGE_UPLOADS = 4;
 const PARTS_PER_UPLOAD = 2;
-const SMALL_UPLOADS = 4;
+const SMALL_UPLOADS = 8;
+/** Limit of the files that wait in `tempDir`, below `temporaryStorage` of the chart: a pod that exceeds that is evicted. */
+const MAX_WAITING_BYTES = 48 * 1024 ** 3;
 /** A staging object is a stray after 24 hours, which is longer than any upload. */
 const STRAY_AFTER_MS = 24 * 60 * 60_000;
 
@@ -91,9 +93,12 @@ type S3Settings = {
  * and the bucket gets no part of a refused file. It is then uploaded to a staging object and copied to its key within
  * the store. `deleteStrays` deletes staging objects that a crash left.
  */
-export function createS3BlobStore(settings: S3Settings & { tempDir: string; strayAfterMs?: number }): BlobStore {
+export function createS3BlobStore(
+  settings: S3Settings & { tempDir: string; strayAfterMs?: number; maxWaitingBytes?: number },
+): BlobStore {
   const { endpoint, region, bucket: Bucket, prefix, accessKeyId, secretAccessKey, tempDir } = settings;
-  const { strayAfterMs = STRAY_AFTER_MS } = settings;
+  const { strayAfterMs = STRAY_AFTER_MS, maxWaitingBytes = MAX_WAITING_BYTES } = settings;
+  let waitingBytes = 0;
   const client = new S3Client({
     region,
     ...(endpoint !== null && { endpoint, forcePathStyle: true }),
@@ -147,13 +152,38 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
     await client.send(new DeleteObjectCommand(stagedOf(stagingKey))).catch(failing);
   };
 
-  /** A file above `PART_BYTES` is uploaded in parts; if one fails, the library deletes the others. */
+  /** A file above `PART_BYTES` is uploaded in parts. */
   async function upload(target: { Bucket: string; Key: string }, path: string, sizeBytes: number): Promise<void> {
     const limit = sizeBytes > PART_BYTES ? largeUploads : smallUploads;
     await limit(async () => {
       const params = { ...target, Body: createReadStream(path) };
-      await new Upload({ client, params, partSize: PART_BYTES, queueSize: PARTS_PER_UPLOAD }).done();
+      // An error of the abort by the library would replace the error of the upload.
+      const options = { partSize: PART_BYTES, queueSize: PARTS_PER_UPLOAD, leavePartsOnError: true };
+      const parts = new Upload({ client, params, ...options });
+      try {
+        await parts.done();
+      } catch (error) {
+        const { uploadId: UploadId } = parts;
+        // `deleteStrays` aborts an upload whose abort fails.
+        if (UploadId !== undefined) {
+          await client.send(new AbortMultipartUploadCommand({ ...target, UploadId })).catch(() => undefined);
+        }
+        throw error;
+      }
     });
+  }
+
+  /** Counts the bytes that wait in `tempDir`. Throws `service_unavailable` above the limit. */
+  async function* counted(content: AsyncIterable<Buffer>, waiting: { bytes: number }): AsyncGenerator<Buffer> {
+    for await (const piece of content) {
+      waiting.bytes += piece.length;
+      waitingBytes += piece.length;
+      if (waitingBytes > maxWaitingBytes) {
+        const detail = 'The files that wait for their upload to S3 take all temporary storage.';
+        throw appError('service_unavailable', { detail, retryAfterSeconds: 60 });
+      }
+      yield piece;
+    }
   }
 
   async function abortStrayUploads(isStray: (since: Date | undefined) => boolean): Promise<void> {
@@ -178,15 +208,19 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
       const directory = await makeTemporaryFolder(tempDir, 'upload').catch((error: unknown) => {
         throw toStorageError(error);
       });
+      const waiting = { bytes: 0 };
       try {
         const path = join(directory, 'file');
-        const measured = await writeUploadFile(path, input, { flush: false }).catch((error: unknown) => {
+        const { limitBytes } = input;
+        const file = { content: counted(input.content, waiting), limitBytes };
+        const measured = await writeUploadFile(path, file, { flush: false }).catch((error: unknown) => {
           throw toStorageError(error);
         });
         await upload(stagedOf(stagingKey), path, measured.sizeBytes).catch(failing);
         return { stagingKey, ...measured };
       } finally {
         await rm(directory, { recursive: true, force: true });
+        waitingBytes -= waiting.bytes;
       }
     },
 

@@ -76,8 +76,8 @@ function subjectOf(by: RateLimited['by'], { ip, userId, email }: Subject): strin
 type Kind = 'requests' | 'streams' | 'uploads';
 
 /**
- * Limits per process. A stream needs about 30 KB of memory; an upload about 300 KB, and with S3 two parts of 5 MB in
- * the temporary folder.
+ * Limits per process. A stream needs about 30 KB of memory; an upload about 300 KB, and with S3 its size in the
+ * temporary folder.
  */
 const PROCESS_LIMITS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
 /** Browsers send six concurrent requests over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
