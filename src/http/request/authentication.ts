@@ -32,7 +32,6 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
   type Session = { lookUp: Promise<Actor | null>; actor?: Actor | null };
   const sessions = new LRUCache<string, Session>({
     max: maxCachedActors,
-    ttl: actorMaxAgeMs,
     perf: Date,
     // The session cache reads the clock each time, instead of starting a timer for each millisecond with a request.
     ttlResolution: 0,
@@ -49,10 +48,13 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
     const cached = sessions.get(key);
     if (cached !== undefined) return cached.lookUp;
     const session: Session = { lookUp: findCaller(caller) };
-    sessions.set(key, session);
+    const start = Date.now();
+    // A look-up that has not ended does not expire, so that a slow database gets no second one.
+    sessions.set(key, session, { ttl: 0 });
     session.lookUp.then(
       (actor) => {
         session.actor = actor;
+        if (sessions.peek(key) === session) sessions.set(key, session, { ttl: actorMaxAgeMs, start });
       },
       () => {
         if (sessions.peek(key) === session) sessions.delete(key);

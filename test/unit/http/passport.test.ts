@@ -86,6 +86,15 @@ describe('authentication of a request', () => {
     expect(lookedUp).to.have.length(2);
   });
 
+  it('shares a look-up that takes longer than two seconds, and expires it by its start', async () => {
+    const first = authenticate('Bearer s1');
+    mock.timers.tick(2_001);
+    await Promise.all([first, authenticate('Bearer s1')]);
+    expect(lookedUp).to.have.length(1);
+    await authenticate('Bearer s1');
+    expect(lookedUp).to.have.length(2);
+  });
+
   it('does not reuse a look-up that began before a change of rights', async () => {
     const before = authenticate('Bearer s1');
     found = { ...ada, teamIds: ['t'] };
