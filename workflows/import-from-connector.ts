@@ -106,7 +106,7 @@ async function runImport(
     const { numbers, counts } = await pendingFiles(run);
     enter('import', counts);
     const fileOf = (n: number) => ({ id: jobPartId(jobId, `file-${n}`), name: `File ${n} of ${counts.total}` });
-    await withConcurrency(numbers, async (n) => count(await importOne({ ...run, n }, fileOf(n))));
+    await runUntilFailure(numbers, async (n) => count(await importOne({ ...run, n }, fileOf(n))));
     return numbers.length > 0;
   }
 
@@ -151,7 +151,7 @@ async function runImport(
 }
 
 /** Starts no further file after a failure, and waits for those that are running. */
-async function withConcurrency(numbers: readonly number[], work: (n: number) => Promise<void>): Promise<void> {
+async function runUntilFailure(numbers: readonly number[], work: (n: number) => Promise<void>): Promise<void> {
   const waiting = numbers.values();
   let isStopped = false;
   const workOn = async () => {

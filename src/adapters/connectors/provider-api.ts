@@ -165,7 +165,7 @@ export function pauseSecondsOf(text: string): number | null {
 }
 
 /**
- * Time limit for a whole file, against endlessly slow downloads. Shorter than the hour of an import step (`transfer` in
+ * Time limit for a whole file, against endlessly slow downloads. Shorter than the hour of an import step (`transferPolicy` in
  * `workflows/policies.ts`), so that it becomes an error of the file.
  */
 export const maxDownloadMs = 50 * 60_000;
