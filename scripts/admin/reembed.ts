@@ -1,5 +1,5 @@
 import type { Container } from '#src/container.ts';
-import { type Command, type CommandOutput, isUuid, type WrongArguments } from './command.ts';
+import { type Command, type CommandOutput, isUuid, unexpectedArguments, type WrongArguments } from './command.ts';
 
 const USAGE = '<organization id> --model <id> | --pause | --resume | --status';
 
@@ -31,7 +31,8 @@ export function readReembedArguments(args: readonly string[]): ReembedRequest | 
   if (flag === '--model' && model && more.length === 0) return { ...of, act: 'start', model };
   const act = (['pause', 'resume', 'status'] as const).find((word) => flag === `--${word}`);
   if (act !== undefined && model === undefined) return { ...of, act };
-  return { wrong: `${flag === undefined ? 'A flag is missing' : 'Unexpected arguments'}: ${use}` };
+  const wrong = flag === undefined ? 'A flag is missing' : unexpectedArguments(args.slice(1)).wrong;
+  return { wrong: `${wrong}: ${use}` };
 }
 
 async function run(

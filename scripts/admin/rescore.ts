@@ -1,4 +1,4 @@
-import { type Command, isUuid, type WrongArguments } from './command.ts';
+import { type Command, isUuid, unexpectedArguments, type WrongArguments } from './command.ts';
 
 const USAGE = '--all | <organization id> [--status]';
 
@@ -30,7 +30,9 @@ export function readRescoreArguments(args: readonly string[]): RescoreRequest | 
       wrong: `"${organization}" is not an organization id, which is a UUID: org_id in the response to a sign-in. ${use}`,
     };
   }
-  if (more.length > 0 || (flag !== undefined && flag !== '--status')) return { wrong: `Unexpected arguments: ${use}` };
+  if (more.length > 0 || (flag !== undefined && flag !== '--status')) {
+    return { wrong: `${unexpectedArguments([flag ?? '', ...more]).wrong}: ${use}` };
+  }
   const orgId = organization === '--all' ? null : organization.toLowerCase();
   return { orgId, act: flag === undefined ? 'start' : 'status' };
 }

@@ -6,7 +6,7 @@ import type { Config } from '#src/config.ts';
 import { newRandomKey, newSigningKey } from '../secrets.ts';
 import { whyNotWritable } from '../supervisor/file-failure.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
-import { type Command, readFlags, withoutArguments } from './command.ts';
+import { type Command, readFlags, unexpectedArguments, withoutArguments } from './command.ts';
 import { errorReason } from './output.ts';
 
 /** Changes no running process: every process must know a key before one uses it, so an operator performs the steps. */
@@ -23,7 +23,8 @@ export const rotateKeysCommand: Command = {
     if ('wrong' in read) return read;
     const [kind, ...more] = read.positionals;
     const { into } = read.values;
-    if ((kind !== 'signing' && kind !== 'encryption') || more.length > 0) {
+    if (more.length > 0) return unexpectedArguments(more);
+    if (kind !== 'signing' && kind !== 'encryption') {
       return { wrong: 'The kind of key is missing: signing (access tokens) or encryption (stored credentials)' };
     }
     if (!into) return { wrong: '--into needs a folder for the new key' };
