@@ -2,14 +2,17 @@
 // Stryker, and expects a unit test to fail for each change. Prints the changes that no test noticed.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, globSync, readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync, globSync } from 'node:fs';
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
+import { once as installOnce } from './bootstrap/once.mjs';
+import { readTestServiceSettings } from './settings.ts';
 import { dieWithParent } from './supervisor/parent-death.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
+import { importsOf } from './test/imports.ts';
 
 const STRYKER = '@stryker-mutator/core@10.1.1';
 /** Percentage of the changes that a test has to notice. */
@@ -38,7 +41,11 @@ await exitAfter(async () => {
   const stryker = await installStryker();
   const asked = process.argv.slice(2);
   const files = asked.length > 0 ? asked : globSync('src/domain/**/*.ts').toSorted();
-  const tests = globSync('test/unit/**/*.test.ts').map((test) => ({ test, imports: allImportsOf(test) }));
+  const tests = globSync('test/unit/**/*.test.ts').map((test) => ({
+    test,
+    direct: importsOf(test),
+    all: allImportsOf(test),
+  }));
   let [noticed, total] = [0, 0];
   for (const file of files) {
     const ofFile = testsOf(file, tests);
@@ -65,19 +72,30 @@ await exitAfter(async () => {
 
 /** Installs Stryker beside the tools of the embedded services: its 60 MB are no part of `npm ci`. */
 async function installStryker(): Promise<string> {
-  const folder = join(dirname(process.env.TOOLS_DIR ?? ''), STRYKER.replaceAll(/\W+/g, '-'));
+  const { toolsDir } = readTestServiceSettings(process.env);
+  const folder = join(dirname(toolsDir), STRYKER.replaceAll(/\W+/g, '-').replace(/^-/, ''));
   const program = join(folder, 'node_modules/@stryker-mutator/core/bin/stryker.js');
-  if (!existsSync(program)) {
-    console.error('Installing Stryker (60 MB in your cache).');
-    await promisify(execFile)('npm', ['install', '--prefix', folder, '--no-save', '--ignore-scripts', STRYKER]);
-  }
+  await installOnce({
+    what: 'Stryker',
+    size: '60 MB in your cache',
+    lockPath: `${folder}.lock`,
+    isDone: () => existsSync(program),
+    install: async () => {
+      const draft = `${folder}.new`;
+      await rm(draft, { recursive: true, force: true });
+      await promisify(execFile)('npm', ['install', '--prefix', draft, '--no-save', '--ignore-scripts', STRYKER]);
+      await rename(draft, folder);
+    },
+  });
   return program;
 }
 
+type UnitTest = { test: string; direct: readonly string[]; all: ReadonlySet<string> };
+
 /** The tests that import the file themselves, or, where none does, those that reach it through other files. */
-function testsOf(file: string, tests: readonly { test: string; imports: ReadonlySet<string> }[]): string[] {
-  const direct = tests.filter(({ test }) => importsOf(test).includes(file));
-  return (direct.length > 0 ? direct : tests.filter(({ imports }) => imports.has(file))).map(({ test }) => test);
+function testsOf(file: string, tests: readonly UnitTest[]): string[] {
+  const direct = tests.filter((each) => each.direct.includes(file));
+  return (direct.length > 0 ? direct : tests.filter(({ all }) => all.has(file))).map(({ test }) => test);
 }
 
 function allImportsOf(file: string, seen = new Set<string>()): ReadonlySet<string> {
@@ -87,11 +105,6 @@ function allImportsOf(file: string, seen = new Set<string>()): ReadonlySet<strin
     allImportsOf(other, seen);
   }
   return seen;
-}
-
-function importsOf(file: string): string[] {
-  const specifiers = readFileSync(file, 'utf8').matchAll(/^(?:import|export|\}) .*?from '([#.][^']+)';$/gm);
-  return Array.from(specifiers, ([, path = '']) => (path.startsWith('#') ? path.slice(1) : join(dirname(file), path)));
 }
 
 async function mutate(stryker: string, file: string, tests: readonly string[]): Promise<readonly Mutant[]> {

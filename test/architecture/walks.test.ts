@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { expect } from 'chai';
+import { importsOf } from '../../scripts/test/imports.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
@@ -32,7 +33,7 @@ describe('docs/architecture.md', () => {
 
       it('draws no file that imports one above it', () => {
         const wrong = steps.flatMap(({ file, above }) =>
-          above.filter((upper) => importsOf(file).has(upper)).map((upper) => `${file} imports ${upper}`),
+          above.filter((upper) => importsOf(file).includes(upper)).map((upper) => `${file} imports ${upper}`),
         );
         expect(wrong).to.deep.equal([]);
       });
@@ -47,7 +48,7 @@ describe('docs/architecture.md', () => {
 
       it('leaves out no service that is called on the way', () => {
         const missing = steps.flatMap(({ file }) =>
-          [...importsOf(file)]
+          importsOf(file)
             .filter((other) => dirname(other) === dirname(file) && file.startsWith('src/modules/'))
             .filter((other) => /\.ts$/.test(other) && !/\.(repository|model|schema|routes)\.ts$/.test(other))
             .filter((other) => !files.includes(other) && !besideTheWay.has(other))
@@ -85,17 +86,7 @@ function readWalk(heading: string): Step[] {
 
 /** A file calls one that it imports, or one that is passed to it as a type of `src/ports` or as a `Route`. */
 function calls(file: string, other: string): boolean {
-  if (importsOf(file).has(other)) return true;
-  const shared = [...importsOf(file)].filter((path) => importsOf(other).has(path));
+  if (importsOf(file).includes(other)) return true;
+  const shared = importsOf(file).filter((path) => importsOf(other).includes(path));
   return shared.some((path) => path.startsWith('src/ports/') || path === 'src/http/routing/route.ts');
-}
-
-/** With imports of types, as paths from the root. */
-function importsOf(file: string): Set<string> {
-  const text = readFileSync(join(root, file), 'utf8');
-  const specifiers = Array.from(
-    text.matchAll(/^(?:import|export|\}) .*?from '([#.][^']+)';$/gm),
-    ([, path = '']) => path,
-  );
-  return new Set(specifiers.map((path) => (path.startsWith('#') ? path.slice(1) : join(dirname(file), path))));
 }
