@@ -57,7 +57,8 @@ await exitAfter(async () => {
       };
       const [checks] = await Promise.all([settings.checks ? runChecks(ending) : null, runTests()]);
       if (checks) report.addChecks(checks);
-      if (level === 'everyday' && files.length === 0 && options.grep === undefined) report.addStatusCoverage();
+      const isWhole = files.length === 0 && options.grep === undefined;
+      if (isWhole && (level === 'everyday' || level === 'system')) report.addStatusCoverage(level);
       if (options.record) recordTimings(report.fileSeconds);
       const seconds = (performance.now() - started) / 1_000;
       return report.end({

@@ -22,7 +22,9 @@ export function recordAnsweredStatuses(server: Server, routes: readonly Route[])
   server.on('request', (req, res: ServerResponse) => {
     res.once('close', () => {
       const { locals } = res as AppResponse;
-      if (locals?.route !== undefined) answered.add(`${req.method} ${locals.route} ${res.statusCode}`);
+      // Without headers the client has left before any answer, and the status is Node's default.
+      if (res.headersSent && locals?.route !== undefined)
+        answered.add(`${req.method} ${locals.route} ${res.statusCode}`);
     });
   });
 }

@@ -26,7 +26,12 @@ describe('the report of a test run', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  function codeOf(messages: readonly TestMessage[], options: Partial<ReportOptions> = {}, extra?: string): number {
+  function codeOf(
+    messages: readonly TestMessage[],
+    options: Partial<ReportOptions> = {},
+    extra?: string,
+    level?: 'everyday' | 'system',
+  ): number {
     console.log = (line: string) => printed.push(...line.split('\n'));
     try {
       const report = new Report({
@@ -38,6 +43,7 @@ describe('the report of a test run', () => {
       for (const message of messages) report.add(message);
       report.addChecks({ passed: 1, failed: [] });
       if (extra !== undefined) report.addFailure(extra);
+      if (level !== undefined) report.addStatusCoverage(level);
       return report.end({ usage: [], seconds: 1, notRun: [], logsDir: '/logs' });
     } finally {
       console.log = log;
@@ -61,19 +67,18 @@ describe('the report of a test run', () => {
   });
 
   it('fails for a declared status that no test has seen, and adds up the processes of a run', () => {
-    const declared = ['GET /jobs 200', 'GET /jobs 422'];
-    const coverage = (...answered: string[][]) => {
-      const report = new Report({ resultsPath: join(folder, 'r.jsonl'), failOnSkip: 'none', repeatCommand: () => '' });
-      console.log = (line: string) => printed.push(...line.split('\n'));
-      report.add(passed);
-      for (const statuses of answered) report.add({ kind: 'statuses', declared, answered: statuses });
-      report.addStatusCoverage();
-      return report.end({ usage: [], seconds: 1, notRun: [], logsDir: null });
-    };
-    expect(coverage(['GET /jobs 200'])).equal(1);
+    const inS3 = ['POST /connectors/acme_s3/connections 201', 'POST /connectors/acme_s3/connections 409'];
+    const declared = ['GET /jobs 200', 'GET /jobs 422', ...inS3];
+    const statuses = (...answered: string[]) => ({ kind: 'statuses' as const, declared, answered });
+    const everyday = (...messages: TestMessage[]) => codeOf([passed, ...messages], {}, undefined, 'everyday');
+    expect(everyday(statuses('GET /jobs 200'))).equal(1);
     expect(printed.join('\n')).include('No test has seen these declared statuses:\n      GET /jobs 422');
-    expect(coverage(['GET /jobs 200'], ['GET /jobs 422', 'GET /jobs 404'])).equal(0);
-    console.log = log;
+    expect(everyday(statuses('GET /jobs 200'), statuses('GET /jobs 422', 'GET /jobs 404'))).equal(0);
+    expect(everyday()).equal(1);
+    expect(everyday({ kind: 'statuses', declared: ['GET /jobs 200'], answered: ['GET /jobs 200'] })).equal(1);
+    expect(codeOf([passed, statuses('GET /jobs 200')], {}, undefined, 'system')).equal(1);
+    expect(codeOf([passed, statuses(...inS3)], {}, undefined, 'system')).equal(0);
+    expect(codeOf([passed, statuses(), skipped('no Go')], {}, undefined, 'system')).equal(0);
   });
 
   it('fails on a skip without a listed reason, or on any', () => {
