@@ -1,4 +1,5 @@
-// `npm run demo [-- --fast --model --ask "question" … file …]`: the main job on real files, seen from outside, and then it keeps serving.
+// `npm run demo [-- --fast --model --ask "question" … file …]`: ingests files and asks questions through the public
+// API, then keeps serving.
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -61,7 +62,6 @@ async function checkReadable(files: string[]): Promise<void> {
   }
 }
 
-/** @returns how the reader may go on; null when there is nothing to ask about */
 async function tell(options: {
   narrator: Narrator;
   addresses: EmbeddedAddresses;
@@ -104,7 +104,6 @@ async function tell(options: {
   return chat === null ? null : () => converse(api, narrator, agent, chat, documentIds);
 }
 
-/** An agent whose topic is what the documents speak of most. */
 async function publishGuide(api: ApiClient, documentIds: string[]): Promise<Agent> {
   const contents = await Promise.all(
     documentIds.map(async (id) => (await api.get<{ content: string }>(`/documents/${id}`)).content),
@@ -112,7 +111,6 @@ async function publishGuide(api: ApiClient, documentIds: string[]): Promise<Agen
   return publishAgent(api, 'Document guide', frequentWords(contents));
 }
 
-/** On a terminal the reader may go on asking, until Ctrl-C. */
 async function converse(
   api: ApiClient,
   narrator: Narrator,
@@ -129,7 +127,6 @@ async function converse(
   }
 }
 
-/** One question that is not answered is told, and ends nothing. */
 async function askAndGoOn(...[api, narrator, question]: Parameters<typeof ask>): Promise<string | null> {
   try {
     return await ask(api, narrator, question);

@@ -12,7 +12,6 @@ The class says what background work does with an error: \`permanent\` fails at o
 |---|---|---|---|
 `;
 
-/** The page docs/errors.md, from the catalogue. */
 export function errorsPage(): string {
   const rows = listErrors().map((error) => `| \`${error.code}\` | ${error.status} | ${error.class} | ${error.title} |`);
   return `${INTRODUCTION}${rows.join('\n')}\n`;

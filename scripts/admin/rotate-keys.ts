@@ -9,7 +9,10 @@ import { StartFailure } from '../supervisor/start-failure.ts';
 import { type Command, readFlags, withoutArguments } from './command.ts';
 import { errorReason } from './output.ts';
 
-/** Changes no running process: every process must know a key before one uses it, so an operator performs the steps. */
+/**
+ * The command changes no running process: all processes must know a key before the first one uses it, so an operator
+ * performs the steps.
+ */
 export const rotateKeysCommand: Command = {
   usage: 'signing | encryption --into <folder>',
   description:
@@ -52,7 +55,7 @@ export const resealCommand: Command = {
   }),
 };
 
-/** The files include all keys that are accepted now, so that operators need not merge them. */
+/** The written files include all keys that are accepted now, so that operators need not merge them. */
 export async function rotateSigningKey({ auth }: Pick<Config, 'auth'>, folder: string): Promise<string[]> {
   if (auth.privateKeyPem === null) {
     throw new StartFailure('JWT_PRIVATE_KEY is not set. Run this command with the settings of the API.');
@@ -84,7 +87,7 @@ export async function rotateSigningKey({ auth }: Pick<Config, 'auth'>, folder: s
   ];
 }
 
-/** @param given the environment; `npm start` uses its own keys only if the environment has none */
+/** @param given environment variables; `npm start` uses its own encryption keys only if ENCRYPTION_KEYS is not set */
 export async function rotateEncryptionKey(
   { encryptionKeys, dataDir }: Pick<Config, 'encryptionKeys' | 'dataDir'>,
   folder: string,
@@ -130,7 +133,7 @@ function nextId(ids: readonly string[]): string {
   return String(Math.max(0, ...numbers) + 1);
 }
 
-/** Creates only the folder itself: a recursive `mkdir` of Node does not end where the kernel refuses parents. */
+/** Creates only the folder itself: Node's recursive `mkdir` never returns if the kernel rejects the parent folders. */
 async function makeFolder(folder: string): Promise<void> {
   await mkdir(folder, { mode: 0o700 }).catch(async (error: unknown) => {
     const isThere = await stat(folder)
@@ -142,7 +145,7 @@ async function makeFolder(folder: string): Promise<void> {
 }
 
 async function writeKey(path: string, secret: string): Promise<void> {
-  // Never overwritten, because an existing key may be in use.
+  // A key file is never overwritten, because the key in it may be in use.
   await writeFile(path, secret, { mode: 0o600, flag: 'wx' }).catch((error: unknown) => {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
     throw new StartFailure(`${path} exists already: choose another folder.`);

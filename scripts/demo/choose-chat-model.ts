@@ -6,14 +6,15 @@ import { createProgressBar } from '../models/progress-bar.ts';
 import type { StartSettings } from '../settings.ts';
 import type { Narrator } from './narrator.ts';
 
-/** The model takes 2.2 GB, beside Postgres, Temporal, the API and the worker with 0.9. */
+/** The language model takes 2.2 GB of memory; Postgres, Temporal, the API and the worker take 0.9 GB. */
 const MIN_MEMORY_BYTES = 4 * 1024 ** 3;
 const HOW_TO_FETCH = 'until `npm run demo -- --model` fetches a language model (1.1 GB)';
 const PLATFORMS_WITH_A_BUILD = ['linux-x64', 'linux-arm64'];
 
 /**
- * Who answers the demo's questions without a provider: the language model, if somebody has fetched it or asks for that
- * now, otherwise the extractive answerer. Nobody waits for a gigabyte that he did not ask for.
+ * Chooses the model that answers the demo's questions if there is no provider: the language model if it is installed or
+ * `--model` requests it, otherwise the extractive answerer. Without `--model` the demo does not start a download of 1.1
+ * GB.
  */
 export async function chooseChatModel(
   settings: StartSettings,

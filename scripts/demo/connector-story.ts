@@ -5,7 +5,6 @@ import type { FakeFiles } from '#test/support/fake-drive.ts';
 import type { ApiClient } from './api-client.ts';
 import type { Narrator } from './narrator.ts';
 
-/** How long the demo waits for one job. */
 const TIMEOUT_MS = 5 * 60_000;
 
 type Connection = { id: string; provider: string; display_name: string; status: string };
@@ -24,8 +23,8 @@ type SyncRun = {
 type Story = { api: ApiClient; drive: FakeFiles; narrator: Narrator };
 
 /**
- * Connects a drive, looks into it, imports three files, and has their folder synced before and after its owner has worked.
- * @param story.files paths of three files on this machine, which the drive is to have
+ * Connects a drive, browses it, imports three files, and syncs their folder before and after the files change.
+ * @param story.files paths of three local files, which are copied to the fake drive
  */
 export async function tellOfConnectors({ files, ...story }: Story & { files: string[] }): Promise<void> {
   const { api, drive, narrator } = story;
@@ -59,13 +58,15 @@ export async function tellOfConnectors({ files, ...story }: Story & { files: str
   await countingDownloads(story, () => runSync(story, id));
 }
 
-/** The drive of an earlier run is gone, and no schedule should go on asking for it. */
+/**
+ * Deletes the connections of an earlier run: its fake drive no longer exists, and its schedules would keep requesting
+ * it.
+ */
 async function forgetEarlier(api: ApiClient): Promise<void> {
   const { items } = await api.get<{ items: Connection[] }>('/connectors/connections');
   for (const { id } of items) await api.delete(`/connectors/connections/${id}`);
 }
 
-/** Consents as a person with a browser would: there and back. */
 async function connect({ api, drive, narrator }: Story): Promise<Connection> {
   const consent = await api.get<{ authorize_url: string }>('/connectors/oauth/acme_drive/authorize');
   narrator.note(
@@ -112,14 +113,12 @@ async function runSync({ api, narrator }: Story, id: string): Promise<void> {
   narrator.done(`sync (${mode ?? 'none'})`, `${end}: ${counts.join(', ')}`, link);
 }
 
-/** Says how often the provider was asked for the bytes of a file meanwhile. */
 async function countingDownloads({ drive, narrator }: Story, work: () => Promise<void>): Promise<void> {
   const before = drive.downloads.length;
   await work();
   narrator.note(`downloads at the provider: ${drive.downloads.length - before}`);
 }
 
-/** How a job has ended, and where its run is to be seen. */
 async function endOf(api: ApiClient, jobId: string): Promise<{ end: string; link: string | null }> {
   const deadline = Date.now() + TIMEOUT_MS;
   for (;;) {

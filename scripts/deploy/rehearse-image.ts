@@ -20,7 +20,7 @@ const USER = { uid: 10_001, gid: 10_001 };
 const DATABASE = 'rehearsal';
 const TIMEOUT_MS = 120_000;
 const POLL_MS = 200;
-/** What docker-compose.yml gives them, too. */
+/** The stop timeout is not longer than any `stop_grace_period` in docker-compose.yml. */
 const STOP_TIMEOUT_MS = 35_000;
 
 const run = promisify(execFile);
@@ -35,8 +35,8 @@ const composeFile = z.object({
 });
 
 /**
- * Runs the processes of docker-compose.yml on what the image holds, as its user where this is root, who may write
- * nothing but to the folders of state and temporary files; has documents read by them, and stops them.
+ * Runs the processes of docker-compose.yml from the content of the image, as the image's user if this process is root.
+ * That user may write only to the data and temporary folders. Ingests documents, and stops the processes.
  */
 export async function rehearseImage(options: {
   supervisor: Supervisor;
@@ -108,7 +108,6 @@ export async function rehearseImage(options: {
   }
 }
 
-/** That of the image, with places of this machine, and secrets that it makes itself. */
 async function environmentOf(
   { app, tools, node, env }: ImageFolder,
   home: string,
@@ -139,7 +138,6 @@ async function environmentOf(
   };
 }
 
-/** A Markdown, a web page and a PDF, which a process of Python reads. */
 async function readDocuments(apiUrl: string, home: string, running: readonly RunningChild[]): Promise<void> {
   const account = { email: 'rehearsal@example.com', password: 'Correct-horse-1' };
   const { access_token: token } = await createApiClient(apiUrl).post<{ access_token: string }>(
@@ -161,7 +159,6 @@ async function readDocuments(apiUrl: string, home: string, running: readonly Run
   if (failed > 0) throw new Error(`${failed} of ${files.length} documents could not be read.`);
 }
 
-/** What cannot be answered yet does not hold yet. */
 async function until(what: string, holds: () => Promise<boolean>, running: readonly RunningChild[]): Promise<void> {
   const deadline = Date.now() + TIMEOUT_MS;
   const lastLines = () => running.flatMap((child) => child.lastLines()).join('\n');

@@ -18,13 +18,12 @@ const accountsFile = z.array(
 
 type ProviderSecrets = { clientSecret: string; cookieKey: string; signingKey: JWK };
 
-/** What lasts of the provider. */
 export type ProviderFolder = ProviderSecrets & { path: string; accounts: ProviderAccount[]; accountsPath: string };
 
 /**
- * Reads it, or makes it: two accounts with passwords of their own, and the keys. Whoever edits `accounts.json` has other
- * accounts from the next start on.
- * @throws StartFailure when somebody has edited that file into something else
+ * Reads the provider's folder, or creates it with two accounts, random passwords and keys. Changes of `accounts.json`
+ * apply from the next start.
+ * @throws StartFailure if `accounts.json` is not valid
  */
 export async function openProviderFolder(path: string): Promise<ProviderFolder> {
   await mkdir(path, { recursive: true, mode: 0o700 });
@@ -54,7 +53,6 @@ async function newSecrets(): Promise<ProviderSecrets> {
   };
 }
 
-/** A private key for ID tokens, with an id of its own. */
 export async function newIdTokenKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   return { ...(await exportJWK(privateKey)), kid: randomUUID(), use: 'sig', alg: 'RS256' };
@@ -63,7 +61,7 @@ export async function newIdTokenKey(): Promise<JWK> {
 function firstAccounts(): ProviderAccount[] {
   return [
     newAccount('grace@example.com', { email_verified: true, given_name: 'Grace', family_name: 'Hopper' }),
-    // The service links and makes accounts by verified addresses only: he shows how it refuses.
+    // The service links and creates accounts by verified emails only: Mallory's sign-in shows the error.
     newAccount('mallory@example.com', { email_verified: false, given_name: 'Mallory', family_name: 'Doe' }),
   ];
 }

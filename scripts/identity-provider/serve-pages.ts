@@ -11,7 +11,6 @@ type Context = Parameters<Middleware>[0];
 const PATH = /^\/interaction\/([\w-]+)(?:\/(login|consent|cancel))?$/;
 const DENIED = { error: 'access_denied', error_description: 'The user has cancelled.' };
 
-/** The pages that people see: login, consent, and the end of a sign-in that has no frontend. */
 export function servePages(options: {
   provider: Provider;
   accounts: readonly ProviderAccount[];

@@ -5,7 +5,6 @@ import { archiveMember } from './archive-member.ts';
 import { SourceFailure } from './fetch-failure.ts';
 import type { PartialFile } from './partial-file.ts';
 
-/** Takes a file out of a Maven artifact, where `mvn` is installed. */
 export async function fetchMaven(options: { artifact: string; member: string; partial: PartialFile }): Promise<void> {
   const { artifact, member, partial } = options;
   const folder = `${partial.path}-jar`;

@@ -6,10 +6,9 @@ import { StartFailure } from './start-failure.ts';
 const FIRST_FREE = 12_000;
 const END_FREE = 32_768;
 
-/** A port that a setting chose. */
 export type ChosenPort = { setting: string; host: string; port: number };
 
-/** @throws StartFailure with a line for each setting whose port is taken, or chosen twice */
+/** @throws StartFailure with one line for each setting whose port is in use or chosen twice */
 export async function checkPortsAreFree(chosen: readonly ChosenPort[]): Promise<void> {
   const settings = new Map<number, string>();
   const problems: string[] = [];
@@ -24,8 +23,8 @@ export async function checkPortsAreFree(chosen: readonly ChosenPort[]): Promise<
 }
 
 /**
- * Ports of 127.0.0.1 that nothing uses at this moment. They lie below those that systems give to outgoing
- * connections (from 32768 on Linux, 49152 elsewhere): one of these may be taken again before its program listens.
+ * Finds unused ports of 127.0.0.1 below the ephemeral range (from 32768 on Linux, 49152 elsewhere): an outgoing
+ * connection could take an ephemeral port before its program listens.
  */
 export async function findFreePorts(count: number): Promise<number[]> {
   const free = new Set<number>();
