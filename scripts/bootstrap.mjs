@@ -2,7 +2,7 @@
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { BootstrapFailure, handOver } from './bootstrap/child.mjs';
+import { BootstrapFailure, runInForeground } from './bootstrap/child.mjs';
 import { findNode, installPackages } from './bootstrap/packages.mjs';
 import { installTools, toolsFolder } from './bootstrap/tools.mjs';
 
@@ -78,7 +78,7 @@ async function main([name = '', ...args]) {
   const node = findNode(root);
   if (command.needsTools) await installTools(root, toolsDir);
 
-  handOver(node, [...command.run, ...(args.length > 0 ? args : (command.defaults ?? []))], {
+  runInForeground(node, [...command.run, ...(args.length > 0 ? args : (command.defaults ?? []))], {
     NODE_COMPILE_CACHE: join(cacheDir, 'compile-cache'),
     ...process.env,
     // Child processes find the same Node as `node`.

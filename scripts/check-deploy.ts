@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { installWheels, wheelsFolder } from './bootstrap/tools.mjs';
 import { chartValues } from './deploy/chart-values.ts';
-import { egressOf } from './deploy/network-policies.ts';
+import { egressPortsByComponent } from './deploy/network-policies.ts';
 import { rehearseImage } from './deploy/rehearse-image.ts';
 import { goProgram } from './go-program.ts';
 import { readModelFolders } from './settings.ts';
@@ -174,7 +174,7 @@ async function networkPolicies(helm: string, home: string): Promise<void> {
     'model-server': [],
   };
   deepStrictEqual(
-    egressOf(await render(helm, home, chartValues['with everything'])),
+    egressPortsByComponent(await render(helm, home, chartValues['with everything'])),
     Object.fromEntries(Object.entries(expected).map(([name, ports]) => [name, ports.sort()])),
   );
 }

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dieWithParent } from './supervisor/parent-death.ts';
 
-export type Tally = { passed: number; failed: string[] };
+export type CheckTally = { passed: number; failed: string[] };
 
 const CODE = ['src', 'workflows', 'activities', 'workers', 'migrations', 'services', 'scripts', 'test', 'bench'];
 
@@ -21,7 +21,7 @@ const CHECKS = [
   { name: 'no pinned version with a listed vulnerability', command: ['scripts/check-versions.ts'] },
 ];
 
-export async function runChecks(signal?: AbortSignal): Promise<Tally> {
+export async function runChecks(signal?: AbortSignal): Promise<CheckTally> {
   const results = await Promise.all(CHECKS.map(({ name, command }) => runCheck({ name, command, signal })));
   const failed = CHECKS.filter((_, index) => !results[index]).map(({ name }) => name);
   return { passed: CHECKS.length - failed.length, failed };

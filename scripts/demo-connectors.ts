@@ -3,7 +3,7 @@
 import path from 'node:path';
 import { startFakeDrive } from '#test/support/fake-drive.ts';
 import { createApiClient } from './demo/api-client.ts';
-import { tellOfConnectors } from './demo/connector-story.ts';
+import { runConnectorDemo } from './demo/connector-story.ts';
 import { signIn } from './demo/demo-account.ts';
 import { createNarrator } from './demo/narrator.ts';
 import { makeSampleDocuments } from './demo/sample-documents.ts';
@@ -32,7 +32,7 @@ await exitAfter(async () => {
       const accountFile = path.join(settings.dataDir, 'demo-account.json');
       const { api, email } = await signIn(createApiClient(addresses.apiUrl), accountFile);
       const files = await makeSampleDocuments(path.join(settings.dataDir, 'demo'));
-      await tellOfConnectors({ api, drive, narrator, files });
+      await runConnectorDemo({ api, drive, narrator, files });
       narrator.heading('Sign in');
       narrator.line(
         `  POST /auth/login with the username ${email}; the password is in ${path.relative('.', accountFile)}`,

@@ -4,13 +4,13 @@ import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
-import { frequentWords } from './demo/anchor-words.ts';
+import { anchorWordsOf } from './demo/anchor-words.ts';
 import { type ApiClient, createApiClient } from './demo/api-client.ts';
 import { chooseChatModel } from './demo/choose-chat-model.ts';
 import { signIn } from './demo/demo-account.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
 import { makeSampleDocuments } from './demo/sample-documents.ts';
-import { type Agent, ask, ingest, publishAgent } from './demo/story.ts';
+import { type Agent, askQuestion, ingest, publishAgent } from './demo/story.ts';
 import { type EmbeddedAddresses, readyText, startEmbedded } from './embedded-mode.ts';
 import { readStartSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
@@ -108,7 +108,7 @@ async function publishGuide(api: ApiClient, documentIds: string[]): Promise<Agen
   const contents = await Promise.all(
     documentIds.map(async (id) => (await api.get<{ content: string }>(`/documents/${id}`)).content),
   );
-  return publishAgent(api, 'Document guide', frequentWords(contents));
+  return publishAgent(api, 'Document guide', anchorWordsOf(contents));
 }
 
 async function converse(
@@ -127,9 +127,9 @@ async function converse(
   }
 }
 
-async function askAndGoOn(...[api, narrator, question]: Parameters<typeof ask>): Promise<string | null> {
+async function askAndGoOn(...[api, narrator, question]: Parameters<typeof askQuestion>): Promise<string | null> {
   try {
-    return await ask(api, narrator, question);
+    return await askQuestion(api, narrator, question);
   } catch (error) {
     narrator.note(`no answer: ${error instanceof Error ? error.message : String(error)}`);
     return question.chatId;

@@ -6,7 +6,7 @@ import { isInstalled } from '../services/model-server/model-files.ts';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { checkAddresses } from './addresses.ts';
 import { applicationEnvironment, DATABASE } from './application-environment.ts';
-import { application, untilServing } from './launchers/application.ts';
+import { applicationProcesses, waitUntilServing } from './launchers/application.ts';
 import { codecServer } from './launchers/codec-server.ts';
 import { howToSignIn, identityProvider, type LocalProvider, openLocalProvider } from './launchers/identity-provider.ts';
 import { modelServer } from './launchers/model-server.ts';
@@ -60,9 +60,9 @@ export async function startEmbedded(
   await supervisor.start(signIn ? [...services, identityProvider(signIn, apiUrl)] : services, tellUp);
   await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
   tell('the database has its tables');
-  // The worker is not reported as up here: a running process may not poll yet, so `untilServing` checks it.
-  await supervisor.start(application(apiUrl, env), (name) => name === 'worker' || tellUp(name));
-  await untilServing(apiUrl, { say, logPath: supervisor.logPath });
+  // The worker is not reported as up here: a running process may not poll yet, so `waitUntilServing` checks it.
+  await supervisor.start(applicationProcesses(apiUrl, env), (name) => name === 'worker' || tellUp(name));
+  await waitUntilServing(apiUrl, { say, logPath: supervisor.logPath });
   return {
     apiUrl,
     temporalUiUrl: env.TEMPORAL_UI_URL ?? null,

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { once } from './bootstrap/once.mjs';
+import { installOnce } from './bootstrap/once.mjs';
 import { dieWithParent } from './supervisor/parent-death.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
@@ -35,7 +35,7 @@ export async function goProgram(program: GoProgram, toolsDir: string, signal: Ab
   );
   if (!hasGo) return null;
   const build = () =>
-    once({
+    installOnce({
       what,
       size,
       lockPath: `${folder}.lock`,

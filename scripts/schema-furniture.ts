@@ -11,7 +11,7 @@ type Made = { id: string; head_version_id: string; parse_job_id: string; chat_id
  * Creates folders, documents, agents and chats whose ids Schemathesis uses as path parameters.
  * @param folder gets a file `<name>.dict` for each path parameter, with one quoted id per line
  */
-export async function furnish(api: ApiClient, folder: string): Promise<void> {
+export async function createSchemaFixtures(api: ApiClient, folder: string): Promise<void> {
   const roots = await api.get<{ id: string; system_role: string }[]>('/folders');
   const parent_id = roots.find(({ system_role }) => system_role === 'personal_root')?.id;
   const things = [];

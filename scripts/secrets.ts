@@ -19,19 +19,23 @@ export async function openSecrets(dataDir: string, given: Record<string, string 
   const keyFile = join(folder, 'jwt-private-key.pem');
   const settings: Record<string, string> = {};
   if (!given.JWT_PRIVATE_KEY && !given.JWT_PRIVATE_KEY_FILE) {
-    await keptFile(keyFile, newSigningKey);
+    await readOrCreateFile(keyFile, newSigningKey);
     settings.JWT_PRIVATE_KEY_FILE = keyFile;
   }
-  if (!given.URL_SIGNING_KEY) settings.URL_SIGNING_KEY = await keptFile(join(folder, 'url-signing-key'), newRandomKey);
+  if (!given.URL_SIGNING_KEY)
+    settings.URL_SIGNING_KEY = await readOrCreateFile(join(folder, 'url-signing-key'), newRandomKey);
   if (!given.ENCRYPTION_KEYS) {
     // The key id `1` before the key allows rotation: a later key encrypts, and old values stay readable.
-    settings.ENCRYPTION_KEYS = await keptFile(join(folder, 'encryption-keys'), async () => `1:${await newRandomKey()}`);
+    settings.ENCRYPTION_KEYS = await readOrCreateFile(
+      join(folder, 'encryption-keys'),
+      async () => `1:${await newRandomKey()}`,
+    );
   }
-  return { postgresPassword: await keptFile(join(folder, 'postgres-password'), newRandomKey), settings };
+  return { postgresPassword: await readOrCreateFile(join(folder, 'postgres-password'), newRandomKey), settings };
 }
 
 /** Returns the content of a file, which is created by `make` if it does not exist, readable by its owner only. */
-export async function keptFile(path: string, make: () => Promise<string>): Promise<string> {
+export async function readOrCreateFile(path: string, make: () => Promise<string>): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {

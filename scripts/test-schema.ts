@@ -10,7 +10,7 @@ import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-m
 import { type ApiClient, createApiClient } from './demo/api-client.ts';
 import { startEmbedded } from './embedded-mode.ts';
 import { modelServerUrl } from './launchers/model-server.ts';
-import { furnish } from './schema-furniture.ts';
+import { createSchemaFixtures } from './schema-furniture.ts';
 import { installSchemathesis, runSchemathesis, type SchemathesisTally } from './schemathesis.ts';
 import { newPassword } from './secrets.ts';
 import { readStartSettings } from './settings.ts';
@@ -66,7 +66,7 @@ await exitAfter(async () => {
         const home = join(dataDir, name);
         const api = createApiClient(apiUrl);
         const token = await signUp(api);
-        await furnish(api.as(token), home);
+        await createSchemaFixtures(api.as(token), home);
         const wanted = values.path === undefined ? [] : ['--include-path-regex', values.path];
         const amount = ['--seed', values.seed, '--max-examples', values.examples];
         const run = { folder, apiUrl, accessToken: isSignedIn ? token : null, home, signal };

@@ -12,7 +12,7 @@ import { readTestServiceSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
-import { filesOf, LEVELS, type Level, recordTimings, shardFiles } from './test/levels.ts';
+import { filesOf, type Level, recordTimings, shardFiles, TEST_LEVELS } from './test/levels.ts';
 import { Report, repeatByFile } from './test/report.ts';
 import { findTestPorts, startTestS3, startTestServices } from './test/services.ts';
 import { runShard } from './test/shard.ts';
@@ -35,9 +35,10 @@ const { values: options, positionals: files } = parseArgs({
 
 await exitAfter(async () => {
   const level = options.level as Level;
-  if (!(level in LEVELS)) throw new StartFailure(`There is no level ${level}: use ${Object.keys(LEVELS).join(', ')}.`);
+  if (!(level in TEST_LEVELS))
+    throw new StartFailure(`There is no level ${level}: use ${Object.keys(TEST_LEVELS).join(', ')}.`);
   for (const file of files) if (globSync(file).length === 0) throw new StartFailure(`There is no file ${file}.`);
-  const settings = files.length > 0 ? { ...LEVELS[level], shards: 1, checks: false } : LEVELS[level];
+  const settings = files.length > 0 ? { ...TEST_LEVELS[level], shards: 1, checks: false } : TEST_LEVELS[level];
   const shards = files.length > 0 ? [files] : shardFiles(filesOf(level), settings.shards);
   const report = new Report({
     resultsPath: options.results,

@@ -4,7 +4,7 @@ import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '#src/config.ts';
 import { newRandomKey, newSigningKey } from '../secrets.ts';
-import { whyNotWritable } from '../supervisor/file-failure.ts';
+import { explainWriteError } from '../supervisor/file-failure.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import { type Command, readFlags, withoutArguments } from './command.ts';
 import { errorReason } from './output.ts';
@@ -140,7 +140,7 @@ async function makeFolder(folder: string): Promise<void> {
       .then((found) => found.isDirectory())
       .catch(() => false);
     if (!isThere)
-      throw new StartFailure(`${folder} cannot be created: ${whyNotWritable(error) ?? errorReason(error)}.`);
+      throw new StartFailure(`${folder} cannot be created: ${explainWriteError(error) ?? errorReason(error)}.`);
   });
 }
 

@@ -36,11 +36,11 @@ export function fitTopic(agents: readonly ClincAgent[], pick: PickFeatures): Fit
   return {
     coefficients,
     spread: coefficients.map((_, i) => deviation(folds.map((fold) => fold.coefficients[i] ?? 0))),
-    quality: qualityOf(folds.map(({ held, score }) => ({ agent: held, score }))),
+    quality: topicQuality(folds.map(({ held, score }) => ({ agent: held, score }))),
   };
 }
 
-export function qualityOf(
+export function topicQuality(
   judged: readonly { agent: ClincAgent; score: (utterance: Utterance) => number }[],
 ): TopicQuality {
   const byAgent = judged.map(({ agent, score }) => {

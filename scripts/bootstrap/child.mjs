@@ -45,7 +45,7 @@ export function runQuietly(program, args, env = process.env) {
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} env
  */
-export function handOver(program, args, env) {
+export function runInForeground(program, args, env) {
   let isCutShort = false;
   onSignal((signal) => {
     isCutShort = true;

@@ -7,7 +7,7 @@ const SIGN_OF_LIFE_MS = 10_000;
  * Installs something unless it is installed, in one process at a time, and prints the progress.
  * @param {{ what: string, size: string, lockPath: string, isDone: () => boolean, install: () => Promise<void> }} step
  */
-export async function once({ what, size, lockPath, isDone, install }) {
+export async function installOnce({ what, size, lockPath, isDone, install }) {
   if (isDone()) return;
   const lock = await waitForLock(lockPath, what);
   try {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BootstrapFailure, runQuietly, withoutLocalPrograms } from './child.mjs';
-import { once } from './once.mjs';
+import { installOnce } from './once.mjs';
 
 const WANTED_NODE = 24;
 
@@ -16,7 +16,7 @@ export async function installPackages(root, cacheDir) {
   const lockFile = readFileSync(join(root, 'package-lock.json'));
   const wanted = hash(lockFile, process.platform, process.arch);
   const markerPath = join(root, 'node_modules', '.installed');
-  await once({
+  await installOnce({
     what: 'packages',
     size: '1.2 GB in node_modules',
     // The lock is not in node_modules, because npm deletes that folder first.

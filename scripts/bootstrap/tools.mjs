@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { BootstrapFailure, runQuietly } from './child.mjs';
-import { once } from './once.mjs';
+import { installOnce } from './once.mjs';
 
 const OLDEST_PYTHON = [3, 10];
 
@@ -48,7 +48,7 @@ export function wheelsFolder(name, requirements, cacheDir) {
  * @param {{ what: string, size: string, requirements: readonly string[], folder: string }} wheels
  */
 export async function installWheels({ what, size, requirements, folder }) {
-  await once({
+  await installOnce({
     what,
     size,
     lockPath: `${folder}.lock`,

@@ -13,7 +13,7 @@ const COMMON = new Set(
   ),
 );
 
-export function frequentWords(texts: string[]): Record<string, number> {
+export function anchorWordsOf(texts: string[]): Record<string, number> {
   const counts = new Map<string, number>();
   for (const [word] of texts.join('\n').toLowerCase().matchAll(WORD)) {
     if (!COMMON.has(word)) counts.set(word, (counts.get(word) ?? 0) + 1);

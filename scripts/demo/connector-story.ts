@@ -26,7 +26,7 @@ type Story = { api: ApiClient; drive: FakeFiles; narrator: Narrator };
  * Connects a drive, browses it, imports three files, and syncs their folder before and after the files change.
  * @param story.files paths of three local files, which are copied to the fake drive
  */
-export async function tellOfConnectors({ files, ...story }: Story & { files: string[] }): Promise<void> {
+export async function runConnectorDemo({ files, ...story }: Story & { files: string[] }): Promise<void> {
   const { api, drive, narrator } = story;
   const names = files.map((file) => path.basename(file));
   const [edited = '', renamed = '', deleted = ''] = names.map((name) => `Handbook/${name}`);

@@ -86,7 +86,7 @@ async function publishNewAgent(api: ApiClient, name: string, anchorWords: Record
   return api.post<Agent>(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id });
 }
 
-export async function ask(
+export async function askQuestion(
   api: ApiClient,
   narrator: Narrator,
   question: { text: string; agentId: string; chatId: string | null; documentIds: string[] | null },

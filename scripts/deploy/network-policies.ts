@@ -28,7 +28,7 @@ const workload = z.object({
  * any address.
  * @throws Error if a workload does not have exactly one NetworkPolicy for both directions
  */
-export function egressOf(rendered: string): Record<string, string[]> {
+export function egressPortsByComponent(rendered: string): Record<string, string[]> {
   const documents: unknown[] = parseAllDocuments(rendered).map((document) => document.toJS());
   const policies = documents.flatMap((document) => policy.safeParse(document).data ?? []);
   const workloads = documents.flatMap((document) => workload.safeParse(document).data ?? []);

@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const CHART = 'deploy/helm/agent-conversation-service';
 const REQUIREMENTS = ['runtime', 'postgres', 'tools'].map((name) => `scripts/requirements-${name}.txt`);
 
-export type Pin = { name: string; version: string; file: string };
+export type PinnedVersion = { name: string; version: string; file: string };
 export type ReadFile = (path: string) => string;
 
 const versionRange = z.strictObject({
@@ -56,7 +56,7 @@ export function versionProblems(read: ReadFile = readRepositoryFile): string[] {
   ];
 }
 
-function problemsOf(pin: Pin, components: readonly Component[]): string[] {
+function problemsOf(pin: PinnedVersion, components: readonly Component[]): string[] {
   const pinned = `${pin.file} pins ${pin.name} ${pin.version}`;
   const component = components.find(({ pinnedAs }) => pinnedAs.includes(pin.name));
   if (component === undefined) {
@@ -108,7 +108,7 @@ function compareVersions(left: string, right: string): number {
   return 0;
 }
 
-function readPins(read: ReadFile): Pin[] {
+function readPins(read: ReadFile): PinnedVersion[] {
   const compose = z
     .object({ services: z.record(z.string(), z.object({ image: z.string() })) })
     .parse(parse(read('docker-compose.yml'), { merge: true }));
@@ -139,7 +139,7 @@ function readPins(read: ReadFile): Pin[] {
   ];
 }
 
-function imagePin(image: string, file: string): Pin[] {
+function imagePin(image: string, file: string): PinnedVersion[] {
   if (image.includes('agent-conversation-service')) return [];
   const [, name, version] =
     /^(?:docker\.io\/)?(?:library\/)?([\w./-]+):([\w.-]+)(?:@sha256:[0-9a-f]{64})?$/.exec(image) ?? [];

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { z } from 'zod';
-import { keptFile, newPassword } from '../secrets.ts';
+import { newPassword, readOrCreateFile } from '../secrets.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import type { ProviderAccount } from './account.ts';
 
@@ -29,9 +29,9 @@ export async function openProviderFolder(path: string): Promise<ProviderFolder> 
   await mkdir(path, { recursive: true, mode: 0o700 });
   const accountsPath = join(path, 'accounts.json');
   const secrets: ProviderSecrets = JSON.parse(
-    await keptFile(join(path, 'secrets.json'), async () => JSON.stringify(await newSecrets())),
+    await readOrCreateFile(join(path, 'secrets.json'), async () => JSON.stringify(await newSecrets())),
   );
-  const text = await keptFile(accountsPath, async () => `${JSON.stringify(firstAccounts(), null, 2)}\n`);
+  const text = await readOrCreateFile(accountsPath, async () => `${JSON.stringify(firstAccounts(), null, 2)}\n`);
   return { ...secrets, path, accounts: readAccounts(accountsPath, text), accountsPath };
 }
 

@@ -19,7 +19,7 @@ const TELL_INTERVAL_MS = 10_000;
  * The processes of API and worker. Their readiness does not depend on each other or on Temporal: a process that is
  * restarted during an outage must not count as failed.
  */
-export function application(apiUrl: string, env: Record<string, string>): ChildSpec[] {
+export function applicationProcesses(apiUrl: string, env: Record<string, string>): ChildSpec[] {
   const shared = {
     env,
     stopSignal: 'SIGTERM',
@@ -51,7 +51,7 @@ export function application(apiUrl: string, env: Record<string, string>): ChildS
  * Resolves once API and worker serve requests together.
  * @throws StartFailure that names the failed readiness checks and the last error in the log
  */
-export async function untilServing(
+export async function waitUntilServing(
   apiUrl: string,
   {
     say,
@@ -74,13 +74,13 @@ export async function untilServing(
   }
   const missing = await whatIsMissing();
   const log = logPath(missing.includes('workers') ? 'worker' : 'api');
-  const error = lastErrorOf(readFileSync(log, 'utf8'));
+  const error = lastErrorInLog(readFileSync(log, 'utf8'));
   throw new StartFailure(
     `Not ready within ${timeoutMs / 1000} s: ${missing.join(', ')}. ${error === null ? `See ${log}.` : `The last error in ${log}: ${error}`}`,
   );
 }
 
-export function lastErrorOf(log: string): string | null {
+export function lastErrorInLog(log: string): string | null {
   for (const line of log.trimEnd().split('\n').reverse()) {
     try {
       const { level, msg, err } = JSON.parse(line) as { level: number; msg?: string; err?: { message?: string } };

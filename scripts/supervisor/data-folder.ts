@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { boundLog } from './bounded-log.ts';
 import { signalGroup } from './child-process.ts';
-import { whyNotWritable } from './file-failure.ts';
+import { explainWriteError } from './file-failure.ts';
 import { processStart, takeLock } from './process-lock.mjs';
 import { StartFailure } from './start-failure.ts';
 
@@ -47,7 +47,7 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
       } catch (error) {
         // A full disk must not end the services. If the record is lost, the kernel still stops children with their
         // parent.
-        if (whyNotWritable(error) === null) throw error;
+        if (explainWriteError(error) === null) throw error;
       }
     },
     release: () => {
@@ -62,7 +62,7 @@ function lockFolder(path: string): ReturnType<typeof takeLock> {
     makeFolder(join(path, 'logs'));
     return takeLock(join(path, 'run', 'supervisor.lock'));
   } catch (error) {
-    const reason = whyNotWritable(error) ?? (error instanceof Error ? error.message : String(error));
+    const reason = explainWriteError(error) ?? (error instanceof Error ? error.message : String(error));
     throw new StartFailure(`DATA_DIR: ${path} cannot be used: ${reason}.`);
   }
 }

@@ -3,7 +3,7 @@ import { type RunningChild, startChild } from './child-process.ts';
 import type { ChildSpec } from './child-spec.ts';
 import { openDataFolder } from './data-folder.ts';
 import { StartFailure } from './start-failure.ts';
-import { createDiskWatch, USUAL_WATCH, type WatchPolicy, watchChild } from './watch.ts';
+import { createDiskWatch, DEFAULT_WATCH, type WatchPolicy, watchChild } from './watch.ts';
 
 const PROBE_INTERVAL_MS = 50;
 
@@ -39,7 +39,7 @@ export async function openSupervisor(options: {
   restarts?: RestartPolicy;
   watch?: WatchPolicy;
 }): Promise<Supervisor> {
-  const { dataDir, log, restarts = DEFAULT_RESTARTS, watch = USUAL_WATCH } = options;
+  const { dataDir, log, restarts = DEFAULT_RESTARTS, watch = DEFAULT_WATCH } = options;
   const folder = await openDataFolder(dataDir);
   const stages: { spec: ChildSpec; loop: Promise<void> }[][] = [];
   const running = new Map<ChildSpec, RunningChild>();

@@ -15,7 +15,7 @@ export type WatchPolicy = {
 };
 
 // A child on a machine that is merely busy answers at least one probe within a minute.
-export const USUAL_WATCH: WatchPolicy = { intervalMs: 5_000, silentAfter: 3, hangsAfter: 12, fullBelowBytes: 50e6 };
+export const DEFAULT_WATCH: WatchPolicy = { intervalMs: 5_000, silentAfter: 3, hangsAfter: 12, fullBelowBytes: 50e6 };
 
 /** Probes a child until it ends. Counts failed probes instead of time, because a laptop may sleep in between. */
 export async function watchChild(

@@ -6,16 +6,16 @@ import { join } from 'node:path';
  * programs that are not packages, `x.faults-test.ts` is a drill that only the full run has time for. See
  * docs/testing.md.
  */
-export const LEVELS = {
+export const TEST_LEVELS = {
   unit: { globs: ['test/unit/**/*.test.ts'], shards: 2, services: false, checks: false },
   everyday: { globs: ['{test,services}/**/*.test.ts'], shards: 3, services: true, checks: true },
   system: { globs: ['{test,services}/**/*.system-test.ts'], shards: 2, services: true, checks: false },
 } as const;
 
-export type Level = keyof typeof LEVELS;
+export type Level = keyof typeof TEST_LEVELS;
 
 export function filesOf(level: Level): string[] {
-  return globSync([...LEVELS[level].globs]).sort();
+  return globSync([...TEST_LEVELS[level].globs]).sort();
 }
 
 const TIMINGS = join(import.meta.dirname, 'timings.json');

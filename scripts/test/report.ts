@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { SKIP_REASONS, type SkipReason } from '../../test/support/skip.ts';
-import type { Tally } from '../checks.ts';
+import type { CheckTally } from '../checks.ts';
 import type { FailedTest, TestMessage } from './reporter.ts';
 import type { Usage } from './usage.ts';
 
@@ -45,7 +45,7 @@ export class Report {
     console.log(`  ✖ ${message}`);
   }
 
-  addChecks({ passed, failed }: Tally): void {
+  addChecks({ passed, failed }: CheckTally): void {
     this.#otherPassed += passed;
     this.#otherFailures.push(...failed.map((name) => `${name} (npm run check)`));
   }

@@ -12,7 +12,7 @@ import { checkPortsAreFree, findFreePorts } from '../../scripts/supervisor/ports
 import { processStart } from '../../scripts/supervisor/process-lock.mjs';
 import { StartFailure } from '../../scripts/supervisor/start-failure.ts';
 import { openSupervisor, type Supervisor } from '../../scripts/supervisor/supervisor.ts';
-import { USUAL_WATCH, type WatchPolicy } from '../../scripts/supervisor/watch.ts';
+import { DEFAULT_WATCH, type WatchPolicy } from '../../scripts/supervisor/watch.ts';
 
 const SUPERVISOR = new URL('../../scripts/supervisor/', import.meta.url).href;
 
@@ -34,7 +34,7 @@ describe('supervisor', () => {
 
   async function open(watched: Partial<WatchPolicy> = {}): Promise<Supervisor> {
     const restarts = { firstDelayMs: 5, fatalDeaths: 3, windowMs: 60_000 };
-    const watch = { ...USUAL_WATCH, fullBelowBytes: 0, ...watched };
+    const watch = { ...DEFAULT_WATCH, fullBelowBytes: 0, ...watched };
     supervisor = await openSupervisor({ dataDir, log: (line) => lines.push(line), restarts, watch });
     return supervisor;
   }

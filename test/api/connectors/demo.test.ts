@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import type { ConnectorStack } from '#test/support/connector-stack.ts';
 import { importStack } from '#test/support/import-stack.ts';
 import { createApiClient } from '../../../scripts/demo/api-client.ts';
-import { tellOfConnectors } from '../../../scripts/demo/connector-story.ts';
+import { runConnectorDemo } from '../../../scripts/demo/connector-story.ts';
 import { signIn } from '../../../scripts/demo/demo-account.ts';
 import { createNarrator } from '../../../scripts/demo/narrator.ts';
 
@@ -24,7 +24,7 @@ describe('npm run demo:connectors', () => {
     const told: string[] = [];
     const narrator = createNarrator({ write: (text) => told.push(text) > 0 });
     const { api } = await signIn(createApiClient(stack.baseUrl), join(directory, 'account.json'));
-    await tellOfConnectors({ api, drive: stack.fakes.acme_drive, narrator, files });
+    await runConnectorDemo({ api, drive: stack.fakes.acme_drive, narrator, files });
 
     const text = told.join('');
     expect(text.match(/✓ .*: succeeded$/gm)).length(3);

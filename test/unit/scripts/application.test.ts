@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { application, untilServing } from '../../../scripts/launchers/application.ts';
+import { applicationProcesses, waitUntilServing } from '../../../scripts/launchers/application.ts';
 import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
 
 describe('API and worker under the supervisor', () => {
@@ -38,17 +38,17 @@ describe('API and worker under the supervisor', () => {
 
   it('gives the worker no key that signs access tokens', () => {
     const env = { JWT_PRIVATE_KEY: 'key', JWT_PRIVATE_KEY_FILE: 'key.pem', URL_SIGNING_KEY: 'x' };
-    const environments = Object.fromEntries(application('', env).map((spec) => [spec.name, spec.env]));
+    const environments = Object.fromEntries(applicationProcesses('', env).map((spec) => [spec.name, spec.env]));
     expect(environments).deep.equal({ api: env, worker: { URL_SIGNING_KEY: 'x' } });
   });
 
   it('are ready each by itself, also while Temporal is away', async () => {
-    for (const { name, isReady } of application(apiUrl, {})) expect(await isReady(), name).to.equal(true);
+    for (const { name, isReady } of applicationProcesses(apiUrl, {})) expect(await isReady(), name).to.equal(true);
   });
 
   it('serve once both work', async () => {
     const probed = once(server, 'request');
-    const serving = untilServing(apiUrl, { say: () => undefined, logPath });
+    const serving = waitUntilServing(apiUrl, { say: () => undefined, logPath });
     await probed;
     hasWorkers = true;
     await serving;
@@ -56,7 +56,9 @@ describe('API and worker under the supervisor', () => {
 
   it('have not started when something is missing for too long, which is named with its last error', async () => {
     const failureNow = () => {
-      return untilServing(apiUrl, { say: () => undefined, logPath, timeoutMs: 100 }).catch((error: unknown) => error);
+      return waitUntilServing(apiUrl, { say: () => undefined, logPath, timeoutMs: 100 }).catch(
+        (error: unknown) => error,
+      );
     };
     await writeFile(logPath('worker'), '{"level":30,"msg":"hello"}\n');
     const silent = await failureNow();
