@@ -28,7 +28,7 @@ const helmProgram = {
   install: ['helm.sh/helm/v3/cmd/helm@v3.22.0'],
 };
 const composeProgram = {
-  what: 'The reader of compose files',
+  what: 'The compose file parser',
   name: 'compose-config',
   version: '2.16.2',
   size: '15 MB in your cache',
@@ -69,12 +69,12 @@ await exitAfter(async () => {
             check: () => chart({ helm, wheels, home, values }),
           })),
           {
-            name: "the chart takes the addresses of clients from its ingress' headers",
+            name: 'TRUST_PROXY of the chart, for the addresses of clients behind its ingress',
             check: () => clientAddresses(helm, home),
           },
           { name: 'the network policies of the chart', check: () => networkPolicies(helm, home) },
           {
-            name: 'what the image holds, by running its processes',
+            name: 'the content of the image, by running its processes',
             check: async () => rehearseImage({ supervisor, toolsDir, home: await mkdtemp(join(home, 'image-')) }),
           },
         ]),
@@ -87,7 +87,7 @@ await exitAfter(async () => {
 
 async function built(program: Parameters<typeof goProgram>[0], toolsDir: string): Promise<string> {
   const path = await goProgram(program, toolsDir, new AbortController().signal);
-  if (path === null) throw new StartFailure(`${program.what} could not be had: it is built by Go, as \`go\`.`);
+  if (path === null) throw new StartFailure(`${program.what} could not be built: Go is needed, as \`go\`.`);
   return path;
 }
 
@@ -122,7 +122,7 @@ async function composeFile(program: string, home: string): Promise<void> {
   // The API cannot start with a signing key whose line breaks are lost.
   const key = /^JWT_PRIVATE_KEY=(.+)$/m.exec(secrets)?.[1];
   if (key === undefined || !stdout.replaceAll(/\n\s+/g, ' ').includes(key)) {
-    throw new Error('JWT_PRIVATE_KEY of .env does not reach the containers as it is.');
+    throw new Error('docker-compose.yml does not pass JWT_PRIVATE_KEY of .env to the containers unchanged.');
   }
 }
 

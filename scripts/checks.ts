@@ -11,13 +11,13 @@ const CHECKS = [
   { name: 'types', command: ['node_modules/typescript-native/bin/tsc', '--noEmit', '--project', '.'] },
   { name: 'format and lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.'] },
   {
-    name: 'who imports whom',
+    name: 'import boundaries',
     command: [
       'node_modules/dependency-cruiser/bin/dependency-cruiser.mjs',
       ...['--config', '.dependency-cruiser.mjs', ...CODE.filter((folder) => existsSync(folder))],
     ],
   },
-  { name: 'nothing unused', command: ['node_modules/knip/bin/knip.js'] },
+  { name: 'no unused code', command: ['node_modules/knip/bin/knip.js'] },
   { name: 'no pinned version with a listed vulnerability', command: ['scripts/check-versions.ts'] },
 ];
 

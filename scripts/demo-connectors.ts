@@ -38,7 +38,7 @@ await exitAfter(async () => {
         `  POST /auth/login with the username ${email}; the password is in ${path.relative('.', accountFile)}`,
       );
       serves();
-      narrator.line(readyText('goes on serving', settings, addresses));
+      narrator.line(readyText('keeps running', settings, addresses));
       return supervisor.failed;
     },
   });

@@ -47,7 +47,7 @@ await exitAfter(async () => {
       const { dataDir } = settings;
       const goOn = await tell({ narrator, addresses, dataDir, files: positionals, questions: values.ask });
       serves();
-      narrator.line(readyText('goes on serving', settings, addresses));
+      narrator.line(readyText('keeps running', settings, addresses));
       if (process.stdin.isTTY && goOn !== null) void goOn();
       return supervisor.failed;
     },
@@ -131,7 +131,7 @@ async function askAndGoOn(...[api, narrator, question]: Parameters<typeof askQue
   try {
     return await askQuestion(api, narrator, question);
   } catch (error) {
-    narrator.note(`no answer: ${error instanceof Error ? error.message : String(error)}`);
+    narrator.note(`the question failed: ${error instanceof Error ? error.message : String(error)}`);
     return question.chatId;
   }
 }

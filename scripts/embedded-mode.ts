@@ -46,7 +46,7 @@ export async function startEmbedded(
   const { server, models, renderer, temporal } = checkConfig(env);
   if (settings.temporal.kind === 'embedded' && temporal.tls !== null) {
     throw new StartFailure(
-      'wrong setting TEMPORAL_TLS, or what goes with it: the embedded server has no TLS and no key, another one needs TEMPORAL_ADDRESS',
+      'wrong setting TEMPORAL_TLS, its certificates or TEMPORAL_API_KEY: the embedded Temporal has neither TLS nor an API key; set TEMPORAL_ADDRESS to use another one',
     );
   }
   await checkPortsAreFree(chosenPorts(settings));
@@ -59,7 +59,7 @@ export async function startEmbedded(
   const services = await embeddedServices(settings, secrets, say);
   await supervisor.start(signIn ? [...services, identityProvider(signIn, apiUrl)] : services, tellUp);
   await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
-  tell('the database has its tables');
+  tell('the database is migrated');
   // The worker is not reported as up here: a running process may not poll yet, so `waitUntilServing` checks it.
   await supervisor.start(applicationProcesses(apiUrl, env), (name) => name === 'worker' || tellUp(name));
   await waitUntilServing(apiUrl, { say, logPath: supervisor.logPath });

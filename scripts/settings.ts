@@ -12,7 +12,7 @@ const startSettings = z.object({
   METRICS_PORT: port.optional(),
   WORKER_PORT: port.default(3001),
   DATA_DIR: z.string().default('.data'),
-  TOOLS_DIR: z.string('comes from the bootstrap: start with npm').transform((path) => resolve(path)),
+  TOOLS_DIR: z.string('is set by the npm scripts: run the command with npm').transform((path) => resolve(path)),
   POSTGRES_PORT: port.default(54_320),
   TEMPORAL_PORT: port.default(7233),
   TEMPORAL_UI_PORT: port.default(8233),
@@ -110,7 +110,9 @@ function readFlags(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: { 'with-sso': { type: 'boolean', default: false } } }).values;
   } catch {
-    throw new StartFailure(`unknown: ${args.join(' ')}. There is --with-sso, which starts an identity provider, too.`);
+    throw new StartFailure(
+      `Unknown argument: ${args.join(' ')}. The only one is --with-sso, which also starts an identity provider.`,
+    );
   }
 }
 
@@ -122,7 +124,7 @@ function chosenQdrant(s: z.infer<typeof startSettings>): StartSettings['qdrant']
 
 const modelFolders = z.object({
   TOOLS_DIR: startSettings.shape.TOOLS_DIR,
-  MODEL_DIR: z.string('comes from the bootstrap: start with npm').transform((path) => resolve(path)),
+  MODEL_DIR: z.string('is set by the npm scripts: run the command with npm').transform((path) => resolve(path)),
 });
 
 export function readModelFolders(env: Record<string, string | undefined>): { modelDir: string; toolsDir: string } {

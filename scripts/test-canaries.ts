@@ -27,7 +27,7 @@ const CANARIES: Canary[] = [
     defect: 'an import that crosses a boundary',
     file: 'src/domain/access/visibility.ts',
     plant: (source) => `import { appError } from '../../errors.ts';\nexport const planted = appError;\n${source}`,
-    foundBy: { check: 'who imports whom' },
+    foundBy: { check: 'import boundaries' },
   },
   {
     defect: 'two activities in another order',

@@ -30,7 +30,7 @@ await exitAfter(async () => {
   }
   if (process.env.FAULT_STEPS !== undefined) {
     throw new StartFailure(
-      'A row is kept as passed only when it is whole: FAULT_STEPS is for npm test -- test/faults/f1-crash-points.system-test.ts.',
+      'FAULT_STEPS must not be set, because a row counts as passed only with all steps. Use it with npm test -- test/faults/f1-crash-points.system-test.ts.',
     );
   }
   const runs = Object.entries(FAULT_ROWS).flatMap(([row, { file, seeds }]) => {

@@ -29,8 +29,8 @@ const NOT_FINAL = FINAL.flatMap((id) => ['--exclude-operation-id', id]);
 const CALLERS: Record<string, { signUp: (api: ApiClient) => Promise<string>; isSignedIn?: false; args: string[] }> = {
   admin: { signUp: registerAdmin, args: NOT_FINAL },
   member: { signUp: registerMember, args: NOT_FINAL },
-  nobody: { signUp: registerAdmin, isSignedIn: false, args: [] },
-  leaver: { signUp: registerAdmin, args: ONLY_FINAL },
+  anonymous: { signUp: registerAdmin, isSignedIn: false, args: [] },
+  'account-deletion': { signUp: registerAdmin, args: ONLY_FINAL },
 };
 
 const NOWHERE = 'http://127.0.0.1:9';
@@ -47,7 +47,8 @@ await exitAfter(async () => {
     },
   });
   const callers = Object.entries(CALLERS).filter(([name]) => name === (values.caller ?? name));
-  if (callers.length === 0) throw new StartFailure(`There is no such caller: use ${Object.keys(CALLERS).join(', ')}.`);
+  if (callers.length === 0)
+    throw new StartFailure(`There is no caller ${values.caller}: use ${Object.keys(CALLERS).join(', ')}.`);
   const dataDir = await mkdtemp(join(tmpdir(), 'agent-conversation-service-schema-'));
   const model = await startScriptedModel();
   model.behave(judgeWell());

@@ -16,7 +16,7 @@ export function createEmbedTexts({ baseUrl, model }: { baseUrl: string; model: s
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ model, input: texts.slice(start, start + textsOfCall), encoding_format: 'float' }),
       });
-      if (!response.ok) throw new Error(`${baseUrl}: ${response.status} ${await response.text()}`);
+      if (!response.ok) throw new Error(`${baseUrl}/embeddings answered ${response.status}: ${await response.text()}`);
       const answer: { data: { embedding: number[] }[] } = JSON.parse(await response.text());
       vectors.push(...answer.data.map((item) => Float32Array.from(item.embedding)));
     }

@@ -33,7 +33,7 @@ export function runQuietly(program, args, env = process.env) {
     child.on('error', reject).on('close', (code, signal) => {
       stopListening();
       if (isCutShort) process.exit(CUT_SHORT);
-      if (signal !== null) output += `\nIt was ended by ${signal}.`;
+      if (signal !== null) output += `\n${program} was ended by ${signal}.`;
       resolve({ code: code ?? 1, output });
     });
   });

@@ -64,7 +64,7 @@ export async function installWheels({ what, size, requirements, folder }) {
       ];
       // Some distributions make pip default to `--user`, which conflicts with `--target`.
       const { code, output } = await runQuietly('python3', args, { ...process.env, PIP_USER: '0' });
-      if (code !== 0) throw new BootstrapFailure(`It could not be installed: ${what}.\n${output.trim()}`);
+      if (code !== 0) throw new BootstrapFailure(`Could not install ${what}:\n${output.trim()}`);
       renameSync(draft, folder);
     },
   });

@@ -22,27 +22,27 @@ export async function chooseChatModel(
 ): Promise<string | null> {
   const { provider, chatModel, modelDir, toolsDir } = settings;
   if (provider !== null) {
-    narrator.line(`Answers and embeddings come from ${provider.baseUrl}, as OPENAI_BASE_URL asks.`);
-    if (chatModel === null) narrator.note('Name models that it has in CHAT_MODEL and EMBEDDING_MODEL.');
+    narrator.line(`Answers and embeddings come from ${provider.baseUrl}, the provider in OPENAI_BASE_URL.`);
+    if (chatModel === null) narrator.note('Set CHAT_MODEL and EMBEDDING_MODEL to models of this provider.');
     return chatModel;
   }
   if (chatModel !== null) return chatModel;
   const folders = modelDir === null ? null : { modelDir, toolsDir };
   const isThere = folders !== null && isInstalled(qwenCoder, folders);
-  const hindrance = fast ? 'as --fast asks' : (whyNotHere(modelDir) ?? (isThere || fetch ? null : HOW_TO_FETCH));
+  const hindrance = fast ? 'because of --fast' : (whyNotHere(modelDir) ?? (isThere || fetch ? null : HOW_TO_FETCH));
   if (hindrance !== null || folders === null) {
     narrator.line(`No OPENAI_BASE_URL is set: answers are quotations from the documents, ${hindrance}.`);
     return extractive.id;
   }
   narrator.line(`No OPENAI_BASE_URL is set: ${qwenCoder.id} (${qwenCoder.license}) answers on this machine.`);
-  narrator.note('An answer takes it half a minute on two idle cores; --fast answers with quotations instead.');
+  narrator.note('An answer takes about half a minute on two idle cores; with --fast, answers are quotations.');
   if (isThere) return qwenCoder.id;
   try {
     await fetchModel(qwenCoder, { folders, onProgress: createProgressBar(process.stdout) });
     return qwenCoder.id;
   } catch (error) {
     narrator.line(error instanceof Error ? error.message : String(error));
-    narrator.line('So answers are quotations from the documents. The next run goes on with the download.');
+    narrator.line('Answers are quotations from the documents instead. The next run resumes the download.');
     return extractive.id;
   }
 }

@@ -34,23 +34,23 @@ export async function runConnectorDemo({ files, ...story }: Story & { files: str
   drive.tree.add('Handbook/Notes/to do.md', '# To do\n\nWrite the chapter about connections.');
 
   await forgetEarlier(api);
-  narrator.heading('A connection');
+  narrator.heading('Connection');
   const { id } = await connect(story);
 
-  narrator.heading('What is there');
+  narrator.heading('Files of the drive');
   for (const folder of ['', 'Handbook']) await browse(story, id, folder);
 
-  narrator.heading('Three files are imported');
+  narrator.heading('Import of three files');
   const asked = { connection_id: id, folder: 'Handbook', files: names.map((name) => ({ name })) };
   await countingDownloads(story, () => importFiles(story, asked));
 
-  narrator.heading('The folder is synced');
+  narrator.heading('Sync of the folder');
   const sync = { enabled: true, interval_minutes: 60, folder: 'Handbook', delete_missing: true };
   await api.patch(`/connectors/connections/${id}`, { config: { sync } });
-  narrator.note('every hour from now on, and once at once:');
+  narrator.note('every hour, and the first time now:');
   await countingDownloads(story, () => runSync(story, id));
 
-  narrator.heading('Its owner edits one file, renames another and deletes the third');
+  narrator.heading('Sync after one file was edited, one renamed and one deleted');
   const { content } = drive.tree.at(edited) ?? { content: '' };
   drive.tree.edit(edited, `${content}\n\nConnections bring files in, and keep them up to date.\n`);
   drive.tree.rename(renamed, `Renamed ${path.basename(renamed)}`);
@@ -74,7 +74,7 @@ async function connect({ api, drive, narrator }: Story): Promise<Connection> {
   );
   const back = await drive.consent(consent.authorize_url, { account: 'demo' });
   const answer = await fetch(back);
-  if (!answer.ok) throw new Error(`The consent ended with ${answer.status}: ${await answer.text()}`);
+  if (!answer.ok) throw new Error(`The OAuth callback answered ${answer.status}: ${await answer.text()}`);
   const { consent_code } = (await answer.json()) as { consent_code: string };
   const { connection } = await api.post<{ connection: Connection }>('/connectors/oauth/acme_drive/finish', {
     consent_code,
@@ -105,7 +105,7 @@ async function runSync({ api, narrator }: Story, id: string): Promise<void> {
   const { end, link } = await endOf(api, job_id);
   const { items } = await api.get<{ items: SyncRun[] }>(`/connectors/connections/${id}/syncs?limit=1`);
   const [run] = items;
-  if (run === undefined) throw new Error('There is no sync.');
+  if (run === undefined) throw new Error(`The connection ${id} has no sync run.`);
   const { added, updated, unchanged, deleted, failed, mode } = run;
   const counts = Object.entries({ added, updated, unchanged, deleted, failed }).map(
     ([what, count]) => `${count} ${what}`,
@@ -116,7 +116,7 @@ async function runSync({ api, narrator }: Story, id: string): Promise<void> {
 async function countingDownloads({ drive, narrator }: Story, work: () => Promise<void>): Promise<void> {
   const before = drive.downloads.length;
   await work();
-  narrator.note(`downloads at the provider: ${drive.downloads.length - before}`);
+  narrator.note(`files downloaded from the provider: ${drive.downloads.length - before}`);
 }
 
 async function endOf(api: ApiClient, jobId: string): Promise<{ end: string; link: string | null }> {

@@ -106,7 +106,7 @@ export async function askQuestion(
       return answer.chat_id;
     }
   }
-  throw new Error('the stream ended without an answer');
+  throw new Error('the chat stream ended without a done or error event');
 }
 
 async function showAnswer(api: ApiClient, narrator: Narrator, answer: Answer): Promise<void> {

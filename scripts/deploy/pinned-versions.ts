@@ -143,6 +143,7 @@ function imagePin(image: string, file: string): PinnedVersion[] {
   if (image.includes('agent-conversation-service')) return [];
   const [, name, version] =
     /^(?:docker\.io\/)?(?:library\/)?([\w./-]+):([\w.-]+)(?:@sha256:[0-9a-f]{64})?$/.exec(image) ?? [];
-  if (name === undefined || version === undefined) throw new Error(`${file}: ${image} is no name:version.`);
+  if (name === undefined || version === undefined)
+    throw new Error(`${file}: the image ${image} has no version (name:version).`);
   return [{ name, version, file }];
 }

@@ -99,11 +99,12 @@ export async function rehearseImage(options: {
     await Promise.all(running.map((child) => child.stop()));
   }
   const ends = await Promise.all(running.map((child) => child.ended));
-  if (ends.some((end) => end !== 'exit code 0')) throw new Error(`The processes ended with ${ends.join(', ')}.`);
+  if (ends.some((end) => end !== 'exit code 0'))
+    throw new Error(`The processes of the image ended with ${ends.join(', ')} instead of exit code 0.`);
 
   function commandOf(name: string): string[] {
     const [program, ...args] = composed[name]?.command ?? ['node', 'src/server.ts'];
-    if (program !== 'node') throw new Error(`docker-compose.yml runs ${name} by ${program}.`);
+    if (program !== 'node') throw new Error(`docker-compose.yml runs ${name} with ${program} instead of node.`);
     return args;
   }
 }
@@ -154,9 +155,9 @@ async function readDocuments(apiUrl: string, home: string, running: readonly Run
     const { succeeded, failed } = await summary();
     return succeeded + failed === files.length;
   };
-  await until('the documents are read', areDone, running);
+  await until('the documents are ingested', areDone, running);
   const { failed } = await summary();
-  if (failed > 0) throw new Error(`${failed} of ${files.length} documents could not be read.`);
+  if (failed > 0) throw new Error(`${failed} of ${files.length} documents could not be ingested.`);
 }
 
 async function until(what: string, holds: () => Promise<boolean>, running: readonly RunningChild[]): Promise<void> {
@@ -166,6 +167,7 @@ async function until(what: string, holds: () => Promise<boolean>, running: reado
   while (!(await holds().catch(() => false))) {
     const end = await Promise.race([ended, delay(POLL_MS, null)]);
     if (end !== null) throw new Error(`A process ended (${end}) before ${what}:\n${lastLines()}`);
-    if (Date.now() > deadline) throw new Error(`Still waiting until ${what}:\n${lastLines()}`);
+    if (Date.now() > deadline)
+      throw new Error(`Timed out after ${TIMEOUT_MS / 1000} s waiting until ${what}:\n${lastLines()}`);
   }
 }

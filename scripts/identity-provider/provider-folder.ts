@@ -40,7 +40,7 @@ function readAccounts(path: string, text: string): ProviderAccount[] {
     return accountsFile.parse(JSON.parse(text));
   } catch (error) {
     const [issue] = error instanceof z.ZodError ? error.issues : [];
-    const problem = issue ? [issue.path.join('.'), issue.message].filter(Boolean) : ['this is no JSON'];
+    const problem = issue ? [issue.path.join('.'), issue.message].filter(Boolean) : ['the file is not valid JSON'];
     throw new StartFailure([path, ...problem].join(': '));
   }
 }

@@ -76,7 +76,7 @@ export async function waitUntilServing(
   const log = logPath(missing.includes('workers') ? 'worker' : 'api');
   const error = lastErrorInLog(readFileSync(log, 'utf8'));
   throw new StartFailure(
-    `Not ready within ${timeoutMs / 1000} s: ${missing.join(', ')}. ${error === null ? `See ${log}.` : `The last error in ${log}: ${error}`}`,
+    `The service was not ready within ${timeoutMs / 1000} s. Failed checks: ${missing.join(', ')}. ${error === null ? `See ${log}.` : `The last error in ${log}: ${error}`}`,
   );
 }
 

@@ -35,7 +35,7 @@ export async function preparePostgres(options: PostgresOptions): Promise<ChildSp
   const cluster = join(dataDir, `postgres-${MAJOR_VERSION}`);
   if (existsSync(cluster)) await forgetDeadServer(cluster);
   else {
-    options.say?.('  postgres makes its files (once)');
+    options.say?.('  postgres creates its database files (only at the first start)');
     await createCluster({ cluster, password, account, durable });
   }
 
@@ -160,7 +160,7 @@ async function createCluster(at: {
     await rm(draft, { recursive: true, force: true });
     const said = String(error.stderr || error.message);
     const reason = said.includes('No space left on device') ? ' the disk is full.' : `\n${said}`;
-    throw new StartFailure(`The database could not be made in ${cluster}:${reason}`);
+    throw new StartFailure(`The database could not be created in ${cluster}:${reason}`);
   });
   await rename(draft, cluster);
   await rm(passwordFile);

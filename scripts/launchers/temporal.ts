@@ -69,7 +69,9 @@ export function temporalProgram(toolsDir: string): string {
 function isServing(port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const session = connect(`http://127.0.0.1:${port}`);
-    session.on('error', reject).setTimeout(1_000, () => session.destroy(new Error('no answer')));
+    session
+      .on('error', reject)
+      .setTimeout(1_000, () => session.destroy(new Error('Temporal did not answer the health check within a second')));
     const answer: Buffer[] = [];
     const request = session.request({
       ':method': 'POST',

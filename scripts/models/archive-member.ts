@@ -8,7 +8,7 @@ export async function* archiveMember(archivePath: string, member: string): Async
     if (error) return reject(error);
     archive = opened;
     opened.on('error', reject);
-    opened.on('end', () => reject(new SourceFailure(`${archivePath} has no ${member}`)));
+    opened.on('end', () => reject(new SourceFailure(`the archive ${archivePath} has no file ${member}`)));
     opened.on('entry', (entry) => {
       if (entry.fileName !== member) return opened.readEntry();
       opened.openReadStream(entry, (cause, stream) => (cause ? reject(cause) : resolve(stream)));

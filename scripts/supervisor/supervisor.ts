@@ -68,7 +68,7 @@ export async function openSupervisor(options: {
       const child = startChild(spec, folder.logPath(spec.name));
       track(spec, child);
       const beginning = await becomesReady(spec, child);
-      if (beginning === 'ready' && wasReady) log(`${spec.name} is back.`);
+      if (beginning === 'ready' && wasReady) log(`${spec.name} is running again.`);
       if (beginning === 'ready') {
         onReady();
         void watchChild(spec, child, { policy: watch, log });
@@ -91,7 +91,7 @@ export async function openSupervisor(options: {
       if (deaths.length >= restarts.fatalDeaths) {
         throw fatal(`${deaths.length} times within ${restarts.windowMs / 1000} s`);
       }
-      log([`${spec.name} ended (${reason}) and is started again. Its last lines:`, ...lines].join('\n'));
+      log([`${spec.name} ended (${reason}) and is restarted. Its last log lines:`, ...lines].join('\n'));
       const delayMs = restarts.firstDelayMs * 4 ** (deaths.length - 1);
       await delay(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

@@ -30,11 +30,11 @@ export async function watchChild(
   while (await pause().then(() => !ended.signal.aborted)) {
     const answers = await Promise.race([spec.isReady().catch(() => false), pause()]);
     if (ended.signal.aborted) return;
-    if (answers && unanswered >= policy.silentAfter) log(`${spec.name} answers again.`);
+    if (answers && unanswered >= policy.silentAfter) log(`${spec.name} answers its health probe again.`);
     unanswered = answers ? 0 : unanswered + 1;
-    if (unanswered === policy.silentAfter) log(`${spec.name} does not answer.`);
+    if (unanswered === policy.silentAfter) log(`${spec.name} does not answer its health probe.`);
     if (spec.restartIfSilent && unanswered >= policy.hangsAfter) {
-      log(`${spec.name} hangs and is ended.`);
+      log(`${spec.name} hangs and is restarted.`);
       return child.stop();
     }
   }
@@ -50,8 +50,8 @@ export function createDiskWatch(folder: string, { fullBelowBytes }: WatchPolicy,
     isFull = blocks > 0 && free < (wasFull ? 2 * fullBelowBytes : fullBelowBytes);
     const room = `${Math.floor(free / 1e6)} MB free`;
     if (isFull && !wasFull) {
-      log(`The disk of ${folder} is full (${room}): uploads are refused and lines of logs lost until there is room.`);
+      log(`The disk of ${folder} is full (${room}): uploads are refused and log lines are lost until space is freed.`);
     }
-    if (wasFull && !isFull) log(`The disk of ${folder} has room again (${room}).`);
+    if (wasFull && !isFull) log(`The disk of ${folder} has free space again (${room}).`);
   };
 }

@@ -57,7 +57,7 @@ class MessageReporter extends mocha.reporters.Base {
       send({ kind: 'end' });
       // The timer fires only if something else keeps the process alive.
       setTimeout(
-        () => console.error('Still open:', process.getActiveResourcesInfo().join(', ')),
+        () => console.error('The test process is kept open by:', process.getActiveResourcesInfo().join(', ')),
         STILL_OPEN_MS,
       ).unref();
     });

@@ -30,6 +30,10 @@ describe('npm run demo:connectors', () => {
     expect(text.match(/✓ .*: succeeded$/gm)).length(3);
     expect(text).include('sync (full): succeeded: 1 added, 0 updated, 3 unchanged, 0 deleted, 0 failed');
     expect(text).include('sync (delta): succeeded: 0 added, 2 updated, 0 unchanged, 1 deleted, 0 failed');
-    expect(text.match(/downloads at the provider: \d/g)?.map((line) => line.at(-1))).deep.equal(['3', '1', '1']);
+    expect(text.match(/files downloaded from the provider: \d/g)?.map((line) => line.at(-1))).deep.equal([
+      '3',
+      '1',
+      '1',
+    ]);
   });
 });

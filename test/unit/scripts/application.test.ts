@@ -63,14 +63,17 @@ describe('API and worker under the supervisor', () => {
     await writeFile(logPath('worker'), '{"level":30,"msg":"hello"}\n');
     const silent = await failureNow();
     expect(silent).to.be.instanceOf(StartFailure);
-    expect(silent).to.have.property('message', `Not ready within 0.1 s: workers. See ${logPath('worker')}.`);
+    expect(silent).to.have.property(
+      'message',
+      `The service was not ready within 0.1 s. Failed checks: workers. See ${logPath('worker')}.`,
+    );
     await appendFile(
       logPath('worker'),
       '{"level":40,"msg":"waiting","err":{"message":"refused"}}\n{"level":30}\nno JSON\n',
     );
     expect(await failureNow()).to.have.property(
       'message',
-      `Not ready within 0.1 s: workers. The last error in ${logPath('worker')}: waiting: refused`,
+      `The service was not ready within 0.1 s. Failed checks: workers. The last error in ${logPath('worker')}: waiting: refused`,
     );
   });
 });
