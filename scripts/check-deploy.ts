@@ -50,7 +50,7 @@ await exitAfter(async () => {
   });
   const [helm, composeConfig] = await Promise.all([built(helmProgram, toolsDir), built(composeProgram, toolsDir)]);
   const home = await mkdtemp(join(tmpdir(), 'check-deploy-'));
-  // The image's user needs the execute permission to reach the folders inside.
+  // The image's user needs the execute permission on the temporary folder to reach the image inside.
   await chmod(home, 0o711);
   try {
     return await runUntilStopped({

@@ -40,7 +40,7 @@ export const startSettingNames: readonly string[] = Object.keys(startSettings.sh
 export type StartSettings = {
   host: string;
   port: number;
-  /** If null, the API serves metrics on its own port. */
+  /** `metricsPort` is null if the API serves its metrics on PORT. */
   metricsPort: number | null;
   workerPort: number;
   dataDir: string;
@@ -50,17 +50,17 @@ export type StartSettings = {
   temporal:
     | { kind: 'embedded'; port: number; uiPort: number; codecPort: number | null }
     | { kind: 'external'; address: string; uiUrl: string | null };
-  /** If null, vectors are stored in Postgres. */
+  /** `qdrant` is null if vectors are stored in Postgres. */
   qdrant: { kind: 'embedded'; port: number; apiKey: string | null } | { kind: 'external'; url: string } | null;
-  /** Null if other servers provide the models and the embeddings of alignment. */
+  /** `modelServer` is null if other servers provide the models and the embeddings of alignment. */
   modelServer: { port: number } | null;
-  /** If null, users sign in at the provider in SSO_ISSUER, if there is one. */
+  /** `identityProvider` is null without `--with-sso`: users sign in at the provider in SSO_ISSUER, if it is set. */
   identityProvider: { port: number } | null;
   /** The OpenAI-compatible server for chat, judging and embeddings; null selects the local model server. */
   provider: { baseUrl: string; apiKey: string | null } | null;
   /** The server for the embeddings of alignment; null selects the local model server. */
   alignmentBaseUrl: string | null;
-  /** If null, the best installed model is used, or with a provider the application's default. */
+  /** `chatModel` is null for the default: the best installed model, or the default of the application with a provider. */
   chatModel: string | null;
   modelDir: string | null;
 };

@@ -45,7 +45,7 @@ export function createDiskWatch(folder: string, { fullBelowBytes }: WatchPolicy,
   return async (): Promise<void> => {
     const { bavail, bsize, blocks } = await statfs(folder);
     const free = bavail * bsize;
-    // Some file systems report a size of 0 blocks.
+    // Some file systems report a size of 0 blocks, which must not count as a full disk.
     const wasFull = isFull;
     isFull = blocks > 0 && free < (wasFull ? 2 * fullBelowBytes : fullBelowBytes);
     const room = `${Math.floor(free / 1e6)} MB free`;
