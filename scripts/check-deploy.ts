@@ -1,5 +1,5 @@
-// `npm run check:deploy`: checks the files that the service is deployed with by the programs that read them. It fetches
-// these once, and builds two of them; `npm test` has the checks that need none of this.
+// `npm run check:deploy`: checks the deployment files with the programs that read them (hadolint, Compose, Helm).
+// Downloads these once and builds two of them from source; `npm test` has the checks that need none of them.
 import { deepStrictEqual, doesNotMatch, match } from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { installWheels, wheelsFolder } from './bootstrap/tools.mjs';
 import { chartValues } from './deploy/chart-values.ts';
-import { egressOf } from './deploy/network-policies.ts';
+import { egressPortsByComponent } from './deploy/network-policies.ts';
 import { rehearseImage } from './deploy/rehearse-image.ts';
 import { goProgram } from './go-program.ts';
 import { readModelFolders } from './settings.ts';
@@ -28,7 +28,7 @@ const helmProgram = {
   install: ['helm.sh/helm/v3/cmd/helm@v3.22.0'],
 };
 const composeProgram = {
-  what: 'The reader of compose files',
+  what: 'The compose file parser',
   name: 'compose-config',
   version: '2.16.2',
   size: '15 MB in your cache',
@@ -50,7 +50,7 @@ await exitAfter(async () => {
   });
   const [helm, composeConfig] = await Promise.all([built(helmProgram, toolsDir), built(composeProgram, toolsDir)]);
   const home = await mkdtemp(join(tmpdir(), 'check-deploy-'));
-  // The image's user passes through.
+  // The image's user needs the execute permission on the temporary folder to reach the image inside.
   await chmod(home, 0o711);
   try {
     return await runUntilStopped({
@@ -69,12 +69,12 @@ await exitAfter(async () => {
             check: () => chart({ helm, wheels, home, values }),
           })),
           {
-            name: "the chart takes the addresses of clients from its ingress' headers",
+            name: 'TRUST_PROXY of the chart, for the addresses of clients behind its ingress',
             check: () => clientAddresses(helm, home),
           },
           { name: 'the network policies of the chart', check: () => networkPolicies(helm, home) },
           {
-            name: 'what the image holds, by running its processes',
+            name: 'the content of the image, by running its processes',
             check: async () => rehearseImage({ supervisor, toolsDir, home: await mkdtemp(join(home, 'image-')) }),
           },
         ]),
@@ -87,11 +87,10 @@ await exitAfter(async () => {
 
 async function built(program: Parameters<typeof goProgram>[0], toolsDir: string): Promise<string> {
   const path = await goProgram(program, toolsDir, new AbortController().signal);
-  if (path === null) throw new StartFailure(`${program.what} could not be had: it is built by Go, as \`go\`.`);
+  if (path === null) throw new StartFailure(`${program.what} could not be built: Go is needed, as \`go\`.`);
   return path;
 }
 
-/** One after the other. */
 async function perform(checks: readonly Check[]): Promise<number> {
   let failed = 0;
   for (const { name, check } of checks) {
@@ -113,17 +112,17 @@ async function hadolint(wheels: string): Promise<void> {
   await run(join(wheels, 'bin', 'hadolint'), ['--failure-threshold', 'style', join(ROOT, 'Dockerfile')]);
 }
 
-/** With the .env that the docs begin with: the example, and what make-secrets.ts adds to it. */
+/** Checks docker-compose.yml with the .env of the docs: .env.example followed by the output of make-secrets.ts. */
 async function composeFile(program: string, home: string): Promise<void> {
   const { stdout: secrets } = await run(process.execPath, [join(import.meta.dirname, 'make-secrets.ts')]);
   await writeFile(join(home, '.env'), `${await readFile(join(ROOT, '.env.example'), 'utf8')}${secrets}`);
   await writeFile(join(home, 'docker-compose.yml'), await readFile(join(ROOT, 'docker-compose.yml')));
   const env = { PATH: process.env.PATH, HOME: home };
   const { stdout } = await run(program, ['docker-compose.yml'], { cwd: home, env, maxBuffer: 16 * 1024 * 1024 });
-  // A key that lost its line breaks on the way would stop the service.
+  // The API cannot start with a signing key whose line breaks are lost.
   const key = /^JWT_PRIVATE_KEY=(.+)$/m.exec(secrets)?.[1];
   if (key === undefined || !stdout.replaceAll(/\n\s+/g, ' ').includes(key)) {
-    throw new Error('JWT_PRIVATE_KEY of .env does not reach the containers as it is.');
+    throw new Error('docker-compose.yml does not pass JWT_PRIVATE_KEY of .env to the containers unchanged.');
   }
 }
 
@@ -153,15 +152,18 @@ async function chart(of: { helm: string; wheels: string; home: string; values: o
   });
 }
 
-/** Without it, all users behind the ingress share the rate limits of one address. */
+/** Without TRUST_PROXY, all users behind the ingress would share the rate limits of one address. */
 async function clientAddresses(helm: string, home: string): Promise<void> {
   match(await render(helm, home, chartValues['with everything']), /^ {2}TRUST_PROXY: "1"$/m);
   doesNotMatch(await render(helm, home, chartValues['as it comes']), /TRUST_PROXY/);
 }
 
-/** A parser reads files of users: its worker connects to services only, and not to what users name. */
+/**
+ * The ingestion worker parses files of users, so it may connect to services only, not to addresses that users name.
+ */
 async function networkPolicies(helm: string, home: string): Promise<void> {
-  // DNS, a collector by https, S3, Postgres and Qdrant at any address or where the values say, Temporal, the model server.
+  // The ports are those of DNS, an HTTPS collector, S3, Postgres, Qdrant, Temporal and the model server; `*` means any
+  // address.
   const services = ['443*', '53*', '6333*', '6432', '7070*', '7233', '8443'];
   const expected = {
     api: [...services, '3010', '443', '80'],
@@ -172,12 +174,11 @@ async function networkPolicies(helm: string, home: string): Promise<void> {
     'model-server': [],
   };
   deepStrictEqual(
-    egressOf(await render(helm, home, chartValues['with everything'])),
+    egressPortsByComponent(await render(helm, home, chartValues['with everything'])),
     Object.fromEntries(Object.entries(expected).map(([name, ports]) => [name, ports.sort()])),
   );
 }
 
-/** JSON is YAML. */
 async function fileOf(home: string, values: object): Promise<string> {
   const path = join(home, 'values.json');
   await writeFile(path, JSON.stringify(values));

@@ -1,4 +1,4 @@
-// `npm run check`: what needs no test to be seen.
+// `npm run check`: runs the checks that need no tests, such as types and lint.
 import { runChecks } from './checks.ts';
 
 const { passed, failed } = await runChecks();

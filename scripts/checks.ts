@@ -2,28 +2,26 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dieWithParent } from './supervisor/parent-death.ts';
 
-/** `failed` names each that failed. */
-export type Tally = { passed: number; failed: string[] };
+export type CheckTally = { passed: number; failed: string[] };
 
 const CODE = ['src', 'workflows', 'activities', 'workers', 'migrations', 'services', 'scripts', 'test', 'bench'];
 
 const CHECKS = [
-  // Version 7, which takes a third of the time; dependency-cruiser still needs the API of version 6.
+  // TypeScript 7 takes a third of the time; dependency-cruiser still needs the API of TypeScript 6.
   { name: 'types', command: ['node_modules/typescript-native/bin/tsc', '--noEmit', '--project', '.'] },
   { name: 'format and lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.'] },
   {
-    name: 'who imports whom',
+    name: 'import boundaries',
     command: [
       'node_modules/dependency-cruiser/bin/dependency-cruiser.mjs',
       ...['--config', '.dependency-cruiser.mjs', ...CODE.filter((folder) => existsSync(folder))],
     ],
   },
-  { name: 'nothing unused', command: ['node_modules/knip/bin/knip.js'] },
+  { name: 'no unused code', command: ['node_modules/knip/bin/knip.js'] },
   { name: 'no pinned version with a listed vulnerability', command: ['scripts/check-versions.ts'] },
 ];
 
-/** Runs the checks of the code itself side by side and prints one line for each, with its output where it failed. */
-export async function runChecks(signal?: AbortSignal): Promise<Tally> {
+export async function runChecks(signal?: AbortSignal): Promise<CheckTally> {
   const results = await Promise.all(CHECKS.map(({ name, command }) => runCheck({ name, command, signal })));
   const failed = CHECKS.filter((_, index) => !results[index]).map(({ name }) => name);
   return { passed: CHECKS.length - failed.length, failed };

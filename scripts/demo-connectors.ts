@@ -1,8 +1,9 @@
-// `npm run demo:connectors`: files of a Google Drive, from the consent to syncs, seen from outside, and then it keeps serving.
+// `npm run demo:connectors`: connects a Google Drive, imports and syncs its files through the public API, then keeps
+// serving.
 import path from 'node:path';
 import { startFakeDrive } from '#test/support/fake-drive.ts';
 import { createApiClient } from './demo/api-client.ts';
-import { tellOfConnectors } from './demo/connector-story.ts';
+import { runConnectorDemo } from './demo/connector-story.ts';
 import { signIn } from './demo/demo-account.ts';
 import { createNarrator } from './demo/narrator.ts';
 import { makeSampleDocuments } from './demo/sample-documents.ts';
@@ -12,13 +13,13 @@ import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 
 await exitAfter(async () => {
   const narrator = createNarrator(process.stdout);
-  // It speaks Google's protocol, and is on this machine.
   const drive = await startFakeDrive();
   Object.assign(process.env, {
     ACME_DRIVE_BASE_URL: drive.baseUrl,
     ACME_DRIVE_CLIENT_ID: drive.client.id,
     ACME_DRIVE_CLIENT_SECRET: drive.client.secret,
-    // Apart from what else is served here: its schedules would look for a drive that is gone.
+    // The demo has its own data folder: its sync schedules would fail later, because the fake drive ends with this
+    // process.
     DATA_DIR: process.env.DATA_DIR ?? '.data/demo-connectors',
     EGRESS_ALLOW: [process.env.EGRESS_ALLOW, drive.place].filter(Boolean).join(','),
   });
@@ -31,13 +32,13 @@ await exitAfter(async () => {
       const accountFile = path.join(settings.dataDir, 'demo-account.json');
       const { api, email } = await signIn(createApiClient(addresses.apiUrl), accountFile);
       const files = await makeSampleDocuments(path.join(settings.dataDir, 'demo'));
-      await tellOfConnectors({ api, drive, narrator, files });
+      await runConnectorDemo({ api, drive, narrator, files });
       narrator.heading('Sign in');
       narrator.line(
         `  POST /auth/login with the username ${email}; the password is in ${path.relative('.', accountFile)}`,
       );
       serves();
-      narrator.line(readyText('goes on serving', settings, addresses));
+      narrator.line(readyText('keeps running', settings, addresses));
       return supervisor.failed;
     },
   });

@@ -1,15 +1,16 @@
-// `npm run demo [-- --fast --model --ask "question" … file …]`: the main job on real files, seen from outside, and then it keeps serving.
+// `npm run demo [-- --fast --model --ask "question" … file …]`: ingests files and asks questions through the public
+// API, then keeps serving.
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
-import { frequentWords } from './demo/anchor-words.ts';
+import { anchorWordsOf } from './demo/anchor-words.ts';
 import { type ApiClient, createApiClient } from './demo/api-client.ts';
 import { chooseChatModel } from './demo/choose-chat-model.ts';
 import { signIn } from './demo/demo-account.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
 import { makeSampleDocuments } from './demo/sample-documents.ts';
-import { type Agent, ask, ingest, publishAgent } from './demo/story.ts';
+import { type Agent, askQuestion, ingest, publishAgent } from './demo/story.ts';
 import { type EmbeddedAddresses, readyText, startEmbedded } from './embedded-mode.ts';
 import { readStartSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
@@ -46,7 +47,7 @@ await exitAfter(async () => {
       const { dataDir } = settings;
       const goOn = await tell({ narrator, addresses, dataDir, files: positionals, questions: values.ask });
       serves();
-      narrator.line(readyText('goes on serving', settings, addresses));
+      narrator.line(readyText('keeps running', settings, addresses));
       if (process.stdin.isTTY && goOn !== null) void goOn();
       return supervisor.failed;
     },
@@ -61,7 +62,6 @@ async function checkReadable(files: string[]): Promise<void> {
   }
 }
 
-/** @returns how the reader may go on; null when there is nothing to ask about */
 async function tell(options: {
   narrator: Narrator;
   addresses: EmbeddedAddresses;
@@ -104,15 +104,13 @@ async function tell(options: {
   return chat === null ? null : () => converse(api, narrator, agent, chat, documentIds);
 }
 
-/** An agent whose topic is what the documents speak of most. */
 async function publishGuide(api: ApiClient, documentIds: string[]): Promise<Agent> {
   const contents = await Promise.all(
     documentIds.map(async (id) => (await api.get<{ content: string }>(`/documents/${id}`)).content),
   );
-  return publishAgent(api, 'Document guide', frequentWords(contents));
+  return publishAgent(api, 'Document guide', anchorWordsOf(contents));
 }
 
-/** On a terminal the reader may go on asking, until Ctrl-C. */
 async function converse(
   api: ApiClient,
   narrator: Narrator,
@@ -129,12 +127,11 @@ async function converse(
   }
 }
 
-/** One question that is not answered is told, and ends nothing. */
-async function askAndGoOn(...[api, narrator, question]: Parameters<typeof ask>): Promise<string | null> {
+async function askAndGoOn(...[api, narrator, question]: Parameters<typeof askQuestion>): Promise<string | null> {
   try {
-    return await ask(api, narrator, question);
+    return await askQuestion(api, narrator, question);
   } catch (error) {
-    narrator.note(`no answer: ${error instanceof Error ? error.message : String(error)}`);
+    narrator.note(`the question failed: ${error instanceof Error ? error.message : String(error)}`);
     return question.chatId;
   }
 }

@@ -6,7 +6,7 @@ import { isInstalled } from '../services/model-server/model-files.ts';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { checkAddresses } from './addresses.ts';
 import { applicationEnvironment, DATABASE } from './application-environment.ts';
-import { application, untilServing } from './launchers/application.ts';
+import { applicationProcesses, waitUntilServing } from './launchers/application.ts';
 import { codecServer } from './launchers/codec-server.ts';
 import { howToSignIn, identityProvider, type LocalProvider, openLocalProvider } from './launchers/identity-provider.ts';
 import { modelServer } from './launchers/model-server.ts';
@@ -20,19 +20,18 @@ import { type ChosenPort, checkPortsAreFree } from './supervisor/ports.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
 
-/** Where the started service can be reached, which models it asks, and what shows office documents on paper. */
 export type EmbeddedAddresses = {
   apiUrl: string;
   temporalUiUrl: string | null;
   models: string[];
   previews: string;
-  /** Null without `--with-sso`. */
   signIn: LocalProvider | null;
 };
 
 /**
- * Starts what no setting replaces, migrates, starts worker and API, and answers once requests are served.
- * @param say tells whoever waits what is there already
+ * Starts the embedded services, migrates the database, starts worker and API, and resolves once the API serves
+ * requests.
+ * @param say prints progress
  */
 export async function startEmbedded(
   chosen: StartSettings,
@@ -47,7 +46,7 @@ export async function startEmbedded(
   const { server, models, renderer, temporal } = checkConfig(env);
   if (settings.temporal.kind === 'embedded' && temporal.tls !== null) {
     throw new StartFailure(
-      'wrong setting TEMPORAL_TLS, or what goes with it: the embedded server has no TLS and no key, another one needs TEMPORAL_ADDRESS',
+      'wrong setting TEMPORAL_TLS, its certificates or TEMPORAL_API_KEY: the embedded Temporal has neither TLS nor an API key; set TEMPORAL_ADDRESS to use another one',
     );
   }
   await checkPortsAreFree(chosenPorts(settings));
@@ -60,10 +59,10 @@ export async function startEmbedded(
   const services = await embeddedServices(settings, secrets, say);
   await supervisor.start(signIn ? [...services, identityProvider(signIn, apiUrl)] : services, tellUp);
   await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
-  tell('the database has its tables');
-  // A worker counts as ready once it runs: that it works is seen by what comes next.
-  await supervisor.start(application(apiUrl, env), (name) => name === 'worker' || tellUp(name));
-  await untilServing(apiUrl, { say, logPath: supervisor.logPath });
+  tell('the database is migrated');
+  // The worker is not reported as up here: a running process may not poll yet, so `waitUntilServing` checks it.
+  await supervisor.start(applicationProcesses(apiUrl, env), (name) => name === 'worker' || tellUp(name));
+  await waitUntilServing(apiUrl, { say, logPath: supervisor.logPath });
   return {
     apiUrl,
     temporalUiUrl: env.TEMPORAL_UI_URL ?? null,
@@ -79,7 +78,10 @@ function printedBy(renderer: Config['renderer']): string {
   return path === null ? 'off: there is no LibreOffice, and no GOTENBERG_URL' : `by ${path}`;
 }
 
-/** The language model, when its file is here and no provider is there to answer; null: the application's default. */
+/**
+ * Returns the packaged language model if it is installed and no provider is set; null selects the application's
+ * default.
+ */
 function localChatModel({ provider, modelDir, toolsDir }: StartSettings): string | null {
   return provider === null && isInstalled(qwenCoder, { modelDir, toolsDir }) ? qwenCoder.id : null;
 }
@@ -166,13 +168,11 @@ async function prepareDatabase({ postgres }: StartSettings, secrets: Secrets, da
   }
 }
 
-/** An address that means "every interface" is none to visit. */
 function browsableHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** The block that a person reads when everything is up; `state` is what the service does now. */
 export function readyText(
   state: string,
   { dataDir, toolsDir, provider, qdrant, temporal }: StartSettings,

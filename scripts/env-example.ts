@@ -1,5 +1,8 @@
 const WIDTH = 112;
-/** Made by `npm start` or set by it alone, or of tests. */
+/**
+ * Sections of docs/settings.md that .env.example leaves out: settings that `npm start` generates or that only tests
+ * use.
+ */
 const LEFT_OUT = ['Ports of the embedded services', 'Limits of a document that are no settings', 'For tests'];
 
 const INTRODUCTION = `# Settings of docker-compose.yml and of the service. Copied to .env, and completed by
@@ -34,7 +37,6 @@ const INTRODUCTION = `# Settings of docker-compose.yml and of the service. Copie
 #TEMPORAL_POSTGRES_PASSWORD=
 `;
 
-/** The file .env.example: every setting with what docs/settings.md says of it. */
 export function envExample(settingsPage: string): string {
   const sections = settingsPage.split(/^## /m).slice(1);
   const texts = sections
@@ -44,7 +46,6 @@ export function envExample(settingsPage: string): string {
   return [INTRODUCTION, ...texts].join('\n');
 }
 
-/** The cells of each row that begins with the name of a setting. */
 function rowsOf(section: string): string[][] {
   return section
     .split('\n')
@@ -62,14 +63,13 @@ function entryOf([names = '', ...cells]: string[]): string {
   const [standard] = cells;
   const said = [meaning, standard !== undefined && standard !== 'none' ? `Default: ${standard}` : '']
     .filter(Boolean)
-    // A value stays as it is written.
+    // Only a lower-case word becomes capitalized, because a value must stay as it is written.
     .map((sentence) => plain(sentence.replace(/^[a-z]+ /, (word) => `${word[0]?.toUpperCase()}${word.slice(1)}`)))
     .map((sentence) => `${sentence.replace(/\.$/, '')}.`);
   const assignments = [...names.matchAll(/`([A-Z][A-Z0-9_]*)`/g)].map(([, name]) => `#${name}=`);
   return [...wrapped(said.join(' ')), ...assignments].join('\n');
 }
 
-/** Without the marks of Markdown; links to other pages become their text. */
 function plain(text: string): string {
   return text.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1').replaceAll('`', '');
 }

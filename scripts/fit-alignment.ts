@@ -1,10 +1,9 @@
 /**
- * Fits what alignment knows of one embedding model, and writes it beside the code that uses it: how similarities become
- * scores (CLINC150; src/domain/alignment/calibrations.json) and how refusals sound (XSTest; refusal-weights.json), with
- * the hashes of what they were fitted to and how good they are on what they were not fitted to. The same data give the
- * same files; a new fit needs a new version here, because versions are stored with every scored round.
- *
- * `node scripts/fit-alignment.ts`, with DATASETS_DIR, ALIGNMENT_EMBEDDING_BASE_URL and ALIGNMENT_EMBEDDING_MODEL.
+ * Fits the scoring models of alignment for one embedding model: the topic calibration on CLINC150
+ * (src/domain/alignment/calibrations.json) and the refusal classifier on XSTest (refusal-weights.json). The files also
+ * record the hashes of the data sets and the cross-validated quality. The same data give the same files; a new fit
+ * needs a new version in this script, because versions are stored with every scored round. Run `node
+ * scripts/fit-alignment.ts` with DATASETS_DIR, ALIGNMENT_EMBEDDING_BASE_URL and ALIGNMENT_EMBEDDING_MODEL.
  */
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -91,7 +90,7 @@ async function recordOf(name: string) {
   return { path: `src/domain/${name}`, sha256: createHash('sha256').update(text).digest('hex') };
 }
 
-/** Figures to four places, so that noise of the machine makes no new file. */
+/** Rounds the metrics to four decimals, so that floating-point noise does not change the files. */
 function shorten<Quality extends object>(quality: Quality): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(quality).map(([name, value]) => [name, typeof value === 'number' ? shortened(value) : value]),

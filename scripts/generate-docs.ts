@@ -1,4 +1,5 @@
-// `npm run docs`: writes the pages that follow from the code, and .env.example, which follows from one of them.
+// `npm run docs`: writes the pages of docs/ that are generated from the code, and .env.example, generated from
+// docs/settings.md.
 import { readFile, writeFile } from 'node:fs/promises';
 import { envExample } from './env-example.ts';
 import { errorsPage } from './errors-page.ts';

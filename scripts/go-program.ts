@@ -3,13 +3,12 @@ import { existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { once } from './bootstrap/once.mjs';
+import { installOnce } from './bootstrap/once.mjs';
 import { dieWithParent } from './supervisor/parent-death.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
 const run = promisify(execFile);
 
-/** `install`: arguments of `go install`. `version`: a change of it builds the program again. */
 type GoProgram = {
   what: string;
   name: string;
@@ -20,8 +19,9 @@ type GoProgram = {
 };
 
 /**
- * Builds a program of the tests from source, once for all checkouts, at the lowest priority so that tests go on meanwhile.
- * @returns its path; null without Go: tests that need the program are skipped
+ * Builds a Go program that tests need from source, once for all checkouts, at the lowest priority so that tests can run
+ * meanwhile.
+ * @returns the path of the program; null without Go: tests that need the program are skipped
  * @throws StartFailure with the compiler's error if two builds failed
  */
 export async function goProgram(program: GoProgram, toolsDir: string, signal: AbortSignal): Promise<string | null> {
@@ -35,7 +35,7 @@ export async function goProgram(program: GoProgram, toolsDir: string, signal: Ab
   );
   if (!hasGo) return null;
   const build = () =>
-    once({
+    installOnce({
       what,
       size,
       lockPath: `${folder}.lock`,
@@ -49,7 +49,7 @@ export async function goProgram(program: GoProgram, toolsDir: string, signal: Ab
       },
     });
   try {
-    // A download may fail once.
+    // Builds a second time, because a download may fail once.
     await build().catch(build);
     return path;
   } catch (error) {

@@ -1,13 +1,15 @@
-/** One observation for a binary logistic regression. */
 export type Sample = { features: readonly number[]; isPositive: boolean };
 
-/** σ(Σ coefficient · feature + intercept); the intercept is the last coefficient. */
+/** The probability σ(Σ coefficient · feature + intercept); the intercept is the last coefficient. */
 export function sigmoid(coefficients: readonly number[], features: readonly number[]): number {
   const sum = [...features, 1].reduce((total, x, i) => total + x * (coefficients[i] ?? 0), 0);
   return 1 / (1 + Math.exp(-sum));
 }
 
-/** Maximum likelihood by Newton's method; both classes weigh the same, whatever their sizes. Intercept last. */
+/**
+ * Fits a logistic regression by Newton's method. Both classes have the same total weight. The intercept is the last
+ * coefficient.
+ */
 export function fitLogistic(samples: readonly Sample[]): number[] {
   const positives = samples.filter((sample) => sample.isPositive).length;
   const weightOf = (sample: Sample) => 0.5 / (sample.isPositive ? positives : samples.length - positives);
@@ -36,7 +38,9 @@ export function fitLogistic(samples: readonly Sample[]): number[] {
   return coefficients;
 }
 
-/** How often a positive scores above a negative (Mann-Whitney); ties count half. */
+/**
+ * Area under the ROC curve: how often a positive sample scores above a negative one (Mann-Whitney U); ties count half.
+ */
 export function areaUnderCurve(scored: readonly { score: number; isPositive: boolean }[]): number {
   const sorted = [...scored].sort((a, b) => a.score - b.score);
   let rankSum = 0;
@@ -50,7 +54,7 @@ export function areaUnderCurve(scored: readonly { score: number; isPositive: boo
   return (rankSum - (positives * (positives + 1)) / 2) / (positives * (scored.length - positives));
 }
 
-/** Expected calibration error over ten bins, both classes weighing the same. */
+/** Expected calibration error over ten bins, with both classes weighted equally. */
 export function calibrationError(scored: readonly { score: number; isPositive: boolean }[]): number {
   const positives = scored.filter((sample) => sample.isPositive).length;
   const bins = Array.from({ length: 10 }, () => ({ score: 0, positive: 0, weight: 0 }));
@@ -65,7 +69,7 @@ export function calibrationError(scored: readonly { score: number; isPositive: b
   return bins.reduce((sum, bin) => sum + Math.abs(bin.score - bin.positive), 0);
 }
 
-/** Gaussian elimination with partial pivoting. */
+/** Solves a linear system by Gaussian elimination with partial pivoting. */
 function solve(matrix: readonly (readonly number[])[], vector: readonly number[]): number[] {
   const rows = matrix.map((row, i) => [...row, vector[i] ?? 0]);
   const at = (i: number, j: number) => rows[i]?.[j] ?? 0;

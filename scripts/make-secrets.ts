@@ -1,12 +1,12 @@
-// `node scripts/make-secrets.ts`: new secrets of an installation, as lines of a file of environment variables.
+// `node scripts/make-secrets.ts`: prints new secrets for an installation as lines of an .env file.
 import { randomBytes } from 'node:crypto';
 import { newRandomKey, newSigningKey } from './secrets.ts';
 
-/** Of letters and digits, since passwords stand in addresses, too. */
+/** Generates a password of letters and digits only, because passwords are part of URLs. */
 const newPassword = () => randomBytes(24).toString('hex');
 
 const secrets = {
-  // The service takes line breaks that are written as \n, which a line of such a file can hold.
+  // Line breaks are written as \n, which the service accepts, because an .env file has one line per variable.
   JWT_PRIVATE_KEY: (await newSigningKey()).trimEnd().replaceAll('\n', '\\n'),
   URL_SIGNING_KEY: await newRandomKey(),
   ENCRYPTION_KEYS: `1:${await newRandomKey()}`,

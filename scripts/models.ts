@@ -1,4 +1,4 @@
-// `npm run models [-- list | fetch … | verify … | remove …]`: the packaged models on this machine.
+// `npm run models [-- list | fetch … | verify … | remove …]`: manages the packaged models on this machine.
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -38,10 +38,10 @@ await exitAfter(async () => {
 function list(folders: ModelFolders): number {
   for (const model of packagedModels) {
     const { id, kind, license, windowTokens } = model;
-    const state = isInstalled(model, folders) ? 'here' : `not here: npm run models -- fetch ${id}`;
+    const state = isInstalled(model, folders) ? 'installed' : `not installed: npm run models -- fetch ${id}`;
     console.log(`${id}\n  ${kind}, ${license}, ${megabytes(sizeOf(model))}, window ${windowTokens} tokens\n  ${state}`);
   }
-  console.log(`\nFetched models lie in ${folders.modelDir}.`);
+  console.log(`\nFetched models are in ${folders.modelDir}.`);
   return 0;
 }
 
@@ -49,7 +49,7 @@ async function fetchAll(models: PackagedModel[], folders: ModelFolders & { model
   for (const model of models) {
     console.log(`${model.id} (${model.license}, ${megabytes(sizeOf(model))})`);
     await fetchModel(model, { folders, onProgress: createProgressBar(process.stdout) }).catch(toStartFailure);
-    console.log('  here');
+    console.log('  installed');
   }
   return 0;
 }
@@ -58,12 +58,12 @@ async function verify(models: PackagedModel[], folders: ModelFolders): Promise<n
   let wrong = 0;
   for (const model of models) {
     if (!isInstalled(model, folders)) {
-      console.log(`- ${model.id}: not here`);
+      console.log(`- ${model.id}: not installed`);
       continue;
     }
     try {
       for (const file of model.files) {
-        // Without its note the file is read again.
+        // Deletes the note of an earlier verification, so that the file is hashed again.
         await rm(notePath(findModelFile(file, folders) ?? ''), { force: true });
         await verifiedModelFile(file, folders);
       }
@@ -76,7 +76,7 @@ async function verify(models: PackagedModel[], folders: ModelFolders): Promise<n
   return wrong === 0 ? 0 : 1;
 }
 
-/** Only what lies in MODEL_DIR, with what a fetch that was stopped has left: other models belong to the embedded services. */
+/** Removes files and partial downloads in MODEL_DIR only: other models belong to the embedded services. */
 async function remove(models: PackagedModel[], { modelDir }: { modelDir: string }): Promise<number> {
   if (models.length === 0) throw new StartFailure(USAGE);
   const entries = await readdir(modelDir).catch((): string[] => []);
@@ -92,7 +92,10 @@ async function remove(models: PackagedModel[], { modelDir }: { modelDir: string 
 
 function byId(id: string): PackagedModel {
   const model = packagedModels.find((one) => one.id === id);
-  if (!model) throw new StartFailure(`There is no model ${id}: ${packagedModels.map((one) => one.id).join(', ')}.`);
+  if (!model)
+    throw new StartFailure(
+      `There is no packaged model ${id}. Use one of ${packagedModels.map((one) => one.id).join(', ')}.`,
+    );
   return model;
 }
 

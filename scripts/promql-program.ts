@@ -6,9 +6,9 @@ import { goProgram } from './go-program.ts';
 const SOURCE = join(import.meta.dirname, '..', 'test', 'support', 'promql');
 
 /**
- * Builds the program that evaluates the dashboard's queries and the alerts over scraped metrics, with the parsers and
- * the engine of Prometheus. `promtool` only checks their syntax, or needs a running server or the expected values.
- * @returns its path; null without Go
+ * Builds the program that evaluates the dashboard's queries and the alerts over scraped metrics with Prometheus's own
+ * parser and engine. `promtool` only checks their syntax, or needs a running server or the expected values.
+ * @returns the path of the program; null without Go
  */
 export function promqlProgram(toolsDir: string, signal: AbortSignal): Promise<string | null> {
   const hash = createHash('sha256');

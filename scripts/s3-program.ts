@@ -2,7 +2,7 @@ import { goProgram } from './go-program.ts';
 
 const VERSION = '1.8.0';
 
-/** The S3 server of the tests; null where there is none. */
+/** @returns the path of the S3 server for tests; null without Go */
 export function s3Program(toolsDir: string, signal: AbortSignal): Promise<string | null> {
   return goProgram(
     {

@@ -2,16 +2,16 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ApiClient } from './demo/api-client.ts';
 
-/** Of each kind, so that some are left when others are deleted. */
+/** Number of objects of each kind, so that some remain when Schemathesis deletes others. */
 const COUNT = 4;
 
 type Made = { id: string; head_version_id: string; parse_job_id: string; chat_id: string };
 
 /**
- * Makes some of what paths name, for Schemathesis to find.
- * @param folder gets a file for each parameter of paths, `<name>.dict`: ids in quotes, line by line
+ * Creates folders, documents, agents and chats whose ids Schemathesis uses as path parameters.
+ * @param folder gets a file `<name>.dict` for each path parameter, with one quoted id per line
  */
-export async function furnish(api: ApiClient, folder: string): Promise<void> {
+export async function createSchemaFixtures(api: ApiClient, folder: string): Promise<void> {
   const roots = await api.get<{ id: string; system_role: string }[]>('/folders');
   const parent_id = roots.find(({ system_role }) => system_role === 'personal_root')?.id;
   const things = [];

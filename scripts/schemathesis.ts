@@ -11,7 +11,7 @@ import { StartFailure } from './supervisor/start-failure.ts';
 const REQUIREMENTS = [join(import.meta.dirname, 'requirements-schemathesis.txt')];
 const CONFIG = join(import.meta.dirname, 'schemathesis.toml');
 
-/** What one run of Schemathesis did; `failed` counts different failures, and errors of its own. */
+/** `failed` counts distinct failures of the API and errors of Schemathesis itself. */
 export type SchemathesisTally = { operations: number; cases: number; failed: number };
 
 const report = z.object({
@@ -21,9 +21,9 @@ const report = z.object({
 });
 
 /**
- * Installs Schemathesis beside the tools of the embedded services, once for all checkouts.
- * @returns the folder of its packages
- * @throws StartFailure where Python is too old for it
+ * Installs Schemathesis in the tools cache, once for all checkouts.
+ * @returns the folder of its Python packages
+ * @throws StartFailure if Python is older than 3.11
  */
 export async function installSchemathesis(toolsDir: string): Promise<string> {
   const question = 'import sys; sys.exit(sys.version_info < (3, 11))';
@@ -36,10 +36,10 @@ export async function installSchemathesis(toolsDir: string): Promise<string> {
 }
 
 /**
- * Tries the operations of the OpenAPI document that a running API serves, and shows what it does.
- * @param options.accessToken null: nobody is signed in
- * @param options.home the folder with the ids of what is there; what Schemathesis writes gets there, too
- * @param options.args more of `schemathesis run`
+ * Tests the operations of a running API against its OpenAPI document, and prints the report.
+ * @param options.accessToken null sends no Authorization header
+ * @param options.home folder with the ids of existing objects, which also receives the files of Schemathesis
+ * @param options.args further arguments of `schemathesis run`
  */
 export async function runSchemathesis(options: {
   folder: string;
@@ -51,7 +51,7 @@ export async function runSchemathesis(options: {
 }): Promise<SchemathesisTally> {
   const { folder, apiUrl, accessToken, args, home, signal } = options;
   const reportPath = join(home, 'report.json');
-  // Its paths begin where it lies.
+  // Paths in schemathesis.toml are relative to the file.
   await copyFile(CONFIG, join(home, 'schemathesis.toml'));
   const python = ['python3', '-m', 'schemathesis.cli', 'run', `${apiUrl}/openapi.json`] as const;
   const [program, ...rest] = dieWithParent([...python, '--report-json-path', reportPath, ...args], 'SIGTERM');
@@ -68,7 +68,7 @@ export async function runSchemathesis(options: {
   });
   const [code] = await once(child, 'exit');
   const written = await readFile(reportPath, 'utf8').catch(() => null);
-  if (written === null) throw new StartFailure(`Schemathesis did not run to its end (exit code ${code}).`);
+  if (written === null) throw new StartFailure(`Schemathesis ended without a report (exit code ${code}).`);
   const { operations, test_cases, errors } = report.parse(JSON.parse(written));
   const failed = errors.reduce((sum, { count }) => sum + count, test_cases.unique_failures);
   return { operations: operations.tested, cases: test_cases.generated, failed };

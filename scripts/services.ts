@@ -1,5 +1,5 @@
-// Keeps the services that tests need running, for quick turns with mocha on single files: start it in one shell, then
-// `source .data-services/env` in another.
+// `npm run services`: keeps the services that tests need running, to run mocha on single files. Start it in one shell,
+// then `source .data-services/env` in another.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { s3Program } from './s3-program.ts';
@@ -28,7 +28,6 @@ async function main(): Promise<number> {
       });
       const env = {
         ...services,
-        // As scripts/test.ts sets it.
         TEMPORAL_DEBUG: '1',
         ...(await startTestS3({ supervisor, program: await s3Program(toolsDir, ending), dataDir, port: free.s3 })),
       };

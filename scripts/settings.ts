@@ -5,14 +5,14 @@ import { StartFailure } from './supervisor/start-failure.ts';
 
 const port = z.coerce.number('must be a port number').int().min(1).max(65_535);
 
-/** Settings of the embedded services, and those that replace one. All others belong to src/config.ts. */
+/** Settings of the embedded services and of the external ones that replace them. All others are in src/config.ts. */
 const startSettings = z.object({
   HOST: z.string().default('127.0.0.1'),
   PORT: port.default(3000),
   METRICS_PORT: port.optional(),
   WORKER_PORT: port.default(3001),
   DATA_DIR: z.string().default('.data'),
-  TOOLS_DIR: z.string('comes from the bootstrap: start with npm').transform((path) => resolve(path)),
+  TOOLS_DIR: z.string('is set by the npm scripts: run the command with npm').transform((path) => resolve(path)),
   POSTGRES_PORT: port.default(54_320),
   TEMPORAL_PORT: port.default(7233),
   TEMPORAL_UI_PORT: port.default(8233),
@@ -35,41 +35,38 @@ const startSettings = z.object({
   LLM_THREADS: z.coerce.number().int().min(1).optional(),
 });
 
-/** For the test that keeps docs/settings.md complete. */
 export const startSettingNames: readonly string[] = Object.keys(startSettings.shape);
 
 export type StartSettings = {
   host: string;
   port: number;
-  /** Null: the API's metrics are beside the API. */
+  /** `metricsPort` is null if the API serves its metrics on PORT. */
   metricsPort: number | null;
-  /** Where the worker shows how it is, on this machine. */
   workerPort: number;
   dataDir: string;
   toolsDir: string;
   postgres: { kind: 'embedded'; port: number } | { kind: 'external'; url: string };
-  /** `codecPort` is of the endpoint that opens payloads for the UI; null: none is encrypted. */
+  /** `codecPort` is the port of the codec server; null if payloads are not encrypted. */
   temporal:
     | { kind: 'embedded'; port: number; uiPort: number; codecPort: number | null }
     | { kind: 'external'; address: string; uiUrl: string | null };
-  /** Null: the vectors are in Postgres. */
+  /** `qdrant` is null if vectors are stored in Postgres. */
   qdrant: { kind: 'embedded'; port: number; apiKey: string | null } | { kind: 'external'; url: string } | null;
-  /** Null when neither the models nor alignment need it. */
+  /** `modelServer` is null if other servers provide the models and the embeddings of alignment. */
   modelServer: { port: number } | null;
-  /** Null: people sign in at the provider that SSO_ISSUER names, or at none. */
+  /** `identityProvider` is null without `--with-sso`: users sign in at the provider in SSO_ISSUER, if it is set. */
   identityProvider: { port: number } | null;
-  /** Who serves chat, judging and embeddings; null: the local model server. */
+  /** The OpenAI-compatible server for chat, judging and embeddings; null selects the local model server. */
   provider: { baseUrl: string; apiKey: string | null } | null;
-  /** Who serves alignment's embeddings; null: the local model server. */
+  /** The server for the embeddings of alignment; null selects the local model server. */
   alignmentBaseUrl: string | null;
-  /** Null: the best one that is on this machine, or the application's default with a provider. */
+  /** `chatModel` is null for the default: the best installed model, or the default of the application with a provider. */
   chatModel: string | null;
-  /** Where fetched models lie. */
   modelDir: string | null;
 };
 
 /**
- * @param args those of the command line: `--with-sso` starts an identity provider, too
+ * @param args arguments of the command line, such as `--with-sso`
  * @throws StartFailure that names the first wrong setting
  */
 export function readStartSettings(
@@ -113,7 +110,9 @@ function readFlags(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: { 'with-sso': { type: 'boolean', default: false } } }).values;
   } catch {
-    throw new StartFailure(`unknown: ${args.join(' ')}. There is --with-sso, which starts an identity provider, too.`);
+    throw new StartFailure(
+      `Unknown argument: ${args.join(' ')}. The only one is --with-sso, which also starts an identity provider.`,
+    );
   }
 }
 
@@ -125,10 +124,9 @@ function chosenQdrant(s: z.infer<typeof startSettings>): StartSettings['qdrant']
 
 const modelFolders = z.object({
   TOOLS_DIR: startSettings.shape.TOOLS_DIR,
-  MODEL_DIR: z.string('comes from the bootstrap: start with npm').transform((path) => resolve(path)),
+  MODEL_DIR: z.string('is set by the npm scripts: run the command with npm').transform((path) => resolve(path)),
 });
 
-/** Where the packaged models lie. */
 export function readModelFolders(env: Record<string, string | undefined>): { modelDir: string; toolsDir: string } {
   const s = parse(modelFolders, env);
   return { modelDir: s.MODEL_DIR, toolsDir: s.TOOLS_DIR };
@@ -144,7 +142,7 @@ const testServiceSettings = z.object({
   QDRANT_PORT: port.optional(),
 });
 
-/** Settings of the services that only tests use: every port is free to choose. */
+/** Settings of `npm run services` and of the tests. A port that is not set is chosen at random. */
 export function readTestServiceSettings(env: Record<string, string | undefined>) {
   const s = parse(testServiceSettings, env);
   return {
@@ -162,13 +160,12 @@ export function readTestServiceSettings(env: Record<string, string | undefined>)
 
 const migrationSettings = z.object({ DATABASE_URL: z.string('is required') });
 
-/** Of the database that is migrated: nothing else has to be known for that. */
 export function readDatabaseUrl(env: Record<string, string | undefined>): string {
   return parse(migrationSettings, env).DATABASE_URL;
 }
 
 function parse<T extends z.ZodType>(schema: T, env: Record<string, string | undefined>): z.output<T> {
-  // As in the service itself, an empty setting is an absent one.
+  // An empty setting counts as not set, as in the service itself.
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;

@@ -1,4 +1,4 @@
-// `npm start [-- --with-sso]`: every service, migrations, worker and API under one supervisor, until it is asked to stop.
+// `npm start [-- --with-sso]`: starts all services, migrates the database, and runs worker and API until it is stopped.
 import { readyText, startEmbedded } from './embedded-mode.ts';
 import { readStartSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';

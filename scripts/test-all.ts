@@ -1,4 +1,4 @@
-// `npm run test:all`: every level one after the other, the everyday and the system tests with a new random seed.
+// `npm run test:all`: runs all levels one after another, the everyday and the system tests with a new random seed.
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';

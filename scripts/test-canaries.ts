@@ -1,5 +1,6 @@
-// `npm run test:canaries`: proves that the everyday run can fail. Plants one defect at a time in a copy of the checkout,
-// and expects the test or check of that run which guards against it to fail by its name, after it passed without.
+// `npm run test:canaries`: proves that the everyday tests can fail. Plants one defect at a time in a copy of the
+// checkout, and expects the test or check that guards against it to fail by its name, after it passed without the
+// defect.
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,7 +13,7 @@ import { failedTests } from './test/results.ts';
 type Canary = {
   defect: string;
   file: string;
-  /** @returns the file with the defect in it; the same text means that the canary itself is out of date */
+  /** @returns the source with the defect; an unchanged source means that the canary is out of date */
   plant: (source: string) => string;
   foundBy: { check: string } | { test: string; title: string };
 };
@@ -26,7 +27,7 @@ const CANARIES: Canary[] = [
     defect: 'an import that crosses a boundary',
     file: 'src/domain/access/visibility.ts',
     plant: (source) => `import { appError } from '../../errors.ts';\nexport const planted = appError;\n${source}`,
-    foundBy: { check: 'who imports whom' },
+    foundBy: { check: 'import boundaries' },
   },
   {
     defect: 'two activities in another order',
@@ -91,7 +92,6 @@ await exitAfter(async () => {
   return failed === 0 ? 0 : 1;
 });
 
-/** @returns what went wrong with the canary, or null when its defect was found */
 async function tryOut(checkout: string, canary: Canary): Promise<string | null> {
   const file = join(checkout, canary.file);
   const original = await readFile(file, 'utf8');
@@ -109,7 +109,6 @@ async function tryOut(checkout: string, canary: Canary): Promise<string | null> 
     : `this failed instead: ${failures.join(', ')}`;
 }
 
-/** @returns the names of the tests or checks that failed */
 async function failuresOf(checkout: string, by: Canary['foundBy']): Promise<string[]> {
   const args = 'check' in by ? ['scripts/check.ts'] : ['scripts/test.ts', by.test, '--results', RESULTS];
   const options = { cwd: checkout, maxBuffer: 64 * 1024 ** 2 };

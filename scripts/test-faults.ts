@@ -1,5 +1,5 @@
-// `npm run test:faults [-- --row F2 --seed 1 --fresh]`: every row of docs/reliability.md at full size, on services of
-// its own. What has passed is kept, so that a run that was stopped goes on with the rows that are left.
+// `npm run test:faults [-- --row F2 --seed 1 --fresh]`: runs every row of docs/reliability.md at full size on its own
+// services. Passed rows are stored, so that a run that was stopped continues with the remaining ones.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import { runShard } from './test/shard.ts';
 
 const RESULTS_DIR = '.data-faults';
 
-/** @property code the digest of the code and the tests that the row ran with; null is never taken to be the same */
+/** @property code digest of the code and the tests that the row ran with; a result with null is never reused */
 type Result = { row: string; seed: number; code: string | null; passed: boolean; seconds: number; note: string };
 
 await exitAfter(async () => {
@@ -30,7 +30,7 @@ await exitAfter(async () => {
   }
   if (process.env.FAULT_STEPS !== undefined) {
     throw new StartFailure(
-      'A row is kept as passed only when it is whole: FAULT_STEPS is for npm test -- test/faults/f1-crash-points.system-test.ts.',
+      'FAULT_STEPS must not be set, because a row counts as passed only with all steps. Use it with npm test -- test/faults/f1-crash-points.system-test.ts.',
     );
   }
   const runs = Object.entries(FAULT_ROWS).flatMap(([row, { file, seeds }]) => {
@@ -39,7 +39,7 @@ await exitAfter(async () => {
   });
   await mkdir(RESULTS_DIR, { recursive: true });
   const resultsPath = join(RESULTS_DIR, 'results.json');
-  // A row that is named is run, whatever came of it before.
+  // A row that `--row` names runs again even if it has passed before.
   const isFresh = values.fresh || wantedRow !== undefined;
   const code = codeDigest();
   const kept: Result[] = existsSync(resultsPath) ? JSON.parse(readFileSync(resultsPath, 'utf8')) : [];
@@ -68,7 +68,6 @@ await exitAfter(async () => {
         writeFileSync(join(RESULTS_DIR, 'results.md'), table(results));
       }
       console.log(`\n${table(results)}`);
-      // The next run begins anew.
       if (wantedRow === undefined && results.every(({ passed }) => passed)) rmSync(resultsPath, { force: true });
       const failed = done.filter(({ passed }) => !passed).length;
       if (failed > 0) console.log(`The services' logs are in ${join(dataDir, 'logs')}.`);
@@ -80,7 +79,7 @@ await exitAfter(async () => {
   return exitCode;
 });
 
-/** A row passes when its tests did, each of them: one that is skipped proves nothing. */
+/** A row passes only if all of its tests passed: a skipped test proves nothing. */
 async function run(
   row: string,
   file: string,

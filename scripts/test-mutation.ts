@@ -8,7 +8,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { once as installOnce } from './bootstrap/once.mjs';
+import { installOnce } from './bootstrap/once.mjs';
 import { readTestServiceSettings } from './settings.ts';
 import { dieWithParent } from './supervisor/parent-death.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';

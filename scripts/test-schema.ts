@@ -1,5 +1,5 @@
-// `npm run test:schema [-- --path ^/documents --caller member --seed 7 --examples 50]`: Schemathesis against the whole
-// product, by the OpenAPI document that it serves itself. Models, and who keeps files and accounts, are stand-ins.
+// `npm run test:schema [-- --path ^/documents --caller member --seed 7 --examples 50]`: tests the running product with
+// Schemathesis against its own OpenAPI document. Models, connectors and the identity provider are fakes.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-m
 import { type ApiClient, createApiClient } from './demo/api-client.ts';
 import { startEmbedded } from './embedded-mode.ts';
 import { modelServerUrl } from './launchers/model-server.ts';
-import { furnish } from './schema-furniture.ts';
+import { createSchemaFixtures } from './schema-furniture.ts';
 import { installSchemathesis, runSchemathesis, type SchemathesisTally } from './schemathesis.ts';
 import { newPassword } from './secrets.ts';
 import { readStartSettings } from './settings.ts';
@@ -18,22 +18,22 @@ import { findFreePorts } from './supervisor/ports.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
-/** They end the caller's account, after which there is nothing more to be seen. */
+/**
+ * Operations that delete the caller's account. They run with a caller of their own, which cannot send other requests
+ * afterwards.
+ */
 const FINAL = ['deleteAccount', 'deleteOrganization'];
 const ONLY_FINAL = FINAL.flatMap((id) => ['--include-operation-id', id]);
 const NOT_FINAL = FINAL.flatMap((id) => ['--exclude-operation-id', id]);
 
-/** Each run has an organization of its own. */
 const CALLERS: Record<string, { signUp: (api: ApiClient) => Promise<string>; isSignedIn?: false; args: string[] }> = {
   admin: { signUp: registerAdmin, args: NOT_FINAL },
   member: { signUp: registerMember, args: NOT_FINAL },
-  nobody: { signUp: registerAdmin, isSignedIn: false, args: [] },
-  leaver: { signUp: registerAdmin, args: ONLY_FINAL },
+  anonymous: { signUp: registerAdmin, isSignedIn: false, args: [] },
+  'account-deletion': { signUp: registerAdmin, args: ONLY_FINAL },
 };
 
-/** Where nothing listens. */
 const NOWHERE = 'http://127.0.0.1:9';
-/** Whose consents are asked for. */
 const CONSENTING = ['ACME_DRIVE', 'ACME_ONEDRIVE', 'ACME_SHAREPOINT', 'ACME_DROPBOX', 'GOOGLE_CALENDAR'];
 const MANY = 1_000_000;
 
@@ -47,7 +47,8 @@ await exitAfter(async () => {
     },
   });
   const callers = Object.entries(CALLERS).filter(([name]) => name === (values.caller ?? name));
-  if (callers.length === 0) throw new StartFailure(`There is no such caller: use ${Object.keys(CALLERS).join(', ')}.`);
+  if (callers.length === 0)
+    throw new StartFailure(`There is no caller ${values.caller}: use ${Object.keys(CALLERS).join(', ')}.`);
   const dataDir = await mkdtemp(join(tmpdir(), 'agent-conversation-service-schema-'));
   const model = await startScriptedModel();
   model.behave(judgeWell());
@@ -66,7 +67,7 @@ await exitAfter(async () => {
         const home = join(dataDir, name);
         const api = createApiClient(apiUrl);
         const token = await signUp(api);
-        await furnish(api.as(token), home);
+        await createSchemaFixtures(api.as(token), home);
         const wanted = values.path === undefined ? [] : ['--include-path-regex', values.path];
         const amount = ['--seed', values.seed, '--max-examples', values.examples];
         const run = { folder, apiUrl, accessToken: isSignedIn ? token : null, home, signal };
@@ -84,7 +85,10 @@ await exitAfter(async () => {
   return code;
 });
 
-/** No limits that a few thousand requests would meet, nothing that is waited for long, and no way out of here. */
+/**
+ * Turns off the limits that a few thousand requests would exceed, shortens waits, and blocks requests to other
+ * machines.
+ */
 async function environment(dataDir: string, model: ScriptedModel): Promise<Record<string, string>> {
   const names = [
     ...['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'],
@@ -103,7 +107,7 @@ async function environment(dataDir: string, model: ScriptedModel): Promise<Recor
     EVAL_WAIT_SECONDS: '0',
     OPENAI_BASE_URL: model.baseUrl,
     CHAT_MODEL: 'scripted',
-    // Embeddings are the real ones: the scripted model asks here for them.
+    // The scripted model forwards embedding requests to the real model server.
     TEST_MODEL_BASE_URL: modelServerUrl(ports[names.indexOf('MODEL_SERVER_PORT')] ?? 0),
     BRAVE_SEARCH_BASE_URL: NOWHERE,
     ACME_S3_BASE_URL: NOWHERE,

@@ -1,6 +1,6 @@
-// `npm run test:stress`: looks for tests that fail by chance. Runs the everyday suite five times beside two processes
-// that keep the processor busy, once on one core, and once with late answers of Temporal to starts; says which tests failed
-// in which run.
+// `npm run test:stress`: finds flaky tests. Runs the everyday tests five times beside two processes that keep the CPU
+// busy, once on one core, and once with delayed answers of Temporal to workflow starts. Prints which tests failed in
+// which run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

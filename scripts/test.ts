@@ -1,5 +1,5 @@
-// `npm test [-- test/api/some.test.ts … --grep "title"]`: the tests of a level on real services that are started for
-// this run alone, in several mocha processes, with the checks of the code beside them. See docs/testing.md.
+// `npm test [-- test/api/some.test.ts … --grep "title"]`: runs the tests of a level in several mocha processes, on real
+// services started for this run only, in parallel with the static checks. See docs/testing.md.
 import { globSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,14 +12,14 @@ import { readTestServiceSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
-import { filesOf, LEVELS, type Level, recordTimings, shardFiles } from './test/levels.ts';
+import { filesOf, type Level, recordTimings, shardFiles, TEST_LEVELS } from './test/levels.ts';
 import { Report, repeatByFile } from './test/report.ts';
 import { findTestPorts, startTestS3, startTestServices } from './test/services.ts';
 import { runShard } from './test/shard.ts';
 import { measureUsage } from './test/usage.ts';
 
 const RESULTS = '.data-test/results.jsonl';
-/** Only system tests may use the S3 server and the PromQL engine, which Go builds. */
+/** Only system tests may use the S3 server and the PromQL engine, which are built with Go. */
 const NEEDS_GO = /system-test/;
 
 const { values: options, positionals: files } = parseArgs({
@@ -35,9 +35,10 @@ const { values: options, positionals: files } = parseArgs({
 
 await exitAfter(async () => {
   const level = options.level as Level;
-  if (!(level in LEVELS)) throw new StartFailure(`There is no level ${level}: use ${Object.keys(LEVELS).join(', ')}.`);
+  if (!(level in TEST_LEVELS))
+    throw new StartFailure(`There is no level ${level}: use ${Object.keys(TEST_LEVELS).join(', ')}.`);
   for (const file of files) if (globSync(file).length === 0) throw new StartFailure(`There is no file ${file}.`);
-  const settings = files.length > 0 ? { ...LEVELS[level], shards: 1, checks: false } : LEVELS[level];
+  const settings = files.length > 0 ? { ...TEST_LEVELS[level], shards: 1, checks: false } : TEST_LEVELS[level];
   const shards = files.length > 0 ? [files] : shardFiles(filesOf(level), settings.shards);
   const report = new Report({
     resultsPath: options.results,
@@ -73,7 +74,6 @@ await exitAfter(async () => {
   return code;
 });
 
-/** @returns for each shard the environment in which its tests find the services */
 async function startServices(started: {
   supervisor: Supervisor;
   dataDir: string;
@@ -83,7 +83,7 @@ async function startServices(started: {
   const { supervisor, dataDir, shards, ending } = started;
   const { toolsDir } = readTestServiceSettings(process.env);
   const needsGo = shards.flat().some((file) => NEEDS_GO.test(file));
-  // The everyday tests make namespaces by the hundred, and few of them need a schedule that runs.
+  // The everyday tests create hundreds of namespaces, and few of them need schedules that run.
   const hasScheduler = !shards.flat().some((file) => /\.(?:system|faults)-test\.ts$/.test(file));
   const ports = await findTestPorts({ shards: shards.length, hasScheduler });
   const [environments, s3, promql] = await Promise.all([
@@ -108,10 +108,10 @@ async function run(
     files: shard,
     mochaArgs: options.grep === undefined ? [] : ['--grep', options.grep],
     env: {
-      // A shell may have the variables of other services (`npm run services`).
+      // Removes a variable that a shell may have from `npm run services`.
       TEST_S3_URL: undefined,
-      // Runs workflow code on the main thread: a thread for each worker costs 0.3 CPU-seconds and 55 MB to start, and its
-      // deadlock detector goes by time. Processes that tests start keep their threads.
+      // TEMPORAL_DEBUG runs workflow code on the main thread: a thread per worker costs 0.3 CPU-seconds and 55 MB to
+      // start, and its deadlock detector depends on wall-clock time. Processes that tests start keep their threads.
       TEMPORAL_DEBUG: '1',
       ...services,
       ...(options.seed !== undefined && { TEST_SEED: options.seed }),

@@ -1,6 +1,6 @@
 import { type ClincAgent, readClinc, type Utterance } from '../../scripts/alignment/clinc.ts';
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
-import { fitTopic, qualityOf, type TopicQuality } from '../../scripts/alignment/fitted-topic.ts';
+import { fitTopic, type TopicQuality, topicQuality } from '../../scripts/alignment/fitted-topic.ts';
 import { sigmoid } from '../../scripts/logistic-regression.ts';
 import type { AlignmentCalibration } from '../../src/domain/alignment/score.ts';
 import { formatFigure, type Report } from './figures.ts';
@@ -18,10 +18,10 @@ export async function measureTopics(
 ): Promise<{ agents: ClincAgent[]; report: Report }> {
   const { agents } = await readClinc(embed);
   const held = fitTopic(agents, ({ semantic, lexical }) => [semantic, lexical]).quality;
-  const shipped = qualityOf(agents.map((agent) => ({ agent, score: (each) => scoreOf(each, calibration) })));
+  const shipped = topicQuality(agents.map((agent) => ({ agent, score: (each) => scoreOf(each, calibration) })));
   const words = fitTopic(agents, ({ lexical }) => [lexical]).quality;
   const peer = (pick: (peers: Utterance['peers']) => number) =>
-    qualityOf(agents.map((agent) => ({ agent, score: ({ peers }) => pick(peers) })));
+    topicQuality(agents.map((agent) => ({ agent, score: ({ peers }) => pick(peers) })));
   return {
     agents,
     report: {

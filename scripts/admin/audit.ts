@@ -48,7 +48,7 @@ export const auditCommand: Command = {
       return { wrong: `--limit must be a number from 1 to ${MAX_ROWS}` };
 
     return async ({ audit: log, operator }, { print }) => {
-      // A deleted user has no email any more, but can be found by id.
+      // A deleted user no longer has an email, but can be found by user id.
       const userId = whose && ('userId' in whose ? whose.userId : (await operator.find(whose)).userId);
       return show(log, { orgId: org?.toLowerCase(), userId, action, since: from }, { limit, json, print });
     };

@@ -15,17 +15,15 @@ export type CommandOutput = {
   note: (line: string) => void;
 };
 
-/** @returns true if the request was carried out, or everything is in order; false exits with code 1 */
+/** @returns true if the command succeeded; false makes the process exit with code 1 */
 export type Task = (container: Container, output: CommandOutput) => Promise<boolean>;
 
-/** Message about wrong arguments; the process exits with code 2. */
 export type WrongArguments = { wrong: string };
 
 export type Command = {
   usage: string;
-  /** A sentence without its subject, such as `lists the sessions of a user`. */
+  /** A command's description is a phrase without a subject, such as `lists the sessions of a user`. */
   description: string;
-  /** Arguments after the name, each with an explanation. */
   examples: readonly (readonly [args: string, meaning: string])[];
   read: (args: readonly string[]) => Task | WrongArguments;
 };
@@ -38,7 +36,7 @@ export function readFlags<const Options extends ParseArgsOptionsConfig>(args: re
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    // The first sentence names the problem; the rest explains arguments that begin with a dash.
+    // The first sentence of a `parseArgs` error names the problem; the rest explains arguments that begin with a dash.
     return { wrong: error instanceof Error ? (error.message.split('. ')[0] ?? '') : String(error) };
   }
 }
@@ -77,8 +75,8 @@ export function accountName(read: () => { username: string } = userInfo): string
 }
 
 /**
- * Reads a line from standard input. A terminal shows the question first, and does not echo a secret. @returns an empty
- * text at the end of the input
+ * Reads a line from standard input. A terminal shows the question first, and does not echo a secret.
+ * @returns an empty string at the end of the input
  */
 export async function askLine(question: string, { isSecret }: { isSecret: boolean }): Promise<string> {
   const isTerminal = process.stdin.isTTY;

@@ -11,7 +11,7 @@ import { StartFailure } from '../supervisor/start-failure.ts';
  * is one, otherwise those of the environment.
  */
 export async function readInstallation(env: Record<string, string | undefined>): Promise<Config> {
-  // No logs, because they would mix with the output of the command.
+  // Turns logs off, because they would mix with the output of the command.
   const user = { LOG_LEVEL: 'silent', ...env };
   const dataDir = resolve(env.DATA_DIR || '.data');
   try {

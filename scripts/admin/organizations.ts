@@ -44,7 +44,7 @@ export const createOrganizationCommand: Command = {
         ? validPassword(await askLine(`Password of ${email.data}: `, { isSecret: true }))
         : newPassword();
       const founder = { name: name.data, email: email.data, password };
-      // Printed first: if the output failed later, the password would be lost and the account unusable.
+      // The password is printed before the account is created: if the output failed later, the password would be lost.
       if (!isAsked) print(`password ${password}`);
       await written();
       const { orgId, userId } = await operator.createOrganization(thisOperator(), founder);

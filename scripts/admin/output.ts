@@ -48,7 +48,6 @@ export function commandHelp(name: string, { usage, description, examples }: Comm
   return [`${RUN} ${name} ${usage}`.trimEnd(), '', `It ${description}.`, '', ...lines].join('\n');
 }
 
-/** One line that says why an operation failed. Prefers the cause, which is more specific than its wrapper. */
 export function errorReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

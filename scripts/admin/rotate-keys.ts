@@ -4,12 +4,15 @@ import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '#src/config.ts';
 import { newRandomKey, newSigningKey } from '../secrets.ts';
-import { whyNotWritable } from '../supervisor/file-failure.ts';
+import { explainWriteError } from '../supervisor/file-failure.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import { type Command, readFlags, unexpectedArguments, withoutArguments } from './command.ts';
 import { errorReason } from './output.ts';
 
-/** Changes no running process: every process must know a key before one uses it, so an operator performs the steps. */
+/**
+ * The command changes no running process: all processes must know a key before the first one uses it, so an operator
+ * performs the steps.
+ */
 export const rotateKeysCommand: Command = {
   usage: 'signing | encryption --into <folder>',
   description:
@@ -53,7 +56,7 @@ export const resealCommand: Command = {
   }),
 };
 
-/** The files include all keys that are accepted now, so that operators need not merge them. */
+/** The written files include all keys that are accepted now, so that operators need not merge them. */
 export async function rotateSigningKey({ auth }: Pick<Config, 'auth'>, folder: string): Promise<string[]> {
   if (auth.privateKeyPem === null) {
     throw new StartFailure('JWT_PRIVATE_KEY is not set. Run this command with the settings of the API.');
@@ -85,7 +88,7 @@ export async function rotateSigningKey({ auth }: Pick<Config, 'auth'>, folder: s
   ];
 }
 
-/** @param given the environment; `npm start` uses its own keys only if the environment has none */
+/** @param given environment variables; `npm start` uses its own encryption keys only if ENCRYPTION_KEYS is not set */
 export async function rotateEncryptionKey(
   { encryptionKeys, dataDir }: Pick<Config, 'encryptionKeys' | 'dataDir'>,
   folder: string,
@@ -131,19 +134,19 @@ function nextId(ids: readonly string[]): string {
   return String(Math.max(0, ...numbers) + 1);
 }
 
-/** Creates only the folder itself: a recursive `mkdir` of Node does not end where the kernel refuses parents. */
+/** Creates only the folder itself: Node's recursive `mkdir` never returns if the kernel rejects the parent folders. */
 async function makeFolder(folder: string): Promise<void> {
   await mkdir(folder, { mode: 0o700 }).catch(async (error: unknown) => {
     const isThere = await stat(folder)
       .then((found) => found.isDirectory())
       .catch(() => false);
     if (!isThere)
-      throw new StartFailure(`${folder} cannot be created: ${whyNotWritable(error) ?? errorReason(error)}.`);
+      throw new StartFailure(`${folder} cannot be created: ${explainWriteError(error) ?? errorReason(error)}.`);
   });
 }
 
 async function writeKey(path: string, secret: string): Promise<void> {
-  // Never overwritten, because an existing key may be in use.
+  // A key file is never overwritten, because the key in it may be in use.
   await writeFile(path, secret, { mode: 0o600, flag: 'wx' }).catch((error: unknown) => {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
     throw new StartFailure(`${path} exists already: choose another folder.`);

@@ -9,14 +9,12 @@ export const verifyCommand: Command = {
   read: withoutArguments(({ invariants }, { print }) => run(invariants, print)),
 };
 
-/** Prints each check as soon as it is done. @returns true if all invariants hold */
 async function run(invariants: InvariantChecks, print: CommandOutput['print']): Promise<boolean> {
   const { otherInvariants } = await import('#src/modules/store-audit/invariants.ts');
   let violations = 0;
   let failedChecks = 0;
   let previous = '';
   for await (const report of invariants.reports()) {
-    // An invariant with two checks shows its name only once.
     for (const line of linesOf(report, report.invariant === previous ? '' : report.invariant)) print(line);
     previous = report.invariant;
     if (report.outcome === 'failed') failedChecks += 1;

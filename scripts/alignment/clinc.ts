@@ -3,17 +3,19 @@ import { type Anchor, cosine, lexicalMatch, semanticMatch } from '#src/domain/al
 import { type DatasetFile, readDatasetFile } from './dataset-file.ts';
 import type { EmbedTexts } from './embed-texts.ts';
 
-/** An utterance seen by one agent: what the score is made of, and what others would make of it. */
+/**
+ * An utterance with the features that alignment scores it by for one agent. `peers` has the features of simpler scores
+ * to compare with.
+ */
 export type Utterance = {
   semantic: number;
   lexical: number;
   isPositive: boolean;
   isOutOfScope: boolean;
-  /** Cosines to the nearest anchor, to the mean of the anchors, and to the persona. */
+  /** Cosine similarities to the nearest anchor, to the centroid of all anchors, and to the persona. */
   peers: { nearestAnchor: number; centroid: number; persona: number };
 };
 
-/** A domain of CLINC150 as an agent. */
 export type ClincAgent = { name: string; anchors: number; utterances: Utterance[] };
 
 type Labelled = [text: string, intent: string];
@@ -66,7 +68,6 @@ export async function readClinc(
   return { agents, sources: [domainsFile.record, dataFile.record] };
 }
 
-/** Names of up to three words as phrases, and each of their words that carries meaning. */
 function anchorWords(intents: readonly string[]): string[] {
   const names = intents.map((intent) => intent.replaceAll('_', ' '));
   const phrases = names.filter((name) => name.split(' ').length <= 3);

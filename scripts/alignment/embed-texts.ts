@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Vectors of texts, in order, by one model of an OpenAI-compatible server. */
 export type EmbedTexts = (texts: readonly string[]) => Promise<Float32Array[]>;
 
 const textsOfCall = 64;
@@ -8,7 +7,8 @@ const textsOfCall = 64;
 export function createEmbedTexts({ baseUrl, model }: { baseUrl: string; model: string }): EmbedTexts {
   return async (texts) => {
     const vectors: Float32Array[] = [];
-    // A connection that was closed while this process computed is noticed as such before it is used.
+    // Lets Node process closed sockets, so that the next request does not reuse a connection that the server has
+    // closed.
     await delay(1);
     for (let start = 0; start < texts.length; start += textsOfCall) {
       const response = await fetch(`${baseUrl}/embeddings`, {
@@ -16,7 +16,7 @@ export function createEmbedTexts({ baseUrl, model }: { baseUrl: string; model: s
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ model, input: texts.slice(start, start + textsOfCall), encoding_format: 'float' }),
       });
-      if (!response.ok) throw new Error(`${baseUrl}: ${response.status} ${await response.text()}`);
+      if (!response.ok) throw new Error(`${baseUrl}/embeddings answered ${response.status}: ${await response.text()}`);
       const answer: { data: { embedding: number[] }[] } = JSON.parse(await response.text());
       vectors.push(...answer.data.map((item) => Float32Array.from(item.embedding)));
     }

@@ -8,23 +8,31 @@ import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { fitSparseLogistic } from './sparse-logistic.ts';
 import type { LabelledReply } from './xstest.ts';
 
-/** A reply with its embedding. */
 export type EmbeddedReply = LabelledReply & { vector: Float32Array };
 
-/** A gram in fewer replies says more of their subjects than of refusing. */
+/**
+ * Minimum number of replies that an n-gram occurs in: a rarer one says more about the topic of a reply than about
+ * refusals.
+ */
 const rarestGram = 8;
-/** By leaving one model out at a time; words alone have fewer features to be held back. */
+/**
+ * L2 penalties, chosen by leave-one-model-out cross-validation. The words alone need less because they have fewer
+ * features.
+ */
 const penalties = { embedding: 0.3, words: 0.1 };
 
 export type FittedRefusal = {
   grams: string[];
   rarity: number[];
-  /** Intercept last. */
+  /** The intercept is the last weight. */
   weights: number[];
   weightsOfWords: number[];
 };
 
-/** Fits both models of refusals; rounded, so that what is measured is what is shipped. */
+/**
+ * Fits the refusal classifiers with and without the embedding. Rounds the weights, so that the evaluated ones are those
+ * shipped.
+ */
 export function fitRefusal(replies: readonly EmbeddedReply[], analyze: AnalyzeText): FittedRefusal {
   const { grams, rarity } = vocabularyOf(replies, analyze);
   const features = createRefusalFeatures({ grams, rarity }, analyze);
@@ -39,7 +47,9 @@ export function fitRefusal(replies: readonly EmbeddedReply[], analyze: AnalyzeTe
   return { grams, rarity, weights: weigh(true, penalties.embedding), weightsOfWords: weigh(false, penalties.words) };
 }
 
-/** The probability that each reply declines, by models that were fitted without the replies of its own author. */
+/**
+ * Returns the probability that each reply is a refusal, by classifiers fitted without the replies of the same model.
+ */
 export function leaveOneModelOut(
   replies: readonly EmbeddedReply[],
   analyze: AnalyzeText,
@@ -70,7 +80,7 @@ function vocabularyOf(replies: readonly LabelledReply[], analyze: AnalyzeText): 
   const known = [...frequencies].filter(([, count]) => count >= rarestGram).sort(([a], [b]) => (a < b ? -1 : 1));
   return {
     grams: known.map(([gram]) => gram),
-    // Smoothed as if one more reply held every gram.
+    // Smooths the inverse document frequency as if one more reply contained every n-gram.
     rarity: known.map(([, count]) => rounded(1 + Math.log((1 + replies.length) / (1 + count)))),
   };
 }

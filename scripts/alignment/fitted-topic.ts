@@ -1,31 +1,29 @@
 import { areaUnderCurve, calibrationError, fitLogistic, sigmoid } from '../logistic-regression.ts';
 import type { ClincAgent, Utterance } from './clinc.ts';
 
-/** How well scores tell on-topic from off-topic utterances, of agents that they were not fitted to. */
+/** How well scores separate on-topic from off-topic utterances of agents that were left out of the fit. */
 export type TopicQuality = {
   meanAuc: number;
   worstAuc: number;
   worstAgent: string;
   outOfScopeAuc: number;
-  /** At a score of 0.5. */
   truePositiveRate: number;
   falsePositiveRate: number;
-  /** Class-balanced. */
+  /** Expected calibration error with both classes weighted equally. */
   calibrationError: number;
 };
 
 export type FittedTopic = {
-  /** Intercept last. */
+  /** The intercept is the last coefficient. */
   coefficients: number[];
-  /** Standard deviation of each over the agents that were left out. */
+  /** Standard deviation of each coefficient over the leave-one-agent-out fits. */
   spread: number[];
   quality: TopicQuality;
 };
 
-/** What a score is made of. */
 export type PickFeatures = (utterance: Utterance) => readonly number[];
 
-/** Fits on all agents, and judges each by a fit to the others. */
+/** Fits the topic score on all agents, and measures its quality by leave-one-agent-out cross-validation. */
 export function fitTopic(agents: readonly ClincAgent[], pick: PickFeatures): FittedTopic {
   const samplesOf = (agent: ClincAgent) =>
     agent.utterances.map((utterance) => ({ features: pick(utterance), isPositive: utterance.isPositive }));
@@ -38,12 +36,11 @@ export function fitTopic(agents: readonly ClincAgent[], pick: PickFeatures): Fit
   return {
     coefficients,
     spread: coefficients.map((_, i) => deviation(folds.map((fold) => fold.coefficients[i] ?? 0))),
-    quality: qualityOf(folds.map(({ held, score }) => ({ agent: held, score }))),
+    quality: topicQuality(folds.map(({ held, score }) => ({ agent: held, score }))),
   };
 }
 
-/** @param judged each agent with the score that is given to its utterances */
-export function qualityOf(
+export function topicQuality(
   judged: readonly { agent: ClincAgent; score: (utterance: Utterance) => number }[],
 ): TopicQuality {
   const byAgent = judged.map(({ agent, score }) => {

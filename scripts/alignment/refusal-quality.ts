@@ -9,11 +9,13 @@ export type RefusalQuality = {
   f1: number;
   worstF1: number;
   worstModel: string;
-  /** Of the replies that comply, how many are called refusals. */
+  /** Share of compliant replies that are classified as refusals. */
   falseRefusals: number;
 };
 
-/** Of the product's own order: wording decides first, then the model of which `score` is the probability. */
+/**
+ * Measures refusal detection in the product's order: the wording rules decide first, then the classifier's `score`.
+ */
 export function refusalQuality(
   replies: readonly EmbeddedReply[],
   score: (reply: EmbeddedReply, index: number) => number,
@@ -21,7 +23,7 @@ export function refusalQuality(
   return qualityOfRefusals(replies, (each, index) => (refusalWording(each.reply).policy > 0 ? 1 : score(each, index)));
 }
 
-/** Of any way to score a reply; what has 0.5 or more is called a refusal. */
+/** Measures a refusal score; a reply with a score of at least 0.5 is classified as a refusal. */
 export function qualityOfRefusals<Reply extends LabelledReply>(
   replies: readonly Reply[],
   score: (reply: Reply, index: number) => number,

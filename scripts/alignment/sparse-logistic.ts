@@ -1,4 +1,3 @@
-/** One observation: the features that are not 0, by their places. */
 export type SparseSample = { indexes: Uint32Array; values: Float64Array; isPositive: boolean };
 
 const memory = 10;
@@ -6,9 +5,9 @@ const maxSteps = 200;
 const flatEnough = 1e-5;
 
 /**
- * Logistic regression with a quadratic penalty (`penalty` / 2 · |w|² beside the sum of the losses; the intercept is
- * free), by limited-memory BFGS (Nocedal and Wright 2006, algorithm 7.4). Intercept last. The same samples in the same
- * order give the same weights.
+ * Fits an L2-regularized logistic regression (`penalty` / 2 · |w|² is added to the sum of the losses; the intercept is
+ * not penalized) by limited-memory BFGS (Nocedal and Wright 2006, algorithm 7.4). The intercept is the last weight. The
+ * same samples in the same order give the same weights.
  */
 export function fitSparseLogistic(samples: readonly SparseSample[], size: number, penalty: number): Float64Array {
   const weights = new Float64Array(size + 1);
@@ -20,7 +19,7 @@ export function fitSparseLogistic(samples: readonly SparseSample[], size: number
     let length = steps.length === 0 ? 1 / norm(gradient) : 1;
     let next = shifted(weights, direction, length);
     let there = evaluate(samples, next, penalty);
-    // Armijo: as long a step as makes the loss fall in proportion to the slope.
+    // Backtracking line search with the Armijo condition.
     while (there.loss > loss + 1e-4 * length * slope && length > 1e-10) {
       length /= 2;
       next = shifted(weights, direction, length);
@@ -51,7 +50,7 @@ function evaluate(samples: readonly SparseSample[], weights: Float64Array, penal
   for (const sample of samples) {
     const m = margin(sample, weights);
     const signed = sample.isPositive ? m : -m;
-    // ln(1 + e^-m) without overflow.
+    // Computes ln(1 + e^-m) without overflow.
     loss += signed > 0 ? Math.log1p(Math.exp(-signed)) : Math.log1p(Math.exp(signed)) - signed;
     const error = 1 / (1 + Math.exp(-m)) - (sample.isPositive ? 1 : 0);
     const { indexes, values } = sample;
@@ -64,7 +63,7 @@ function evaluate(samples: readonly SparseSample[], weights: Float64Array, penal
   return { loss, gradient };
 }
 
-/** The direction of steepest descent, bent by the curvature of the last steps. */
+/** The L-BFGS search direction, by the two-loop recursion. */
 function descent(
   gradient: Float64Array,
   steps: readonly { moved: Float64Array; turned: Float64Array; curvature: number }[],

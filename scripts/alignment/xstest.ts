@@ -1,13 +1,13 @@
 import { csvRecords } from '../../bench/retrieval/csv-records.ts';
 import { type DatasetFile, readDatasetFile } from './dataset-file.ts';
 
-/** A reply of one of five models, and whether people called it a refusal (a full or a partial one). */
+/** A reply of one of five models. `isRefusal` is the human label, for full and partial refusals. */
 export type LabelledReply = { model: string; reply: string; isRefusal: boolean };
 
 const models = ['gpt4', 'llama2new', 'llama2orig', 'mistralguard', 'mistralinstruct'];
 const attribution = 'XSTest v2 (paul-rottger/exaggerated-safety), completions with human labels, CC BY 4.0';
 
-/** XSTest v2 (Röttger et al. 2023): 450 prompts, answered by five models. */
+/** Reads XSTest v2 (Röttger et al. 2023): 450 prompts, each answered by five models. */
 export function readXsTest(): { replies: LabelledReply[]; sources: DatasetFile['record'][] } {
   const files = models.map((model) => ({
     model,

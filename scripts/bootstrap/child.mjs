@@ -2,19 +2,18 @@ import { spawn } from 'node:child_process';
 import { delimiter } from 'node:path';
 
 const NPM_CHECK_INTERVAL_MS = 1_000;
-/** The exit code of what somebody cut short. */
+/** Exit code after an interruption, like that of a shell after SIGINT. */
 const CUT_SHORT = 130;
 
-/** What the person did not do, or the machine lacks: printed as it is, without a stack. */
+/** An error whose message tells the user what is missing. It is printed without a stack. */
 export class BootstrapFailure extends Error {}
 
 /**
- * Runs a program quietly to its end. It is a child that can be interrupted: Ctrl-C and SIGTERM reach it, and this
- * process then ends with it, whatever it complains about.
+ * Runs a program and collects its output. Forwards Ctrl-C and SIGTERM to it; this process then exits with 130.
  * @param {string} program
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} env
- * @returns {Promise<{ code: number, output: string }>} what it wrote to either stream
+ * @returns {Promise<{ code: number, output: string }>} `output` has standard output and standard error
  */
 export function runQuietly(program, args, env = process.env) {
   return new Promise((resolve, reject) => {
@@ -34,29 +33,29 @@ export function runQuietly(program, args, env = process.env) {
     child.on('error', reject).on('close', (code, signal) => {
       stopListening();
       if (isCutShort) process.exit(CUT_SHORT);
-      if (signal !== null) output += `\nIt was ended by ${signal}.`;
+      if (signal !== null) output += `\n${program} was ended by ${signal}.`;
       resolve({ code: code ?? 1, output });
     });
   });
 }
 
 /**
- * Hands the terminal over to a program and ends with its exit code.
+ * Runs a program on this terminal and exits with its exit code.
  * @param {string} program
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} env
  */
-export function handOver(program, args, env) {
+export function runInForeground(program, args, env) {
   let isCutShort = false;
   onSignal((signal) => {
     isCutShort = true;
     child.kill(signal);
   });
-  // By the channel the program notices the death of this process, even one that sends no signal.
+  // The IPC channel tells the program when this process dies, even from SIGKILL.
   const child = spawn(program, args, { env, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   stopWithNpm(child);
   child.on('exit', (code, signal) => {
-    // It was too young to end in good order, and had nothing to lose.
+    // A signal ends the program only before it has installed its handlers, when it has no work to lose.
     if (signal !== null && isCutShort) process.exit(CUT_SHORT);
     if (signal !== null) console.error(`The command was ended by ${signal}.`);
     process.exit(code ?? 1);
@@ -64,8 +63,8 @@ export function handOver(program, args, env) {
 }
 
 /**
- * npm that is killed outright says nothing: its script is then the child of somebody else. Without npm in between,
- * a parent may leave, as a shell does after `nohup`.
+ * Stops the program when npm was killed by SIGKILL, which shows only as a new parent process. Does nothing without npm:
+ * then the parent may exit, as a shell does after `nohup`.
  * @param {import('node:child_process').ChildProcess} child
  */
 function stopWithNpm(child) {
@@ -77,7 +76,7 @@ function stopWithNpm(child) {
 }
 
 /**
- * The environment with a PATH as it was before npm put the checkout's own programs in front.
+ * Removes the `node_modules/.bin` folders that npm adds to PATH.
  * @param {NodeJS.ProcessEnv} env
  * @returns {NodeJS.ProcessEnv}
  */
@@ -87,9 +86,8 @@ export function withoutLocalPrograms(env) {
 }
 
 /**
- * Listens before the program runs, so that no signal comes too early.
  * @param {(signal: NodeJS.Signals) => void} listener
- * @returns what ends the listening
+ * @returns a function that removes the listeners
  */
 function onSignal(listener) {
   const signals = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);

@@ -4,10 +4,10 @@ import { takeLock } from '../supervisor/process-lock.mjs';
 const SIGN_OF_LIFE_MS = 10_000;
 
 /**
- * Does a lasting installation unless it is done, one process at a time, and says so.
+ * Installs something unless it is installed, in one process at a time, and prints the progress.
  * @param {{ what: string, size: string, lockPath: string, isDone: () => boolean, install: () => Promise<void> }} step
  */
-export async function once({ what, size, lockPath, isDone, install }) {
+export async function installOnce({ what, size, lockPath, isDone, install }) {
   if (isDone()) return;
   const lock = await waitForLock(lockPath, what);
   try {

@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BootstrapFailure, runQuietly, withoutLocalPrograms } from './child.mjs';
-import { once } from './once.mjs';
+import { installOnce } from './once.mjs';
 
 const WANTED_NODE = 24;
 
 /**
- * Installs the npm packages that the lock file names, unless they are there.
+ * Installs the npm packages of package-lock.json unless they are installed.
  * @param {string} root
  * @param {string} cacheDir
  */
@@ -16,10 +16,10 @@ export async function installPackages(root, cacheDir) {
   const lockFile = readFileSync(join(root, 'package-lock.json'));
   const wanted = hash(lockFile, process.platform, process.arch);
   const markerPath = join(root, 'node_modules', '.installed');
-  await once({
+  await installOnce({
     what: 'packages',
     size: '1.2 GB in node_modules',
-    // Outside the checkout, which stays clean, and outside node_modules, which npm removes first.
+    // The lock is not in node_modules, because npm deletes that folder first.
     lockPath: join(cacheDir, `packages-${hash(root)}.lock`),
     isDone: () => {
       if (existsSync(markerPath) && readFileSync(markerPath, 'utf8') === wanted) return true;
@@ -28,8 +28,8 @@ export async function installPackages(root, cacheDir) {
       return true;
     },
     install: async () => {
-      // npm removes node_modules first: it must not run on a Node that lives there. Nothing of ours needs an install
-      // script, and the checks need the development packages whatever NODE_ENV says.
+      // npm deletes node_modules first, so it must not run on a Node from that folder. No package needs an install
+      // script, and the checks need the development packages for any NODE_ENV.
       const args = ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error'];
       const { code, output } = await runQuietly('npm', args, withoutLocalPrograms(process.env));
       if (code !== 0) throw new BootstrapFailure(`The packages could not be installed:\n${output.trim()}`);
@@ -39,8 +39,8 @@ export async function installPackages(root, cacheDir) {
 }
 
 /**
- * Whether someone has installed the same by hand (`npm install` writes no marker of ours): npm keeps a lock file of
- * what it put into the folder.
+ * Returns whether the installed packages match package-lock.json, after an `npm install` by hand, which writes no
+ * marker. npm lists what it has installed in node_modules/.package-lock.json.
  * @param {string} root
  * @param {Buffer} lockFile
  */
@@ -51,7 +51,7 @@ function matchesLockFile(root, lockFile) {
   try {
     installed = JSON.parse(readFileSync(join(root, 'node_modules', '.package-lock.json'), 'utf8')).packages ?? {};
   } catch {
-    // None, or half of one: an installation was cut short.
+    // The list is missing or incomplete after an interrupted installation.
     return false;
   }
   /** @type {Record<string, Entry>} */
@@ -75,10 +75,10 @@ function runsHere(supported, here) {
 }
 
 /**
- * The Node that runs our TypeScript: this one when it is new enough, else the one among the packages. npm skips an
- * optional package that it cannot fetch without a word, hence the look.
+ * Returns the path of a Node that runs TypeScript: the current one if it is new enough, otherwise that of the npm
+ * package. The package is checked, because npm silently skips an optional package that it cannot fetch.
  * @param {string} root
- * @returns {string} the path of the program
+ * @returns {string}
  */
 export function findNode(root) {
   if (major(process.versions.node) >= WANTED_NODE && existsSync(process.execPath)) return process.execPath;

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { BootstrapFailure, runQuietly } from './child.mjs';
-import { once } from './once.mjs';
+import { installOnce } from './once.mjs';
 
 const OLDEST_PYTHON = [3, 10];
 
 /**
- * Where the programs and models of the embedded services belong: a folder that names its contents, so that checkouts
- * share it and another version never meets half of this one.
+ * Returns the folder for the programs and models of the embedded services. Its name has a hash of its contents, so that
+ * checkouts share it and versions do not mix.
  * @param {string} root
  * @param {string} cacheDir
  */
@@ -18,7 +18,6 @@ export function toolsFolder(root, cacheDir) {
 }
 
 /**
- * Installs them there.
  * @param {string} root
  * @param {string} toolsDir
  */
@@ -32,7 +31,7 @@ export async function installTools(root, toolsDir) {
 }
 
 /**
- * A folder for the Python packages of requirements files, named after what is in them.
+ * Returns the folder for the Python packages of requirements files, named after a hash of the files.
  * @param {string} name
  * @param {readonly string[]} requirements the paths of the files
  * @param {string} cacheDir
@@ -45,11 +44,11 @@ export function wheelsFolder(name, requirements, cacheDir) {
 }
 
 /**
- * Installs Python packages with pip, which checks every hash, unless they are there.
+ * Installs Python packages with pip, which verifies every hash, unless they are installed.
  * @param {{ what: string, size: string, requirements: readonly string[], folder: string }} wheels
  */
 export async function installWheels({ what, size, requirements, folder }) {
-  await once({
+  await installOnce({
     what,
     size,
     lockPath: `${folder}.lock`,
@@ -63,9 +62,9 @@ export async function installWheels({ what, size, requirements, folder }) {
         ...['--root-user-action=ignore', '--no-deps', '--only-binary=:all:', '--require-hashes', '--no-compile'],
         ...['--target', draft, ...requirements.flatMap((path) => ['--requirement', path])],
       ];
-      // Some distributions install for the user unless told otherwise, which contradicts a target.
+      // Some distributions make pip default to `--user`, which conflicts with `--target`.
       const { code, output } = await runQuietly('python3', args, { ...process.env, PIP_USER: '0' });
-      if (code !== 0) throw new BootstrapFailure(`It could not be installed: ${what}.\n${output.trim()}`);
+      if (code !== 0) throw new BootstrapFailure(`Could not install ${what}:\n${output.trim()}`);
       renameSync(draft, folder);
     },
   });

@@ -2,7 +2,6 @@ const WORD = /\p{L}[\p{L}'-]{3,}/gu;
 const ANCHORS = 30;
 const HEAVIEST = 8;
 
-/** Frequent in any English text, and a topic of none. */
 const COMMON = new Set(
   `about above after again also although always among another because been before being below between both cannot could
   does doing down during each either else even every find first following from further give given have having here however
@@ -14,11 +13,7 @@ const COMMON = new Set(
   ),
 );
 
-/**
- * Anchor words for an agent that is to talk about some documents: the words that occur most often in them, the most
- * frequent with the highest weight.
- */
-export function frequentWords(texts: string[]): Record<string, number> {
+export function anchorWordsOf(texts: string[]): Record<string, number> {
   const counts = new Map<string, number>();
   for (const [word] of texts.join('\n').toLowerCase().matchAll(WORD)) {
     if (!COMMON.has(word)) counts.set(word, (counts.get(word) ?? 0) + 1);

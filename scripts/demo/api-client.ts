@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser';
 
 export type Problem = { status: number; code: string; detail: string };
 
-/** A problem answer of the API, thrown so that the demo can print its code and detail. */
+/** A problem response of the API, thrown so that the demo can print its code and detail. */
 export class ApiProblem extends Error {
   override readonly name = 'ApiProblem';
   readonly problem: Problem;
@@ -18,13 +18,11 @@ export type ApiClient = {
   patch<T>(path: string, body: unknown): Promise<T>;
   delete(path: string): Promise<void>;
   upload<T>(path: string, file: { name: string; content: Blob }, fields?: Record<string, string>): Promise<T>;
-  /** Posts and yields the events of the answer. */
   stream(path: string, body: unknown): AsyncGenerator<{ event: string; data: string }>;
-  /** The same client, with a token on every request. */
   as(accessToken: string): ApiClient;
 };
 
-/** A REST client as a user of the service would write it: plain fetch, no knowledge of the inside. */
+/** A REST client as users of the service would write it: it uses only `fetch` and the public API. */
 export function createApiClient(baseUrl: string, accessToken?: string): ApiClient {
   const headers = (more: Record<string, string> = {}): Record<string, string> =>
     accessToken === undefined ? more : { authorization: `Bearer ${accessToken}`, ...more };
@@ -36,7 +34,6 @@ export function createApiClient(baseUrl: string, accessToken?: string): ApiClien
     throw new ApiProblem(asProblem(problem, response.status));
   }
 
-  // The type of an answer is what the contract says; like any client, this one trusts it.
   const read = async <T>(response: Promise<Response>): Promise<T> => (await (await response).json()) as T;
 
   const sendJson = (method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Response> =>

@@ -5,7 +5,6 @@ import type { FakeFiles } from '#test/support/fake-drive.ts';
 import type { ApiClient } from './api-client.ts';
 import type { Narrator } from './narrator.ts';
 
-/** How long the demo waits for one job. */
 const TIMEOUT_MS = 5 * 60_000;
 
 type Connection = { id: string; provider: string; display_name: string; status: string };
@@ -24,10 +23,10 @@ type SyncRun = {
 type Story = { api: ApiClient; drive: FakeFiles; narrator: Narrator };
 
 /**
- * Connects a drive, looks into it, imports three files, and has their folder synced before and after its owner has worked.
- * @param story.files paths of three files on this machine, which the drive is to have
+ * Connects a drive, browses it, imports three files, and syncs their folder before and after the files change.
+ * @param story.files paths of three local files, which are copied to the fake drive
  */
-export async function tellOfConnectors({ files, ...story }: Story & { files: string[] }): Promise<void> {
+export async function runConnectorDemo({ files, ...story }: Story & { files: string[] }): Promise<void> {
   const { api, drive, narrator } = story;
   const names = files.map((file) => path.basename(file));
   const [edited = '', renamed = '', deleted = ''] = names.map((name) => `Handbook/${name}`);
@@ -35,23 +34,23 @@ export async function tellOfConnectors({ files, ...story }: Story & { files: str
   drive.tree.add('Handbook/Notes/to do.md', '# To do\n\nWrite the chapter about connections.');
 
   await forgetEarlier(api);
-  narrator.heading('A connection');
+  narrator.heading('Connection');
   const { id } = await connect(story);
 
-  narrator.heading('What is there');
+  narrator.heading('Files of the drive');
   for (const folder of ['', 'Handbook']) await browse(story, id, folder);
 
-  narrator.heading('Three files are imported');
+  narrator.heading('Import of three files');
   const asked = { connection_id: id, folder: 'Handbook', files: names.map((name) => ({ name })) };
   await countingDownloads(story, () => importFiles(story, asked));
 
-  narrator.heading('The folder is synced');
+  narrator.heading('Sync of the folder');
   const sync = { enabled: true, interval_minutes: 60, folder: 'Handbook', delete_missing: true };
   await api.patch(`/connectors/connections/${id}`, { config: { sync } });
-  narrator.note('every hour from now on, and once at once:');
+  narrator.note('every hour, and the first time now:');
   await countingDownloads(story, () => runSync(story, id));
 
-  narrator.heading('Its owner edits one file, renames another and deletes the third');
+  narrator.heading('Sync after one file was edited, one renamed and one deleted');
   const { content } = drive.tree.at(edited) ?? { content: '' };
   drive.tree.edit(edited, `${content}\n\nConnections bring files in, and keep them up to date.\n`);
   drive.tree.rename(renamed, `Renamed ${path.basename(renamed)}`);
@@ -59,13 +58,15 @@ export async function tellOfConnectors({ files, ...story }: Story & { files: str
   await countingDownloads(story, () => runSync(story, id));
 }
 
-/** The drive of an earlier run is gone, and no schedule should go on asking for it. */
+/**
+ * Deletes the connections of an earlier run: its fake drive no longer exists, and its schedules would keep requesting
+ * it.
+ */
 async function forgetEarlier(api: ApiClient): Promise<void> {
   const { items } = await api.get<{ items: Connection[] }>('/connectors/connections');
   for (const { id } of items) await api.delete(`/connectors/connections/${id}`);
 }
 
-/** Consents as a person with a browser would: there and back. */
 async function connect({ api, drive, narrator }: Story): Promise<Connection> {
   const consent = await api.get<{ authorize_url: string }>('/connectors/oauth/acme_drive/authorize');
   narrator.note(
@@ -73,7 +74,7 @@ async function connect({ api, drive, narrator }: Story): Promise<Connection> {
   );
   const back = await drive.consent(consent.authorize_url, { account: 'demo' });
   const answer = await fetch(back);
-  if (!answer.ok) throw new Error(`The consent ended with ${answer.status}: ${await answer.text()}`);
+  if (!answer.ok) throw new Error(`The OAuth callback answered ${answer.status}: ${await answer.text()}`);
   const { consent_code } = (await answer.json()) as { consent_code: string };
   const { connection } = await api.post<{ connection: Connection }>('/connectors/oauth/acme_drive/finish', {
     consent_code,
@@ -104,7 +105,7 @@ async function runSync({ api, narrator }: Story, id: string): Promise<void> {
   const { end, link } = await endOf(api, job_id);
   const { items } = await api.get<{ items: SyncRun[] }>(`/connectors/connections/${id}/syncs?limit=1`);
   const [run] = items;
-  if (run === undefined) throw new Error('There is no sync.');
+  if (run === undefined) throw new Error(`The connection ${id} has no sync run.`);
   const { added, updated, unchanged, deleted, failed, mode } = run;
   const counts = Object.entries({ added, updated, unchanged, deleted, failed }).map(
     ([what, count]) => `${count} ${what}`,
@@ -112,14 +113,12 @@ async function runSync({ api, narrator }: Story, id: string): Promise<void> {
   narrator.done(`sync (${mode ?? 'none'})`, `${end}: ${counts.join(', ')}`, link);
 }
 
-/** Says how often the provider was asked for the bytes of a file meanwhile. */
 async function countingDownloads({ drive, narrator }: Story, work: () => Promise<void>): Promise<void> {
   const before = drive.downloads.length;
   await work();
-  narrator.note(`downloads at the provider: ${drive.downloads.length - before}`);
+  narrator.note(`files downloaded from the provider: ${drive.downloads.length - before}`);
 }
 
-/** How a job has ended, and where its run is to be seen. */
 async function endOf(api: ApiClient, jobId: string): Promise<{ end: string; link: string | null }> {
   const deadline = Date.now() + TIMEOUT_MS;
   for (;;) {

@@ -4,7 +4,6 @@ import { type ApiClient, ApiProblem } from './api-client.ts';
 
 type Account = { email: string; password: string };
 
-/** Signs in with the account of an earlier run, so that what was made then can be found, or makes one. */
 export async function signIn(api: ApiClient, accountFile: string): Promise<{ api: ApiClient; email: string }> {
   const known = await readAccount(accountFile);
   const token = known && (await logIn(api, known));
@@ -26,7 +25,7 @@ async function readAccount(file: string): Promise<Account | null> {
   }
 }
 
-/** Null when the service does not know it: the data folder may have been emptied, or the password changed. */
+/** Returns null if the service rejects the account: the data folder may have been emptied, or the password changed. */
 async function logIn(api: ApiClient, { email, password }: Account): Promise<string | null> {
   try {
     const { access_token } = await api.post<{ access_token: string }>('/auth/login', { username: email, password });

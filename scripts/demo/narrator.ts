@@ -1,4 +1,4 @@
-/** What the demo tells its reader. On a terminal a running line is rewritten; in a pipe each line is printed once. */
+/** Prints the progress of the demo. A terminal rewrites the progress line; a pipe gets each line once. */
 export type Narrator = ReturnType<typeof createNarrator>;
 
 const EXCERPT_LENGTH = 220;
@@ -53,7 +53,7 @@ export function createNarrator(out: { isTTY?: boolean; write(text: string): bool
   };
 }
 
-/** The part of a passage in which the words of a statement stand closest together; its beginning when none occur. */
+/** Returns the part of a passage with the most words of the statement, or its beginning if none occur. */
 function excerpt(content: string, statement: string): string {
   const text = content.replace(/\s+/g, ' ').trim();
   if (text.length <= EXCERPT_LENGTH) return text;

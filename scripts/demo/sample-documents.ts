@@ -9,8 +9,8 @@ import PDFDocument from 'pdfkit';
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 
 /**
- * The demo's own material: a page of the project's docs as it is (Markdown), one as a web page (HTML) and one as a PDF.
- * The last two are made here, so that no copy of a page can grow old.
+ * Creates the demo's sample documents from pages of the docs: one Markdown, one HTML and one PDF file. HTML and PDF are
+ * generated, so that they never differ from the docs.
  * @returns the paths of the three files
  */
 export async function makeSampleDocuments(directory: string): Promise<string[]> {
@@ -27,7 +27,6 @@ function webPage(title: string, markdown: string): string {
   return `<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>${title}</title></head>\n<body><main>${body}</main></body></html>\n`;
 }
 
-/** A plain but real PDF: headings, paragraphs, list items and table rows, with page breaks where pages are full. */
 async function writePdf(file: string, markdown: string): Promise<void> {
   const pdf = new PDFDocument({ size: 'A4', margin: 56, info: { Title: path.basename(file, '.pdf') } });
   const written = pipeline(pdf, createWriteStream(file));

@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ApiClient, ApiProblem } from './api-client.ts';
 import type { Narrator } from './narrator.ts';
 
-/** How long the demo waits for one document before it says so and goes on. */
 const INGESTION_TIMEOUT_MS = 10 * 60_000;
 
 type Document = { id: string; name: string; parse_job_id: string };
@@ -27,7 +26,6 @@ type Answer = {
 
 export type Agent = { id: string; agent_name: string };
 
-/** Uploads a file and follows its ingestion to the end. Null when it failed; the reason is printed. */
 export async function ingest(api: ApiClient, file: string, narrator: Narrator): Promise<string | null> {
   const name = path.basename(file);
   const content = new Blob([new Uint8Array(await readFile(file))]);
@@ -65,7 +63,7 @@ async function summary(api: ApiClient, documentId: string): Promise<string> {
   return `${document.source_format}${pages}, ${document.char_count.toLocaleString('en')} characters, ${chunk_count} chunks`;
 }
 
-/** A new agent; where the account has as many as it may have, its last one of that name. */
+/** Publishes a new agent. If the account has reached its limit of agents, returns the existing agent of that name. */
 export async function publishAgent(api: ApiClient, name: string, anchorWords: Record<string, number>): Promise<Agent> {
   try {
     return await publishNewAgent(api, name, anchorWords);
@@ -88,8 +86,7 @@ async function publishNewAgent(api: ApiClient, name: string, anchorWords: Record
   return api.post<Agent>(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id });
 }
 
-/** Asks one question, prints the answer while it is written, opens each citation, and shows the alignment. */
-export async function ask(
+export async function askQuestion(
   api: ApiClient,
   narrator: Narrator,
   question: { text: string; agentId: string; chatId: string | null; documentIds: string[] | null },
@@ -109,7 +106,7 @@ export async function ask(
       return answer.chat_id;
     }
   }
-  throw new Error('the stream ended without an answer');
+  throw new Error('the chat stream ended without a done or error event');
 }
 
 async function showAnswer(api: ApiClient, narrator: Narrator, answer: Answer): Promise<void> {
@@ -123,13 +120,13 @@ async function showAnswer(api: ApiClient, narrator: Narrator, answer: Answer): P
   narrator.alignment(answer.echo.round === round ? answer.echo : await scoredRound(api, answer));
 }
 
-/** What stands before the first `[number]` of a reply: `[k]` is the k-th citation. */
+/** Returns the statement before the first `[number]` in a reply; `[k]` refers to the k-th citation. */
 function statementOf(reply: string, number: number): string {
   const [before = ''] = reply.split(new RegExp(`\\[[\\d, ]*\\b${number}\\b[\\d, ]*\\]`));
   return before.split(/\n|\[[\d, ]+\]/).at(-1) ?? '';
 }
 
-/** The answer waits only briefly for its score; the demo waits until it is there. */
+/** Polls for the alignment score: the chat response waits for it only briefly. */
 async function scoredRound(api: ApiClient, answer: Answer): Promise<{ state: string; ewma: number } | null> {
   for (let attempt = 0; attempt < 100; attempt += 1) {
     const history = await api.get<{ echo_scoring_pending: boolean }>(`/chat/${answer.chat_id}`);

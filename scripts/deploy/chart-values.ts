@@ -4,7 +4,6 @@ const required = {
 };
 const autoscaling = { enabled: true, minReplicas: 2, maxReplicas: 10, targetCPUUtilizationPercentage: 70 };
 
-/** What the chart is tried with: as little as it takes, and everything. */
 export const chartValues = {
   'as it comes': required,
   'with everything': {

@@ -9,19 +9,18 @@ const LARGE = 64 * 1024 * 1024;
 
 const run = promisify(execFile);
 
-/** What the image holds, in folders of this machine, with the environment that it sets. */
 export type ImageFolder = { app: string; tools: string; node: string; env: Record<string, string> };
 
 /**
- * Makes what the image holds by the Dockerfile's own commands, where there is no engine that builds images. What it
- * installs of Debian is taken to be here: Python, and pip.
+ * Builds the content of the Docker image in local folders by running the Dockerfile's own commands, for machines
+ * without a container engine. Uses the Python and pip of this machine instead of Debian's.
  * @param home an empty folder
  */
 export async function makeImageFolder(home: string): Promise<ImageFolder> {
   const dockerfile = await readFile(join(ROOT, 'Dockerfile'), 'utf8');
   const [app, tools, node] = [join(home, 'app'), join(home, 'tools'), join(home, 'node')];
   await Promise.all([mkdir(app), mkdir(tools)]);
-  // Whoever the image's user is here may read neither the checkout nor what is in it.
+  // The image's user may not read the checkout, so it gets a copy of the Node program.
   await copyFile(process.execPath, node);
   const inApp = async (command: string) => {
     const env = { ...withoutLocalPrograms(process.env), npm_config_loglevel: 'error' };
@@ -59,7 +58,6 @@ function stage(dockerfile: string, name: string): string {
   return text;
 }
 
-/** Of each such instruction, as one line. */
 function argumentsOf(text: string, instruction: string): string[] {
   const lines = text
     .replaceAll(/^ *#.*\n/gm, '')
@@ -70,7 +68,9 @@ function argumentsOf(text: string, instruction: string): string[] {
   );
 }
 
-/** What .dockerignore lets through: it names what is in the image, and patterns of what is left out of that. */
+/**
+ * Copies what .dockerignore lets through: the rules with `!` name the included paths, the others exclude parts of them.
+ */
 async function copyContext(app: string): Promise<void> {
   const rules = (await readFile(join(ROOT, '.dockerignore'), 'utf8'))
     .split('\n')

@@ -24,10 +24,11 @@ const workload = z.object({
 });
 
 /**
- * The ports that each workload of a rendered chart may connect to, by its component: `*` marks those at any address.
- * @throws when a workload has no NetworkPolicy of its own for both directions
+ * Returns the egress ports of each workload in a rendered chart, by its component; `*` marks ports that are allowed at
+ * any address.
+ * @throws Error if a workload does not have exactly one NetworkPolicy for both directions
  */
-export function egressOf(rendered: string): Record<string, string[]> {
+export function egressPortsByComponent(rendered: string): Record<string, string[]> {
   const documents: unknown[] = parseAllDocuments(rendered).map((document) => document.toJS());
   const policies = documents.flatMap((document) => policy.safeParse(document).data ?? []);
   const workloads = documents.flatMap((document) => workload.safeParse(document).data ?? []);

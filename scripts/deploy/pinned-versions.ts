@@ -7,8 +7,7 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const CHART = 'deploy/helm/agent-conversation-service';
 const REQUIREMENTS = ['runtime', 'postgres', 'tools'].map((name) => `scripts/requirements-${name}.txt`);
 
-export type Pin = { name: string; version: string; file: string };
-/** The text of a file of the repository. */
+export type PinnedVersion = { name: string; version: string; file: string };
 export type ReadFile = (path: string) => string;
 
 const versionRange = z.strictObject({
@@ -20,11 +19,9 @@ const knownVulnerabilities = z.strictObject({
   components: z.array(
     z.strictObject({
       name: z.string(),
-      /** Names of images, PyPI packages and npm packages. */
       pinnedAs: z.array(z.string()),
-      /** The versions of other components in each version of a package. */
+      /** The versions of bundled components, by version of the package that bundles them. */
       contains: z.record(z.string(), z.record(z.string(), z.string())).optional(),
-      /** Why a `name@version` with a vulnerability stays for now. */
       accepted: z.record(z.string(), z.string()).optional(),
       advisories: z.array(
         z.strictObject({
@@ -45,7 +42,7 @@ const readRepositoryFile: ReadFile = (path) => readFileSync(join(ROOT, path), 'u
 /**
  * Compares the versions that Compose, the chart, the Dockerfile and the bootstrap pin with the advisories in
  * `deploy/known-vulnerabilities.json`.
- * @returns a line for each version that must not stay, and for each that the list does not know
+ * @returns one line for each vulnerable version, and for each version that the list does not contain
  */
 export function versionProblems(read: ReadFile = readRepositoryFile): string[] {
   const { components } = knownVulnerabilities.parse(JSON.parse(read('deploy/known-vulnerabilities.json')));
@@ -59,7 +56,7 @@ export function versionProblems(read: ReadFile = readRepositoryFile): string[] {
   ];
 }
 
-function problemsOf(pin: Pin, components: readonly Component[]): string[] {
+function problemsOf(pin: PinnedVersion, components: readonly Component[]): string[] {
   const pinned = `${pin.file} pins ${pin.name} ${pin.version}`;
   const component = components.find(({ pinnedAs }) => pinnedAs.includes(pin.name));
   if (component === undefined) {
@@ -101,7 +98,7 @@ function refusal(pinned: string, { ids, summary, affected, reference }: Advisory
   return `${pinned}: ${ids.join(', ')}. ${summary}. ${advice} ${reference}`;
 }
 
-/** Compares the numbers at the start: `v1.18.2`, `0.8.6-pg18`. Missing ones count as 0. */
+/** Compares the leading version numbers of tags such as `v1.18.2` and `0.8.6-pg18`. Missing numbers count as 0. */
 function compareVersions(left: string, right: string): number {
   const [a, b] = [left, right].map((version) => (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? '0').split('.').map(Number));
   for (let index = 0; index < Math.max(a?.length ?? 0, b?.length ?? 0); index += 1) {
@@ -111,7 +108,7 @@ function compareVersions(left: string, right: string): number {
   return 0;
 }
 
-function readPins(read: ReadFile): Pin[] {
+function readPins(read: ReadFile): PinnedVersion[] {
   const compose = z
     .object({ services: z.record(z.string(), z.object({ image: z.string() })) })
     .parse(parse(read('docker-compose.yml'), { merge: true }));
@@ -142,11 +139,11 @@ function readPins(read: ReadFile): Pin[] {
   ];
 }
 
-/** None for our own image. */
-function imagePin(image: string, file: string): Pin[] {
+function imagePin(image: string, file: string): PinnedVersion[] {
   if (image.includes('agent-conversation-service')) return [];
   const [, name, version] =
     /^(?:docker\.io\/)?(?:library\/)?([\w./-]+):([\w.-]+)(?:@sha256:[0-9a-f]{64})?$/.exec(image) ?? [];
-  if (name === undefined || version === undefined) throw new Error(`${file}: ${image} is no name:version.`);
+  if (name === undefined || version === undefined)
+    throw new Error(`${file}: the image ${image} has no version (name:version).`);
   return [{ name, version, file }];
 }

@@ -20,7 +20,7 @@ const USER = { uid: 10_001, gid: 10_001 };
 const DATABASE = 'rehearsal';
 const TIMEOUT_MS = 120_000;
 const POLL_MS = 200;
-/** What docker-compose.yml gives them, too. */
+/** The stop timeout is not longer than any `stop_grace_period` in docker-compose.yml. */
 const STOP_TIMEOUT_MS = 35_000;
 
 const run = promisify(execFile);
@@ -35,8 +35,8 @@ const composeFile = z.object({
 });
 
 /**
- * Runs the processes of docker-compose.yml on what the image holds, as its user where this is root, who may write
- * nothing but to the folders of state and temporary files; has documents read by them, and stops them.
+ * Runs the processes of docker-compose.yml from the content of the image, as the image's user if this process is root.
+ * That user may write only to the data and temporary folders. Ingests documents, and stops the processes.
  */
 export async function rehearseImage(options: {
   supervisor: Supervisor;
@@ -99,16 +99,16 @@ export async function rehearseImage(options: {
     await Promise.all(running.map((child) => child.stop()));
   }
   const ends = await Promise.all(running.map((child) => child.ended));
-  if (ends.some((end) => end !== 'exit code 0')) throw new Error(`The processes ended with ${ends.join(', ')}.`);
+  if (ends.some((end) => end !== 'exit code 0'))
+    throw new Error(`The processes of the image ended with ${ends.join(', ')} instead of exit code 0.`);
 
   function commandOf(name: string): string[] {
     const [program, ...args] = composed[name]?.command ?? ['node', 'src/server.ts'];
-    if (program !== 'node') throw new Error(`docker-compose.yml runs ${name} by ${program}.`);
+    if (program !== 'node') throw new Error(`docker-compose.yml runs ${name} with ${program} instead of node.`);
     return args;
   }
 }
 
-/** That of the image, with places of this machine, and secrets that it makes itself. */
 async function environmentOf(
   { app, tools, node, env }: ImageFolder,
   home: string,
@@ -139,7 +139,6 @@ async function environmentOf(
   };
 }
 
-/** A Markdown, a web page and a PDF, which a process of Python reads. */
 async function readDocuments(apiUrl: string, home: string, running: readonly RunningChild[]): Promise<void> {
   const account = { email: 'rehearsal@example.com', password: 'Correct-horse-1' };
   const { access_token: token } = await createApiClient(apiUrl).post<{ access_token: string }>(
@@ -156,12 +155,11 @@ async function readDocuments(apiUrl: string, home: string, running: readonly Run
     const { succeeded, failed } = await summary();
     return succeeded + failed === files.length;
   };
-  await until('the documents are read', areDone, running);
+  await until('the documents are ingested', areDone, running);
   const { failed } = await summary();
-  if (failed > 0) throw new Error(`${failed} of ${files.length} documents could not be read.`);
+  if (failed > 0) throw new Error(`${failed} of ${files.length} documents could not be ingested.`);
 }
 
-/** What cannot be answered yet does not hold yet. */
 async function until(what: string, holds: () => Promise<boolean>, running: readonly RunningChild[]): Promise<void> {
   const deadline = Date.now() + TIMEOUT_MS;
   const lastLines = () => running.flatMap((child) => child.lastLines()).join('\n');
@@ -169,6 +167,7 @@ async function until(what: string, holds: () => Promise<boolean>, running: reado
   while (!(await holds().catch(() => false))) {
     const end = await Promise.race([ended, delay(POLL_MS, null)]);
     if (end !== null) throw new Error(`A process ended (${end}) before ${what}:\n${lastLines()}`);
-    if (Date.now() > deadline) throw new Error(`Still waiting until ${what}:\n${lastLines()}`);
+    if (Date.now() > deadline)
+      throw new Error(`Timed out after ${TIMEOUT_MS / 1000} s waiting until ${what}:\n${lastLines()}`);
   }
 }

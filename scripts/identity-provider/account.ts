@@ -1,11 +1,10 @@
-/** Somebody who can sign in at the provider, as it stands in `accounts.json`. */
 export type ProviderAccount = {
-  /** Who it is, for good: never shown to him, and never given to another. */
+  /** Stable subject identifier: never reused, and never shown to the user. */
   sub: string;
-  /** What he signs in with. Without `email` among the claims it is still that. */
+  /** The name that the user signs in with, even if the claims have no `email`. */
   login: string;
-  /** As it is typed: these accounts are for trying out, and their owner has to read it somewhere. */
+  /** Plain-text password: the accounts are for trials, and their owner must be able to look the password up. */
   password: string;
-  /** What clients are told of him: `email`, `email_verified`, `given_name`, `family_name`, `name`, `picture`. */
+  /** Claims that clients get: `email`, `email_verified`, `given_name`, `family_name`, `name`, `picture`. */
   claims: Readonly<Record<string, unknown>>;
 };

@@ -4,28 +4,26 @@ import { createMemoryStore } from './memory-store.ts';
 import { problemPage } from './pages.ts';
 import { servePages } from './serve-pages.ts';
 
-/** Long enough for a person who copies it into a shell. */
+/** The authorization code lives long enough for a user to copy it into a shell. */
 const CODE_SECONDS = 600;
 const HOUR_SECONDS = 3_600;
 
 export type IdentityProviderOptions = {
-  /** Where it is reached, without a path: `http://127.0.0.1:3020`. */
+  /** Issuer URL without a path, such as `http://127.0.0.1:3020`. */
   issuer: string;
   client: { id: string; secret: string };
-  /** Sign-ins may end at any address of these origins. */
+  /** Origins that a redirect URI may have, with any path. */
   redirectOrigins: readonly string[];
-  /** Signs ID tokens: a private key with `kid`. */
   signingKey: JWK;
   cookieKey: string;
-  /** Looked at anew with each request: what is added later can sign in, too. */
+  /** Accounts are read on each request, so that tests can add some later. */
   accounts: readonly ProviderAccount[];
-  /** Where the service is whose sign-in the landing page ends. */
   apiUrl: string;
 };
 
 /**
- * An OpenID provider with forms for login and consent, for tests and for trying out: code flow with PKCE, one client,
- * claims about a person by its userinfo endpoint alone. Serve `callback()` where `issuer` says.
+ * An OpenID provider with login and consent pages, for tests and trials: code flow with PKCE, one client, user claims
+ * from the userinfo endpoint only. Its `callback()` must be served at `issuer`.
  */
 export function createIdentityProvider(options: IdentityProviderOptions): Provider {
   const { issuer, client, redirectOrigins, signingKey, cookieKey, accounts, apiUrl } = options;
@@ -68,7 +66,7 @@ export function createIdentityProvider(options: IdentityProviderOptions): Provid
     },
   });
 
-  // Frontends choose their own paths; which origins they may have is what the service's setting names.
+  // Allows any path, because frontends choose their own; SSO_REDIRECT_ORIGINS lists the allowed origins.
   provider.Client.prototype.redirectUriAllowed = (uri) =>
     URL.canParse(uri) && redirectOrigins.includes(new URL(uri).origin);
   provider.use(servePages({ provider, accounts, apiUrl }));

@@ -1,4 +1,3 @@
-// The identity provider of `npm start -- --with-sso`, as a process of its own.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { z } from 'zod';
@@ -25,7 +24,7 @@ const provider = createIdentityProvider({
   accounts,
   apiUrl: settings.API_URL,
 });
-// Only here: it asks nobody for a password that is a secret.
+// Listens on the loopback address only, because the passwords of the accounts are not secret.
 const server = createServer(provider.callback()).listen(port, '127.0.0.1');
 await once(server, 'listening');
 console.log(`listening at ${issuer}`);

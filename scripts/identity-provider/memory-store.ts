@@ -1,6 +1,6 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
 
-/** What the provider remembers between requests: who restarts it signs in at it once more. */
+/** Keeps the provider's sessions and grants in memory: users must sign in again after a restart. */
 export function createMemoryStore(): (model: string) => Adapter {
   const entries = new Map<string, AdapterPayload>();
 
@@ -13,7 +13,7 @@ export function createMemoryStore(): (model: string) => Adapter {
       upsert: async (id, payload) => {
         entries.set(keyOf(id), payload);
       },
-      // The provider itself looks at the `exp` of what it finds.
+      // oidc-provider checks `exp` itself.
       find: async (id) => entries.get(keyOf(id)),
       findByUid: (uid) => findBy('uid', uid),
       findByUserCode: (userCode) => findBy('userCode', userCode),

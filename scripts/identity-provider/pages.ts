@@ -1,4 +1,3 @@
-/** A page of the provider, without scripts and without anything from elsewhere. */
 function page(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -23,7 +22,6 @@ ${body}
 `;
 }
 
-/** @param refusal what was wrong with the last attempt */
 export function loginPage(uid: string, refusal: string | null): string {
   return page(
     'Sign in',
@@ -50,7 +48,7 @@ function cancelForm(uid: string): string {
   return `<form method="post" action="/interaction/${uid}/cancel"><button>Cancel</button></form>`;
 }
 
-/** Where a sign-in without a frontend comes back to: what is left to do is one request. */
+/** The landing page of a sign-in without a frontend. It shows the last request, which a frontend would make. */
 export function signedInPage(apiUrl: string, { code, state }: { code: string; state: string }): string {
   const callback = `${apiUrl}/auth/sso/callback?${new URLSearchParams({ code, state })}`;
   return page(
@@ -60,7 +58,6 @@ export function signedInPage(apiUrl: string, { code, state }: { code: string; st
   );
 }
 
-/** @param problem the words of the protocol, such as `access_denied` */
 export function problemPage(problem: string, description: string): string {
   return page('This did not work', `<p>${escapeHtml(description)}</p><p><code>${escapeHtml(problem)}</code></p>`);
 }

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { z } from 'zod';
-import { keptFile, newPassword } from '../secrets.ts';
+import { newPassword, readOrCreateFile } from '../secrets.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import type { ProviderAccount } from './account.ts';
 
@@ -18,21 +18,20 @@ const accountsFile = z.array(
 
 type ProviderSecrets = { clientSecret: string; cookieKey: string; signingKey: JWK };
 
-/** What lasts of the provider. */
 export type ProviderFolder = ProviderSecrets & { path: string; accounts: ProviderAccount[]; accountsPath: string };
 
 /**
- * Reads it, or makes it: two accounts with passwords of their own, and the keys. Whoever edits `accounts.json` has other
- * accounts from the next start on.
- * @throws StartFailure when somebody has edited that file into something else
+ * Reads the provider's folder, or creates it with two accounts, random passwords and keys. Changes of `accounts.json`
+ * apply from the next start.
+ * @throws StartFailure if `accounts.json` is not valid
  */
 export async function openProviderFolder(path: string): Promise<ProviderFolder> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   const accountsPath = join(path, 'accounts.json');
   const secrets: ProviderSecrets = JSON.parse(
-    await keptFile(join(path, 'secrets.json'), async () => JSON.stringify(await newSecrets())),
+    await readOrCreateFile(join(path, 'secrets.json'), async () => JSON.stringify(await newSecrets())),
   );
-  const text = await keptFile(accountsPath, async () => `${JSON.stringify(firstAccounts(), null, 2)}\n`);
+  const text = await readOrCreateFile(accountsPath, async () => `${JSON.stringify(firstAccounts(), null, 2)}\n`);
   return { ...secrets, path, accounts: readAccounts(accountsPath, text), accountsPath };
 }
 
@@ -41,7 +40,7 @@ function readAccounts(path: string, text: string): ProviderAccount[] {
     return accountsFile.parse(JSON.parse(text));
   } catch (error) {
     const [issue] = error instanceof z.ZodError ? error.issues : [];
-    const problem = issue ? [issue.path.join('.'), issue.message].filter(Boolean) : ['this is no JSON'];
+    const problem = issue ? [issue.path.join('.'), issue.message].filter(Boolean) : ['the file is not valid JSON'];
     throw new StartFailure([path, ...problem].join(': '));
   }
 }
@@ -54,7 +53,6 @@ async function newSecrets(): Promise<ProviderSecrets> {
   };
 }
 
-/** A private key for ID tokens, with an id of its own. */
 export async function newIdTokenKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   return { ...(await exportJWK(privateKey)), kid: randomUUID(), use: 'sig', alg: 'RS256' };
@@ -63,7 +61,7 @@ export async function newIdTokenKey(): Promise<JWK> {
 function firstAccounts(): ProviderAccount[] {
   return [
     newAccount('grace@example.com', { email_verified: true, given_name: 'Grace', family_name: 'Hopper' }),
-    // The service links and makes accounts by verified addresses only: he shows how it refuses.
+    // The service links and creates accounts by verified emails only: Mallory's sign-in shows the error.
     newAccount('mallory@example.com', { email_verified: false, given_name: 'Mallory', family_name: 'Doe' }),
   ];
 }

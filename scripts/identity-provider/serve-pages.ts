@@ -9,9 +9,8 @@ export type Middleware = Parameters<Provider['use']>[0];
 type Context = Parameters<Middleware>[0];
 
 const PATH = /^\/interaction\/([\w-]+)(?:\/(login|consent|cancel))?$/;
-const DENIED = { error: 'access_denied', error_description: 'The user has cancelled.' };
+const DENIED = { error: 'access_denied', error_description: 'The user cancelled the sign-in.' };
 
-/** The pages that people see: login, consent, and the end of a sign-in that has no frontend. */
 export function servePages(options: {
   provider: Provider;
   accounts: readonly ProviderAccount[];
@@ -59,7 +58,12 @@ export function servePages(options: {
   function land(context: Context): void {
     const { code, state, error, error_description: description } = context.query;
     if (typeof code === 'string' && typeof state === 'string') show(context, signedInPage(apiUrl, { code, state }));
-    else show(context, problemPage(String(error ?? 'no code'), String(description ?? 'Nobody has signed in.')), 400);
+    else
+      show(
+        context,
+        problemPage(String(error ?? 'no code'), String(description ?? 'The sign-in was not completed.')),
+        400,
+      );
   }
 
   return async (context, next) => {
@@ -74,7 +78,11 @@ export function servePages(options: {
       await goOn(context, DENIED);
     } catch (error) {
       if (!(error instanceof errors.SessionNotFound)) throw error;
-      show(context, problemPage(error.error, 'This sign-in is over, or belongs to another browser: begin again.'), 400);
+      show(
+        context,
+        problemPage(error.error, 'This sign-in has expired or was started in another browser: start again.'),
+        400,
+      );
     }
   };
 }

@@ -7,8 +7,8 @@ import { answersOk } from './http-probe.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-// Both drain by themselves within this: requests and activities in flight may take 20 to 25 s, and what hangs is given
-// up by the worker itself after 30 s.
+// API and worker shut down gracefully within this time: requests and activities in flight may take 20 to 25 s, and the
+// worker aborts hanging activities after 30 s.
 const STOP_TIMEOUT_MS = 35_000;
 const WARN = 40;
 const READY_TIMEOUT_MS = 60_000;
@@ -16,10 +16,10 @@ const PROBE_INTERVAL_MS = 50;
 const TELL_INTERVAL_MS = 10_000;
 
 /**
- * API and worker. Each is ready by itself: one that is restarted while the other, or Temporal, is away does all that it
- * can meanwhile, and must not be taken for broken.
+ * The processes of API and worker. Their readiness does not depend on each other or on Temporal: a process that is
+ * restarted during an outage must not count as failed.
  */
-export function application(apiUrl: string, env: Record<string, string>): ChildSpec[] {
+export function applicationProcesses(apiUrl: string, env: Record<string, string>): ChildSpec[] {
   const shared = {
     env,
     stopSignal: 'SIGTERM',
@@ -33,7 +33,8 @@ export function application(apiUrl: string, env: Record<string, string>): ChildS
       command: [process.execPath, join(ROOT, 'workers', 'main.ts')],
       ...shared,
       env: ofTheWorker,
-      // It ends by itself when it cannot work, and waits by itself for Temporal: its probes are for others.
+      // The worker exits by itself if it cannot work, and reconnects to Temporal by itself, so the supervisor does not
+      // probe it.
       isReady: async () => true,
     },
     {
@@ -47,10 +48,10 @@ export function application(apiUrl: string, env: Record<string, string>): ChildS
 }
 
 /**
- * Settles once API and worker do their work together.
- * @throws StartFailure that names what is not there in time, and what the log says of it
+ * Resolves once API and worker serve requests together.
+ * @throws StartFailure that names the failed readiness checks and the last error in the log
  */
-export async function untilServing(
+export async function waitUntilServing(
   apiUrl: string,
   {
     say,
@@ -73,20 +74,19 @@ export async function untilServing(
   }
   const missing = await whatIsMissing();
   const log = logPath(missing.includes('workers') ? 'worker' : 'api');
-  const error = lastErrorOf(readFileSync(log, 'utf8'));
+  const error = lastErrorInLog(readFileSync(log, 'utf8'));
   throw new StartFailure(
-    `Not ready within ${timeoutMs / 1000} s: ${missing.join(', ')}. ${error === null ? `See ${log}.` : `The last error in ${log}: ${error}`}`,
+    `The service was not ready within ${timeoutMs / 1000} s. Failed checks: ${missing.join(', ')}. ${error === null ? `See ${log}.` : `The last error in ${log}: ${error}`}`,
   );
 }
 
-/** What the last line of a log tells that is a warning or worse. */
-export function lastErrorOf(log: string): string | null {
+export function lastErrorInLog(log: string): string | null {
   for (const line of log.trimEnd().split('\n').reverse()) {
     try {
       const { level, msg, err } = JSON.parse(line) as { level: number; msg?: string; err?: { message?: string } };
       if (level >= WARN) return [msg, err?.message].filter(Boolean).join(': ');
     } catch {
-      // Not ours: a library's, or the end of a process.
+      // The line is not JSON: a library wrote it, or the process ended while writing.
     }
   }
   return null;

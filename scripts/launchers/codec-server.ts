@@ -5,7 +5,6 @@ import { serviceEnvironment } from './service-environment.ts';
 
 const ENTRY = join(import.meta.dirname, '..', '..', 'src', 'codec-server.ts');
 
-/** Opens payloads for the embedded Temporal UI, and for the CLI, on this machine alone. */
 export function codecServer({ port, uiPort }: { port: number; uiPort: number }): ChildSpec {
   return {
     name: 'codec-server',

@@ -8,11 +8,9 @@ import { serviceEnvironment } from './service-environment.ts';
 const ENTRY = join(import.meta.dirname, '..', 'identity-provider', 'main.ts');
 const CLIENT_ID = 'agent-conversation-service';
 
-/** A provider on this machine, with accounts to try signing in with. */
 export type LocalProvider = {
   port: number;
   folder: ProviderFolder;
-  /** Of the service: how it sends people there and back. */
   settings: Record<
     'SSO_ISSUER' | 'SSO_CLIENT_ID' | 'SSO_CLIENT_SECRET' | 'SSO_REDIRECT_URI' | 'SSO_REDIRECT_ORIGINS',
     string
@@ -20,10 +18,10 @@ export type LocalProvider = {
 };
 
 /**
- * Its files and settings. A sign-in ends at its own last page, or at the frontend that SSO_REDIRECT_URI and
- * SSO_REDIRECT_ORIGINS name.
- * @param given the settings of the user
- * @throws StartFailure when they name another provider, or its package is not installed
+ * Opens the provider's files and creates the settings of the service. A sign-in ends at the provider's landing page, or
+ * at the frontend that SSO_REDIRECT_URI and SSO_REDIRECT_ORIGINS name.
+ * @param given environment variables of the user
+ * @throws StartFailure if they name another provider, or the package `oidc-provider` is not installed
  */
 export async function openLocalProvider(
   dataDir: string,
@@ -52,7 +50,10 @@ export async function openLocalProvider(
   };
 }
 
-/** It is a package of developers, and an installation without those would say so in the log of a process only. */
+/**
+ * Checks that a package is installed: oidc-provider is a development dependency, and without this check its absence
+ * would show only in a log.
+ */
 export function checkIsInstalled(name: string): void {
   try {
     import.meta.resolve(name);
@@ -61,12 +62,11 @@ export function checkIsInstalled(name: string): void {
   }
 }
 
-/** Empty for what is no address: the service itself says that of its setting. */
+/** Returns an empty string for an invalid URL; the service reports the invalid setting itself. */
 function originOf(uri: string): string {
   return URL.canParse(uri) ? new URL(uri).origin : '';
 }
 
-/** @param apiUrl where the service is whose sign-in its last page ends */
 export function identityProvider({ port, folder, settings }: LocalProvider, apiUrl: string): ChildSpec {
   return {
     name: 'identity-provider',
@@ -89,7 +89,6 @@ export function identityProvider({ port, folder, settings }: LocalProvider, apiU
   };
 }
 
-/** What a person needs to sign in by hand, in lines. */
 export function howToSignIn({ folder, settings }: LocalProvider, apiUrl: string): string[] {
   const request = `curl -X POST ${apiUrl}/auth/sso/authorize -H 'Content-Type: application/json' -d '{"provider": "acme"}'`;
   const [first] = folder.accounts;

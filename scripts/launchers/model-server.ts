@@ -9,11 +9,9 @@ export type ModelServerOptions = {
   toolsDir: string;
   port: number;
   modelDir?: string | null;
-  /** Loads the chat model before somebody asks it something. */
   preloadChat?: boolean;
 };
 
-/** The local server of the packaged models, in the shape of the OpenAI API. */
 export function modelServer(options: ModelServerOptions): ChildSpec {
   const { toolsDir, port, modelDir = null, preloadChat = false } = options;
   return {

@@ -3,26 +3,25 @@ import { chmodSync, cpSync, existsSync, renameSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { StartFailure } from '../supervisor/start-failure.ts';
 
-// "nobody" on Linux.
 const NOBODY = { uid: 65534, gid: 65534 };
 const UNSHARE = ['unshare', '--user', `--map-user=${NOBODY.uid}`, `--map-group=${NOBODY.gid}`, '--'] as const;
 const REACHABLE_BY_ALL = '/var/lib/agent-conversation-service';
 
-/** As whom, and from where, the programs of Postgres run. */
 export type PostgresAccount = {
   command: (program: 'postgres' | 'initdb') => readonly [string, ...string[]];
   user?: { uid: number; gid: number };
 };
 
 /**
- * Postgres refuses to run as root. A user namespace makes root look like nobody to it and keeps every file where it is;
- * where namespaces are forbidden (most containers) it really runs as nobody, who must be able to reach the files.
- * @throws StartFailure when no way is open
+ * Postgres refuses to run as root. In a user namespace root appears as the Linux user "nobody", and files stay where
+ * they are. Where namespaces are forbidden (most containers), Postgres really runs as that user, which must be able to
+ * read the files.
+ * @throws StartFailure if neither is possible
  */
 export function findPostgresAccount(toolsDir: string, dataDir: string): PostgresAccount {
   if (process.getuid?.() !== 0) return { command: (program) => [programIn(toolsDir, program)] };
   if (succeeds([...UNSHARE, 'true'])) return { command: (program) => [...UNSHARE, programIn(toolsDir, program)] };
-  // Passing through is all that it needs: its own folder is inside.
+  // The other user needs only the execute permission on the data folder, because it owns the database folder inside.
   chmodSync(dataDir, 0o711);
   if (!succeeds(['test', '-x', dataDir], NOBODY)) {
     throw new StartFailure(
@@ -43,7 +42,7 @@ function succeeds(command: readonly string[], user: { uid?: number; gid?: number
   return spawnSync(program, args, { stdio: 'ignore', cwd: '/', ...user }).status === 0;
 }
 
-/** Copied at one go: nothing else may be made meanwhile under rights this wide. */
+/** Copies the programs with a permissive umask. Synchronous, so that no other code creates files under that umask. */
 function copyForAll(toolsDir: string): string {
   const copy = join(REACHABLE_BY_ALL, basename(toolsDir));
   if (existsSync(copy)) return copy;
@@ -51,7 +50,7 @@ function copyForAll(toolsDir: string): string {
   const umask = process.umask(0o022);
   try {
     for (const part of ['embedded_postgres', 'embedded_postgres.libs']) {
-      // The libraries are a folder of their own in the Linux package only.
+      // Only the Linux package has its libraries in a separate folder.
       if (existsSync(join(toolsDir, part))) cpSync(join(toolsDir, part), join(draft, part), { recursive: true });
     }
   } finally {

@@ -12,7 +12,7 @@ import { StartFailure } from '../supervisor/start-failure.ts';
 import { findPostgresAccount, type PostgresAccount } from './postgres-account.ts';
 import { serviceEnvironment } from './service-environment.ts';
 
-// The folder carries it: a newer major version must not open, and could not read, an older one's files.
+// The name of the database folder contains the major version, because Postgres cannot read files of another one.
 const MAJOR_VERSION = 18;
 const USER = 'postgres';
 const REAP_TIMEOUT_MS = 5_000;
@@ -22,21 +22,20 @@ export type PostgresOptions = {
   dataDir: string;
   port: number;
   password: string;
-  /** False only where the data is thrown away: a crash of the machine may then corrupt it. */
+  /** False disables fsync: a crash of the machine may corrupt the database, which is acceptable for tests only. */
   durable: boolean;
-  /** On by default. It renews the statistics that plans depend on, at moments of its own. */
+  /** Autovacuum, on by default, updates the planner's statistics at unpredictable times. */
   autovacuum?: boolean;
   say?: (line: string) => void;
 };
 
-/** Makes the database cluster when there is none yet, and says how to run it. */
 export async function preparePostgres(options: PostgresOptions): Promise<ChildSpec> {
   const { dataDir, port, password, durable } = options;
   const account = findPostgresAccount(options.toolsDir, dataDir);
   const cluster = join(dataDir, `postgres-${MAJOR_VERSION}`);
   if (existsSync(cluster)) await forgetDeadServer(cluster);
   else {
-    options.say?.('  postgres makes its files (once)');
+    options.say?.('  postgres creates its database files (only at the first start)');
     await createCluster({ cluster, password, account, durable });
   }
 
@@ -47,11 +46,11 @@ export async function preparePostgres(options: PostgresOptions): Promise<ChildSp
     max_connections: '200',
     shared_buffers: '128MB',
     max_wal_size: '512MB',
-    // Compiling a plan pays for long analytical queries; here it only delays short ones.
+    // JIT compilation pays for long analytical queries; here it only delays short ones.
     jit: 'off',
     timezone: 'UTC',
     log_timezone: 'UTC',
-    // Details of an error quote the values of rows.
+    // Error details would log values of rows.
     log_error_verbosity: 'terse',
     log_min_error_statement: 'panic',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
@@ -63,7 +62,7 @@ export async function preparePostgres(options: PostgresOptions): Promise<ChildSp
     command: [...account.command('postgres'), '-D', cluster, ...flags],
     env: serviceEnvironment(),
     ...(account.user && { user: account.user }),
-    // SIGINT is its "fast" shutdown: open sessions end, the data is left clean. SIGTERM would wait for the sessions.
+    // SIGINT is the fast shutdown of Postgres, which ends open sessions. SIGTERM would wait for the sessions.
     stopSignal: 'SIGINT',
     stopTimeoutMs: 10_000,
     readyTimeoutMs: 120_000,
@@ -78,7 +77,6 @@ export function postgresUrl(at: { port: number; password: string; database?: str
   return `postgres://${USER}:${encodeURIComponent(at.password)}@127.0.0.1:${at.port}/${at.database ?? 'postgres'}`;
 }
 
-/** Creates the database unless it is there. */
 export async function ensureDatabase(adminUrl: string, database: string): Promise<void> {
   await withClient(adminUrl, async (client) => {
     const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [database]);
@@ -88,7 +86,7 @@ export async function ensureDatabase(adminUrl: string, database: string): Promis
 
 async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
-  // A connection that breaks rejects the call in flight; without a listener it would end the process.
+  // A broken connection rejects the query in flight; without a listener its `error` event would end the process.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -99,8 +97,8 @@ async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>
 }
 
 /**
- * A server that was killed leaves a file with its pid, and the next one refuses to start while a process has that pid:
- * the dead one until it is reaped, or after a restart of the machine any other.
+ * Prepares the restart of a killed Postgres, which refuses to start while a process has the pid in postmaster.pid.
+ * Waits until the old server is reaped, and deletes the file if the pid belongs to an unrelated process after a reboot.
  */
 async function forgetDeadServer(cluster: string): Promise<void> {
   const path = join(cluster, 'postmaster.pid');
@@ -110,7 +108,7 @@ async function forgetDeadServer(cluster: string): Promise<void> {
   if (isTaken(pid) && !(await isPostgres(pid))) await rm(path, { force: true });
 }
 
-/** As Postgres asks: also a process that has ended counts, until it is reaped. */
+/** Checks a pid as Postgres does: a zombie process counts too. */
 function isTaken(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -127,7 +125,9 @@ async function isPostgres(pid: number): Promise<boolean> {
   return (await name).includes('postgres');
 }
 
-/** Built beside its place and moved there, so that an interrupted first start leaves nothing half-made. */
+/**
+ * Creates the cluster in a temporary folder and renames it, so that an interrupted start leaves no incomplete cluster.
+ */
 async function createCluster(at: {
   cluster: string;
   password: string;
@@ -148,7 +148,8 @@ async function createCluster(at: {
       ...account.command('initdb'),
       ...['--pgdata', draft, '--username', USER, '--pwfile', passwordFile],
       ...['--auth', 'scram-sha-256', '--encoding', 'UTF8'],
-      // The built-in provider sorts alike on every machine; the character classes of the C locale alone would be ASCII.
+      // Postgres's built-in locale provider sorts the same on every machine; the C locale would know ASCII letters
+      // only.
       ...['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--lc-collate', 'C'],
       ...['--lc-ctype', process.platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8', '--lc-messages', 'C'],
       ...(durable ? [] : ['--no-sync']),
@@ -159,7 +160,7 @@ async function createCluster(at: {
     await rm(draft, { recursive: true, force: true });
     const said = String(error.stderr || error.message);
     const reason = said.includes('No space left on device') ? ' the disk is full.' : `\n${said}`;
-    throw new StartFailure(`The database could not be made in ${cluster}:${reason}`);
+    throw new StartFailure(`The database could not be created in ${cluster}:${reason}`);
   });
   await rename(draft, cluster);
   await rm(passwordFile);

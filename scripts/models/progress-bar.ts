@@ -2,10 +2,9 @@ import type { ModelFile } from '../../services/model-server/model-manifest.ts';
 import { megabytes } from './fetch-failure.ts';
 
 const WIDTH = 30;
-/** In a pipe, a line for each tenth is enough. */
+/** A pipe gets one line per tenth of the file. */
 const STEP_PERCENT = 10;
 
-/** Shows how much of a file is there: a bar that moves on a terminal, a line now and then in a pipe. */
 export function createProgressBar(out: NodeJS.WriteStream): (file: ModelFile, doneBytes: number) => void {
   let shown = '';
   return (file, doneBytes) => {

@@ -4,15 +4,15 @@ const LOG_BYTES = 5 * 1024 * 1024;
 const OLDER_LOGS = 3;
 
 /**
- * Puts a log that has grown large aside as `<path>.1`, of which some are kept, and goes on with an empty one. It is
- * copied and cut: its process writes to the end of the very same file and need not know.
+ * Rotates a log that has become too large: copies it to `<path>.1` and truncates it. The writing process appends to the
+ * same file and need not reopen it.
  */
 export function boundLog(path: string, maxBytes = LOG_BYTES): void {
   if (!existsSync(path) || statSync(path).size <= maxBytes) return;
   try {
     copyFileSync(path, `${path}.new`);
   } catch {
-    // Where a copy does not fit, the log does not grow either.
+    // If the disk has no space for the copy, the log is not rotated; it cannot grow either.
     rmSync(`${path}.new`, { force: true });
     return;
   }

@@ -8,18 +8,16 @@ import { dieWithParent } from './parent-death.ts';
 const TAIL_BYTES = 16 * 1024;
 const TAIL_LINES = 20;
 
-/** One run of a child: from its start to its end. */
 export type RunningChild = {
   pid: number;
-  /** Settles once, with how it ended: `exit code 1`, `SIGKILL`, or why it could not be started. */
+  /** Resolves once with the reason of the end: `exit code 1`, `SIGKILL`, or the error of a failed start. */
   ended: Promise<string>;
-  /** What this run wrote last, at most 20 lines. */
   lastLines: () => string[];
-  /** Ends it in good order, by force when it takes too long. */
+  /** Sends the stop signal, and SIGKILL after the stop timeout. */
   stop: () => Promise<void>;
 };
 
-/** Starts the process in a group of its own; its output goes to the end of the log file, which needs no reader. */
+/** Starts the process in its own process group. Its output is appended to the log file. */
 export function startChild(spec: ChildSpec, logPath: string): RunningChild {
   const log = openSync(logPath, 'a');
   const logStart = fstatSync(log).size;
@@ -58,21 +56,19 @@ async function endOf(child: ChildProcess): Promise<string> {
   }
 }
 
-/** Signals every process of the group that `pid` leads; nothing happens when they are all gone. */
+/** Signals all processes of the group that `pid` leads; ignores a group that has ended. */
 export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   if (pid <= 0) return;
   try {
     process.kill(-pid, signal);
-  } catch {
-    // The group has ended.
-  }
+  } catch {}
 }
 
 function tail(path: string, from: number): string[] {
   const file = openSync(path, 'r');
   try {
     const end = fstatSync(file).size;
-    // A log that was emptied meanwhile is shorter than it was at the start.
+    // A log that was rotated meanwhile is shorter than at the start.
     const start = Math.max(end < from ? 0 : from, end - TAIL_BYTES);
     const buffer = Buffer.alloc(end - start);
     readSync(file, buffer, 0, buffer.length, start);

@@ -1,19 +1,17 @@
-/** Everything the supervisor needs to know to run one process. */
 export type ChildSpec = {
-  /** Short and unique: names the log file and appears in messages. */
+  /** Unique short name of the process, used in the name of its log and in messages. */
   name: string;
   command: readonly [program: string, ...args: string[]];
-  /** The whole environment: nothing is inherited. */
+  /** The complete environment: no variable is inherited. */
   env: Record<string, string>;
-  /** Runs as this user instead of the supervisor's. */
   user?: { uid: number; gid: number };
-  /** Asks the process to end in good order; also sent by the kernel when the supervisor dies. */
+  /** Signal for a graceful stop; the kernel also sends it when the supervisor dies. */
   stopSignal: 'SIGTERM' | 'SIGINT';
-  /** After this the whole process group is killed. */
+  /** Time after the stop signal until SIGKILL is sent to the process group. */
   stopTimeoutMs: number;
   readyTimeoutMs: number;
-  /** Asked again and again until it answers true, and every few seconds from then on; a rejection means "not yet". */
+  /** Readiness probe: polled until it resolves to true, then every few seconds. A rejection means "not ready". */
   isReady: () => Promise<boolean>;
-  /** Ends it when it has been ready and answers nothing for long: it hangs. Without it that is only told. */
+  /** Whether a hanging process, which no longer answers its probe, is restarted. Otherwise it is only logged. */
   restartIfSilent?: boolean;
 };

@@ -3,28 +3,25 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { boundLog } from './bounded-log.ts';
 import { signalGroup } from './child-process.ts';
-import { whyNotWritable } from './file-failure.ts';
+import { explainWriteError } from './file-failure.ts';
 import { processStart, takeLock } from './process-lock.mjs';
 import { StartFailure } from './start-failure.ts';
 
 const STALE_STOP_MS = 5_000;
 
-/** A process as it can be recognised later: a pid alone may belong to a stranger by then. */
+/** A child with its start time: the pid alone may belong to another process later. */
 type ChildRecord = { name: string; pid: number; start: string; stopSignal: 'SIGTERM' | 'SIGINT' };
 
-/** The folder that one supervisor owns while it lives: `run/` says who runs, `logs/` what they said. */
 export type DataFolder = {
   logPath: (name: string) => string;
-  /** Cuts the log when it has grown large; some older parts of it are kept. */
   boundLog: (name: string) => void;
-  /** Remembers the living children for the sweep of a later supervisor. */
   record: (children: Iterable<{ name: string; pid: number; stopSignal: 'SIGTERM' | 'SIGINT' }>) => void;
   release: () => void;
 };
 
 /**
- * Takes the folder and ends what a supervisor that died without cleaning up left behind.
- * @throws StartFailure when a living supervisor owns it, or it cannot be made
+ * Locks the data folder and stops processes that a crashed supervisor left behind.
+ * @throws StartFailure if a running supervisor owns the folder, or it cannot be created
  */
 export async function openDataFolder(path: string): Promise<DataFolder> {
   const lock = lockFolder(path);
@@ -48,8 +45,9 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
         writeFileSync(`${recordPath}.new`, JSON.stringify(records));
         renameSync(`${recordPath}.new`, recordPath);
       } catch (error) {
-        // A full disk ends no service. What a later sweep would miss, the kernel ends with its parent.
-        if (whyNotWritable(error) === null) throw error;
+        // A full disk must not end the services. If the record is lost, the kernel still stops children with their
+        // parent.
+        if (explainWriteError(error) === null) throw error;
       }
     },
     release: () => {
@@ -64,12 +62,14 @@ function lockFolder(path: string): ReturnType<typeof takeLock> {
     makeFolder(join(path, 'logs'));
     return takeLock(join(path, 'run', 'supervisor.lock'));
   } catch (error) {
-    const reason = whyNotWritable(error) ?? (error instanceof Error ? error.message : String(error));
+    const reason = explainWriteError(error) ?? (error instanceof Error ? error.message : String(error));
     throw new StartFailure(`DATA_DIR: ${path} cannot be used: ${reason}.`);
   }
 }
 
-/** With its parents. Node's own way of doing so never returns where the system refuses a folder as if it had no parent. */
+/**
+ * Creates a folder with its parents: Node's recursive `mkdir` never returns if the system rejects a folder with ENOENT.
+ */
 function makeFolder(path: string): void {
   if (existsSync(path)) return;
   if (dirname(path) !== path) makeFolder(dirname(path));

@@ -8,7 +8,6 @@ const REASONS: Record<string, string> = {
   EDQUOT: 'the disk quota of this user is used up',
 };
 
-/** Why a folder cannot be written, in plain words; null for what is no such failure. */
-export function whyNotWritable(error: unknown): string | null {
+export function explainWriteError(error: unknown): string | null {
   return error instanceof Error && 'code' in error ? (REASONS[String(error.code)] ?? null) : null;
 }

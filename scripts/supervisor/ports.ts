@@ -6,10 +6,9 @@ import { StartFailure } from './start-failure.ts';
 const FIRST_FREE = 12_000;
 const END_FREE = 32_768;
 
-/** A port that a setting chose. */
 export type ChosenPort = { setting: string; host: string; port: number };
 
-/** @throws StartFailure with a line for each setting whose port is taken, or chosen twice */
+/** @throws StartFailure with one line for each setting whose port is in use or chosen twice */
 export async function checkPortsAreFree(chosen: readonly ChosenPort[]): Promise<void> {
   const settings = new Map<number, string>();
   const problems: string[] = [];
@@ -17,15 +16,16 @@ export async function checkPortsAreFree(chosen: readonly ChosenPort[]): Promise<
     const other = settings.get(port);
     settings.set(port, setting);
     const refusal = other === undefined ? await bind(host, port) : null;
-    if (other !== undefined) problems.push(`${setting} and ${other} are both ${port}: choose another for one.`);
+    if (other !== undefined)
+      problems.push(`${setting} and ${other} are both ${port}: set one of them to another port.`);
     if (refusal !== null) problems.push(explain({ setting, host, port }, refusal));
   }
   if (problems.length > 0) throw new StartFailure(problems.join('\n'));
 }
 
 /**
- * Ports of 127.0.0.1 that nothing uses at this moment. They lie below those that systems give to outgoing
- * connections (from 32768 on Linux, 49152 elsewhere): one of these may be taken again before its program listens.
+ * Finds unused ports of 127.0.0.1 below the ephemeral range (from 32768 on Linux, 49152 elsewhere): an outgoing
+ * connection could take an ephemeral port before its program listens.
  */
 export async function findFreePorts(count: number): Promise<number[]> {
   const free = new Set<number>();
@@ -42,7 +42,8 @@ function explain({ setting, host, port }: ChosenPort, code: string): string {
   if (code === 'EADDRINUSE') {
     return `Port ${port} on ${host} is taken: stop the program that uses it, or set ${setting} to another port.`;
   }
-  if (code === 'EACCES') return `Port ${port} needs more rights than this user has: set ${setting} to one above 1023.`;
+  if (code === 'EACCES')
+    return `Port ${port} needs more rights than this user has: set ${setting} to a port above 1023.`;
   return `Cannot listen on ${host}:${port} (${code}): check HOST and ${setting}.`;
 }
 

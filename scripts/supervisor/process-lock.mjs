@@ -1,10 +1,10 @@
-// Plain JavaScript: the bootstrap runs before there is a Node that reads TypeScript.
+// Plain JavaScript, because the bootstrap uses this file before a Node that runs TypeScript is installed.
 import { execFileSync } from 'node:child_process';
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * When a process began, as text that a later process with the same pid does not repeat; null when nothing runs there.
+ * Returns the start of a process as a text that no later process with the same pid has; null if no process has the pid.
  * @param {number} pid
  * @returns {string | null}
  */
@@ -16,11 +16,11 @@ export function processStart(pid) {
 function startFromProc(pid) {
   const stat = readOrNull(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  // The second field is the program's name in brackets and may hold spaces; the third (state) and the 22nd (start) follow.
+  // Field 2 of /proc/<pid>/stat is the program name in brackets and may contain spaces; 3 is the state, 22 the start.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state, startTicks] = [fields[0], fields[19]];
   if (state === 'Z' || state === 'X' || startTicks === undefined) return null;
-  // Ticks count from the boot, so a start after a reboot could repeat them.
+  // The start is counted from the boot, so a process after a reboot could have the same one.
   return `${readOrNull('/proc/sys/kernel/random/boot_id')?.trim()} ${startTicks}`;
 }
 
@@ -34,9 +34,9 @@ function startFromPs(pid) {
 }
 
 /**
- * Takes a lock file that dies with its process: a file of a process that is gone counts for nothing.
+ * Takes a lock file. The lock of a process that has ended is ignored.
  * @param {string} path
- * @returns {{ release: () => void } | { heldBy: number }} the pid of the living holder when it is taken
+ * @returns {{ release: () => void } | { heldBy: number }} `heldBy` is the pid of the running holder
  */
 export function takeLock(path) {
   mkdirSync(dirname(path), { recursive: true });
@@ -45,7 +45,7 @@ export function takeLock(path) {
   writeFileSync(draft, mine);
   try {
     for (;;) {
-      // A link appears whole or not at all: nobody reads a half-written lock.
+      // A hard link is created atomically, so no process reads a half-written lock.
       if (linked(draft, path)) return { release: () => readOrNull(path) === mine && rmSync(path, { force: true }) };
       const holder = readOrNull(path);
       if (holder === null) continue;
@@ -59,7 +59,7 @@ export function takeLock(path) {
 }
 
 /**
- * Two processes may find the same stale lock; only what was read as stale may go.
+ * Removes a stale lock. Two processes may find the same one, so a lock that was taken in between is put back.
  * @param {string} path
  * @param {string} stale
  */

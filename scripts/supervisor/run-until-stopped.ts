@@ -2,26 +2,25 @@ import { once } from 'node:events';
 import { StartFailure } from './start-failure.ts';
 import { openSupervisor, type Supervisor } from './supervisor.ts';
 
-/** The exit code of what somebody cut short. */
+/** Exit code after an interruption, like that of a shell after SIGINT. */
 const CUT_SHORT = 130;
 
 /**
- * The life of a process that supervises others: opens the supervisor, does the work, and whatever happens (a signal, a
- * failure, the end of the work) ends all children before it settles.
- * @returns the exit code: the work's own, or for a stop that was asked for 0 when the work was to serve until then, and
- *   130 when it was cut short
- * @throws StartFailure when a child cannot be kept running, and whatever the work throws
+ * Opens a supervisor and runs the work. Stops all children before it settles, after a signal, a failure or the end of
+ * the work.
+ * @returns the work's exit code; after a stop signal 0 if `serves` was called, otherwise 130
+ * @throws StartFailure if a child cannot be kept running, and any error of the work
  */
 export async function runUntilStopped(options: {
   dataDir: string;
   log: (line: string) => void;
   /**
-   * @param ending aborts when the end has come, before the children are stopped
-   * @param serves says that nothing is left to do but to serve until somebody stops it
+   * @param ending aborts before the children are stopped
+   * @param serves marks the startup as complete, so that a stop signal leads to exit code 0
    */
   work: (supervisor: Supervisor, ending: AbortSignal, serves: () => void) => Promise<number>;
 }): Promise<number> {
-  // Whatever any child writes (databases, logs, documents) is for this user alone.
+  // Files of child processes (databases, logs, documents) are readable by this user only.
   process.umask(0o077);
   let codeWhenStopped = CUT_SHORT;
   const serves = () => {
@@ -41,7 +40,7 @@ export async function runUntilStopped(options: {
   }
 }
 
-/** Ends this process with the code of its work; a StartFailure is for people, so it is printed without a stack. */
+/** Exits with the code of the work. Prints a StartFailure without a stack, because its message is for users. */
 export async function exitAfter(work: () => Promise<number>): Promise<never> {
   try {
     process.exit(await work());
@@ -51,9 +50,8 @@ export async function exitAfter(work: () => Promise<number>): Promise<never> {
   }
 }
 
-/** Settles when the person, the machine, or the end of the bootstrap asks this process to stop. */
 async function stopRequested(): Promise<void> {
-  // A key press reaches the process more than once, by way of npm too: further signals must not cut the stop short.
+  // Ctrl-C reaches the process more than once, also through npm: further signals must not interrupt the stop.
   const signals = (['SIGINT', 'SIGTERM', 'SIGHUP'] as const).map((signal) => {
     process.on(signal, () => undefined);
     return once(process, signal);

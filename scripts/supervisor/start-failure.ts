@@ -1,4 +1,4 @@
-/** Why the service cannot run, in words for the person at the terminal: shown without a stack. */
+/** An error whose message tells the user why the service cannot run. It is printed without a stack. */
 export class StartFailure extends Error {
   override name = 'StartFailure';
 }

@@ -3,37 +3,35 @@ import { type RunningChild, startChild } from './child-process.ts';
 import type { ChildSpec } from './child-spec.ts';
 import { openDataFolder } from './data-folder.ts';
 import { StartFailure } from './start-failure.ts';
-import { createDiskWatch, USUAL_WATCH, type WatchPolicy, watchChild } from './watch.ts';
+import { createDiskWatch, DEFAULT_WATCH, type WatchPolicy, watchChild } from './watch.ts';
 
 const PROBE_INTERVAL_MS = 50;
 
-/** How patiently a child that dies is started again. */
 export type RestartPolicy = {
   firstDelayMs: number;
-  /** The death that reaches this number within the window ends everything. */
+  /** The number of ends within the window that makes the supervisor fail. */
   fatalDeaths: number;
   windowMs: number;
 };
 
-// A crash loop shows within seconds, so two restarts tell an accident from a defect.
+// A crash loop shows within seconds, so two restarts distinguish a single crash from a defect.
 const DEFAULT_RESTARTS: RestartPolicy = { firstDelayMs: 250, fatalDeaths: 3, windowMs: 60_000 };
 
 export type Supervisor = {
-  /** Starts the children side by side; settles when all are ready, rejects like `failed`. */
+  /** Starts the children in parallel. Resolves when all are ready, rejects like `failed`. */
   start: (specs: readonly ChildSpec[], onReady?: (name: string) => void) => Promise<void>;
-  /** Where a child's output is. */
   logPath: (name: string) => string;
-  /** Rejects with a StartFailure when a child can not be kept running; otherwise pending. */
+  /** Rejects with a StartFailure if a child cannot be kept running; otherwise stays pending. */
   failed: Promise<never>;
-  /** Ends the children, those started last first, and gives the data folder back. Safe to call again. */
+  /** Stops the children in reverse order of their start, and releases the data folder. Can be called repeatedly. */
   stop: () => Promise<void>;
 };
 
 /**
- * Keeps a set of processes running on one data folder. A child that dies is started again on the same data and port;
- * one that dies before it was ever ready, or too often, fails the whole, with its last lines. One that hangs is told of,
- * as is a full disk, and logs are kept to a size.
- * @throws StartFailure when another supervisor owns the folder
+ * Keeps a set of processes running on one data folder. A child that ends is restarted on the same data and port. The
+ * supervisor fails if a child ends before it was ready, or too often; the error has the child's last lines. Logs
+ * hanging children and a full disk, and rotates logs.
+ * @throws StartFailure if another supervisor owns the folder
  */
 export async function openSupervisor(options: {
   dataDir: string;
@@ -41,13 +39,13 @@ export async function openSupervisor(options: {
   restarts?: RestartPolicy;
   watch?: WatchPolicy;
 }): Promise<Supervisor> {
-  const { dataDir, log, restarts = DEFAULT_RESTARTS, watch = USUAL_WATCH } = options;
+  const { dataDir, log, restarts = DEFAULT_RESTARTS, watch = DEFAULT_WATCH } = options;
   const folder = await openDataFolder(dataDir);
   const stages: { spec: ChildSpec; loop: Promise<void> }[][] = [];
   const running = new Map<ChildSpec, RunningChild>();
   const stopping = new AbortController();
   const failure = Promise.withResolvers<never>();
-  // Whoever awaits `start` or `failed` sees the failure; nobody has to.
+  // The rejection reaches callers that await `start` or `failed`; without such a caller it must not count as unhandled.
   failure.promise.catch(() => undefined);
   let stopped: Promise<void> | undefined;
   const lookAtDisk = createDiskWatch(dataDir, watch, log);
@@ -70,7 +68,7 @@ export async function openSupervisor(options: {
       const child = startChild(spec, folder.logPath(spec.name));
       track(spec, child);
       const beginning = await becomesReady(spec, child);
-      if (beginning === 'ready' && wasReady) log(`${spec.name} is back.`);
+      if (beginning === 'ready' && wasReady) log(`${spec.name} is running again.`);
       if (beginning === 'ready') {
         onReady();
         void watchChild(spec, child, { policy: watch, log });
@@ -93,7 +91,7 @@ export async function openSupervisor(options: {
       if (deaths.length >= restarts.fatalDeaths) {
         throw fatal(`${deaths.length} times within ${restarts.windowMs / 1000} s`);
       }
-      log([`${spec.name} ended (${reason}) and is started again. Its last lines:`, ...lines].join('\n'));
+      log([`${spec.name} ended (${reason}) and is restarted. Its last log lines:`, ...lines].join('\n'));
       const delayMs = restarts.firstDelayMs * 4 ** (deaths.length - 1);
       await delay(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

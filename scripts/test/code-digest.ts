@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** What may change without a test behaving otherwise. */
+/** Files whose changes cannot affect a test. */
 const NOT_CODE = /^(docs|bench|clients|examples)\/|\.md$/;
 
 /**
- * A digest of the code and the tests as they are in this folder, committed or not; null outside a Git checkout. Results
- * of a test are worth keeping as long as it stays the same.
+ * Returns a digest of the code and the tests in the working tree, committed or not; null outside a Git checkout. Test
+ * results are valid as long as the digest stays the same.
  */
 export function codeDigest(): string | null {
   const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--deduplicate'];
@@ -24,7 +24,7 @@ export function codeDigest(): string | null {
   return digest.digest('hex').slice(0, 16);
 }
 
-/** A file that was deleted, but not yet committed, is listed too. */
+/** Git also lists a file whose deletion is not committed yet. */
 function contentOf(file: string): Buffer {
   try {
     return readFileSync(file);

@@ -1,6 +1,6 @@
 /**
- * The rows of docs/reliability.md, by name: each is a file of test/faults, run at full size once for each seed. Every
- * drill that has a full size stands here (`test/architecture/everyday-tests.test.ts`).
+ * The rows of docs/reliability.md by name. Each is a file of test/faults that runs at full size once per seed.
+ * test/architecture/everyday-tests.test.ts checks that every drill with a full size is listed.
  */
 export const FAULT_ROWS: Record<string, { file: string; seeds: number[] }> = {
   F1: { file: 'f1-crash-points.system-test.ts', seeds: [1, 2, 3] },

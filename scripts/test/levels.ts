@@ -2,34 +2,33 @@ import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * A test file's level is in its name: `x.test.ts` runs every day, `x.system-test.ts` needs real processes or programs
- * that are not packages, `x.faults-test.ts` is a drill that only the full run has room for. See docs/testing.md.
+ * The suffix of a test file gives its level: `x.test.ts` runs every day, `x.system-test.ts` needs real processes or
+ * programs that are not packages, `x.faults-test.ts` is a drill that only the full run has time for. See
+ * docs/testing.md.
  */
-export const LEVELS = {
+export const TEST_LEVELS = {
   unit: { globs: ['test/unit/**/*.test.ts'], shards: 2, services: false, checks: false },
   everyday: { globs: ['{test,services}/**/*.test.ts'], shards: 3, services: true, checks: true },
   system: { globs: ['{test,services}/**/*.system-test.ts'], shards: 2, services: true, checks: false },
 } as const;
 
-export type Level = keyof typeof LEVELS;
+export type Level = keyof typeof TEST_LEVELS;
 
 export function filesOf(level: Level): string[] {
-  return globSync([...LEVELS[level].globs]).sort();
+  return globSync([...TEST_LEVELS[level].globs]).sort();
 }
 
 const TIMINGS = join(import.meta.dirname, 'timings.json');
-/** Files that are quicker are not recorded. */
+/** Faster test files are not recorded. */
 const RECORDED_SECONDS = 0.5;
 const UNRECORDED_SECONDS = 0.2;
 
-/** Seconds by test file, as `npm test -- --record` measured them. */
 type Timings = Record<string, number>;
 
 function readTimings(): Timings {
   return existsSync(TIMINGS) ? JSON.parse(readFileSync(TIMINGS, 'utf8')) : {};
 }
 
-/** Replaces the recorded time of each of these files; drops files that no longer exist. */
 export function recordTimings(measured: ReadonlyMap<string, number>): void {
   const timings = readTimings();
   for (const [file, seconds] of measured) {
@@ -43,9 +42,9 @@ export function recordTimings(measured: ReadonlyMap<string, number>): void {
 }
 
 /**
- * Splits the files into shards of about equal time: longest first, each to the shard with the least so far. The same
- * files and timings always give the same shards in the same order. Unit tests come first: some mock timers, which the
- * sweeper and the workers of a stack in the same process would not survive.
+ * Splits the test files into shards of about equal duration: longest first, each into the shard with the least so far.
+ * The same files and timings always give the same shards in the same order. Unit tests come first: some mock timers,
+ * which would break the sweeper and the workers of a stack in the same process.
  */
 export function shardFiles(files: readonly string[], count: number): string[][] {
   const timings = readTimings();

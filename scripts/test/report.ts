@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { SKIP_REASONS, type SkipReason } from '../../test/support/skip.ts';
-import type { Tally } from '../checks.ts';
+import type { CheckTally } from '../checks.ts';
 import type { FailedTest, TestMessage } from './reporter.ts';
 import type { Usage } from './usage.ts';
 
@@ -11,21 +11,18 @@ const IN_SYSTEM_TESTS = new Set([
   'POST /connectors/acme_s3/connections 201',
   'POST /connectors/acme_s3/connections 409',
 ]);
-/** Of a failure, as the end of the run repeats it. */
 const ERROR_LINES = 20;
 
 type TestResult = Extract<TestMessage, { kind: 'test' }>;
 
 export type ReportOptions = {
-  /** Receives a JSON line for each test; an earlier run's are replaced. */
   resultsPath: string;
-  /** `unlisted`: a skip without a reason of test/support/skip.ts fails the run. */
+  /** `unlisted` fails the run if a test is skipped without a reason from test/support/skip.ts. */
   failOnSkip: 'any' | 'unlisted' | 'none';
-  /** The command that runs just this test, or where a hook failed its tests. */
+  /** Returns the command that runs this test again, or all tests whose hook failed. */
   repeatCommand: (failed: FailedTest) => string;
 };
 
-/** Collects the results of a run and prints them: a line for each file as it ends, the rest at the end of the run. */
 export class Report {
   readonly #results: TestResult[] = [];
   readonly #fileSeconds = new Map<string, number>();
@@ -59,7 +56,7 @@ export class Report {
     console.log(`  ✖ ${message}`);
   }
 
-  addChecks({ passed, failed }: Tally): void {
+  addChecks({ passed, failed }: CheckTally): void {
     this.#otherPassed += passed;
     this.#otherFailures.push(...failed.map((name) => `${name} (npm run check)`));
   }
@@ -100,9 +97,9 @@ export class Report {
   }
 
   /**
-   * Prints the summary, whose last line is `N passed, N failed, N skipped`. A run in which no test passed has failed.
-   * @param options.notRun what this level leaves to other commands
-   * @param options.logsDir where the logs of the services are, if there are some
+   * Prints the summary, whose last line is `N passed, N failed, N skipped`. A run without a passed test fails.
+   * @param options.notRun tests that this level leaves to other commands
+   * @param options.logsDir folder of the services' logs; null without services
    * @returns the exit code
    */
   end(options: {
@@ -170,13 +167,13 @@ function indent(text: string): string {
   return text.replaceAll(/^/gm, '      ');
 }
 
-/** Of everyday and system tests. A root hook belongs to no file, and to no test. */
+/** Command that repeats an everyday or system test. A failed root hook has no file and no title. */
 export function repeatByFile({ file, grep }: FailedTest, seed: string | undefined): string {
   const args = [file, grep && `--grep ${quote(grep)}`, seed && `--seed ${seed}`].filter(Boolean);
   return ['npm test', ...(args.length > 0 ? ['--'] : []), ...args].join(' ');
 }
 
-/** For `--grep`, which takes a regular expression, in a shell. */
+/** Quotes a title for the shell as a regular expression for `--grep`. */
 function quote(title: string): string {
   return `'${title.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll("'", `'\\''`)}'`;
 }

@@ -3,7 +3,6 @@ import { inspect } from 'node:util';
 import mocha from 'mocha';
 import { isHook, skipReasonOf } from '../../test/support/skip.ts';
 
-/** One message of a test process to `scripts/test.ts`, in the order of the run. */
 export type TestMessage =
   | { kind: 'test'; file: string; title: string; state: 'passed'; ms: number }
   | { kind: 'test'; file: string; title: string; state: 'skipped'; ms: number; reason: string | null }
@@ -12,7 +11,7 @@ export type TestMessage =
   | { kind: 'statuses'; declared: string[]; answered: string[] }
   | { kind: 'end' };
 
-/** @property grep what is common to the titles of the tests that failed with it: of a hook, the title of its suite */
+/** @property grep the title of the test, or for a failed hook the title of its suite */
 export type FailedTest = {
   kind: 'test';
   file: string;
@@ -23,10 +22,9 @@ export type FailedTest = {
   grep: string;
 };
 
-/** Before a process that does not end is killed. */
+/** Time after the last test until the open resources are printed, before the process is killed. */
 const STILL_OPEN_MS = 10_000;
 
-/** Sends each result to the process that started this one, and the time of each file once its last test has ended. */
 class MessageReporter extends mocha.reporters.Base {
   constructor(runner: mocha.Runner, options: mocha.MochaOptions) {
     super(runner, options);
@@ -58,9 +56,9 @@ class MessageReporter extends mocha.reporters.Base {
     runner.once('end', () => {
       endFile();
       send({ kind: 'end' });
-      // Runs only when something else keeps the process alive.
+      // The timer fires only if something else keeps the process alive.
       setTimeout(
-        () => console.error('Still open:', process.getActiveResourcesInfo().join(', ')),
+        () => console.error('The test process is kept open by:', process.getActiveResourcesInfo().join(', ')),
         STILL_OPEN_MS,
       ).unref();
     });
@@ -80,5 +78,5 @@ function textOf(error: Error & { expected?: unknown; actual?: unknown; showDiff?
   return `${text}\n${mocha.reporters.Base.generateDiff(stringify(error.actual), stringify(error.expected))}`;
 }
 
-// Mocha loads a reporter as the default export of its file.
+// Mocha loads the default export of a reporter file.
 export default MessageReporter;

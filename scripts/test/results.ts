@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { TestMessage } from './reporter.ts';
 
-/** @returns the titles of the tests that failed, from the results that a run wrote */
 export function failedTests(resultsPath: string): string[] {
   return readFileSync(resultsPath, 'utf8')
     .split('\n')

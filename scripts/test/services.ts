@@ -10,12 +10,15 @@ import type { ChildSpec } from '../supervisor/child-spec.ts';
 import { findFreePorts } from '../supervisor/ports.ts';
 import type { Supervisor } from '../supervisor/supervisor.ts';
 
-// Data of a test is thrown away, so that its secrets protect nothing.
+// Test data is deleted, so the password protects nothing.
 const PASSWORD = 'test';
 const DATABASE = 'test';
-/** Four Temporal servers are beside each other: Go collects garbage at 1.15 times what is in use, instead of twice. */
+/**
+ * Four Temporal servers run at once: GOGC=15 lets Go's heap grow by 15 % between garbage collections instead of
+ * doubling.
+ */
 const SMALL_HEAP = { GOGC: '15' };
-// Runs and task queues are of one test each: what has ended is soon not kept any longer.
+// Keeps Temporal's caches small and short-lived, because a test's runs and task queues are not used after it.
 const SHORT_MEMORY = [
   ...['--dynamic-config-value', 'history.hostLevelCacheMaxSize=200'],
   ...['--dynamic-config-value', 'matching.maxTaskQueueIdleTime="1m"'],
@@ -27,16 +30,15 @@ type TemporalPorts = { port: number; uiPort: number };
 
 export type TestPorts = {
   postgres: number;
-  /** One Temporal server for each shard: what one shard keeps busy does not slow down the others. */
+  /** Each shard has its own Temporal server, so that a busy shard does not slow down the others. */
   temporals: [TemporalPorts, ...TemporalPorts[]];
-  /** Of one more server, the only one that runs schedules. Without it all of them do. */
+  /** Ports of an additional Temporal server that runs the schedules; null if each server runs its own. */
   scheduler: TemporalPorts | null;
   modelServer: number;
   qdrant: number;
   s3: number;
 };
 
-/** One for each service, free at this moment. */
 export async function findTestPorts({ shards = 1, hasScheduler = false } = {}): Promise<TestPorts> {
   const free = await findFreePorts(6 + 2 * shards);
   const next = () => free.pop() as number;
@@ -52,8 +54,8 @@ export async function findTestPorts({ shards = 1, hasScheduler = false } = {}): 
 }
 
 /**
- * Starts the real services that tests speak to, with a migrated database.
- * @returns for each Temporal server the environment in which test/support/services.ts finds it and the other services
+ * Starts the real services of the tests and migrates the database.
+ * @returns the environment for each Temporal server, in which test/support/services.ts finds it and the other services
  */
 export async function startTestServices(options: {
   supervisor: Supervisor;
@@ -98,9 +100,9 @@ export async function startTestServices(options: {
 }
 
 /**
- * Starts the S3 server, which may have to be built before.
- * @param options.program null where it cannot be built, undefined where nobody has asked for it
- * @returns the environment in which test/support/s3.ts finds it, or that there is none
+ * Starts the S3 server of the tests.
+ * @param options.program path of the server; null if it cannot be built, undefined if no test needs it
+ * @returns the environment in which test/support/s3.ts finds the server; an empty TEST_S3_URL means that there is none
  */
 export async function startTestS3(options: {
   supervisor: Supervisor;

@@ -6,12 +6,11 @@ import { dieWithParent } from '../supervisor/parent-death.ts';
 import type { TestMessage } from './reporter.ts';
 
 const REPORTER = join(import.meta.dirname, 'reporter.ts');
-/** How long a test process may stay open after its last test. */
 const EXIT_TIMEOUT_MS = 15_000;
 
 /**
- * Runs these files one after the other in one mocha process.
- * @returns what went wrong with the process itself, or null; failed tests are reported by their messages
+ * Runs these test files one after another in one mocha process.
+ * @returns a problem of the process itself, or null; failed tests are reported through `onMessage`
  */
 export async function runShard(options: {
   files: readonly string[];

@@ -1,18 +1,17 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 const SAMPLE_MS = 2_000;
-/** `_SC_CLK_TCK` and the page size of Linux on x86-64 and arm64 as Node's packages are built for them. */
+/** Linux's clock ticks per second and page size, as on x86-64 and arm64. */
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4_096;
 
-/** CPU-seconds and the peak of private memory of all processes of one kind. */
 export type Usage = { kind: string; cpuSeconds: number; peakBytes: number };
 
 type Sample = { parent: number; kind: string; ticks: number; privateBytes: number };
 
 /**
- * Measures this process's descendants from `/proc` every two seconds; a process that ends between two samples counts
- * for its parent. Reports nothing where there is no `/proc`.
+ * Samples the descendants of this process from `/proc` every two seconds. A process that ends between two samples
+ * counts for its parent. Reports nothing without `/proc`.
  */
 export function measureUsage(): { stop: () => Usage[] } {
   const latest = new Map<number, Sample>();
@@ -36,7 +35,7 @@ export function measureUsage(): { stop: () => Usage[] } {
     stop: () => {
       clearInterval(timer);
       const alive = sample();
-      // A process that has ended counts for its parent, unless that is this one.
+      // An ended process counts for its parent, unless the parent is this process.
       const counted = [...latest].filter(([pid, { parent }]) => alive.has(pid) || parent === process.pid);
       const ticks = new Map<string, number>();
       for (const [, { kind, ticks: own }] of counted) {
@@ -80,7 +79,7 @@ function readPids(): number[] {
 function readProcess(pid: number): Sample | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // Fields follow the program's name, which is in brackets and may hold anything; see proc(5).
+    // The fields follow the program's name, which is in brackets and may contain spaces; see proc(5).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const at = (field: number) => Number(fields[field - 3]);
     const [, resident = 0, shared = 0] = readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ').map(Number);
@@ -91,7 +90,7 @@ function readProcess(pid: number): Sample | null {
       privateBytes: (resident - shared) * PAGE_BYTES,
     };
   } catch {
-    // It has ended meanwhile.
+    // The process has ended since it was listed.
     return null;
   }
 }

@@ -47,7 +47,7 @@ describe('node scripts/migrate.ts', function () {
     expect(ends.map(({ code, stderr }) => ({ code, stderr }))).deep.equal(Array(3).fill({ code: 0, stderr: '' }));
     const said = ends.map(({ stdout }) => stdout).sort();
     expect(said.slice(0, 2)).deep.equal(Array(2).fill('The schema was up to date.\n'));
-    expect(said[2]).match(/^made 20261121000100_identity\.ts\n(made .*\n)+The schema is up to date\.\n$/);
+    expect(said[2]).match(/^applied 20261121000100_identity\.ts\n(applied .*\n)+The schema is up to date\.\n$/);
   });
 
   it('is not held up by one that was killed', async () => {
@@ -62,7 +62,7 @@ describe('node scripts/migrate.ts', function () {
     const { code, stdout } = await run({ DATABASE_URL: url });
     expect({ code, stdout }).deep.equal({
       code: 0,
-      stdout: 'The schema is of a newer release than this one: it is left as it is.\n',
+      stdout: 'The schema belongs to a newer release and was not changed.\n',
     });
   });
 

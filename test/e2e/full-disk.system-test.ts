@@ -9,7 +9,7 @@ import { expect } from 'chai';
 import { testServices } from '#test/support/services.ts';
 import { until } from '#test/support/until.ts';
 import { applicationEnvironment } from '../../scripts/application-environment.ts';
-import { application } from '../../scripts/launchers/application.ts';
+import { applicationProcesses } from '../../scripts/launchers/application.ts';
 import { modelServer } from '../../scripts/launchers/model-server.ts';
 import { qdrantFacade } from '../../scripts/launchers/qdrant.ts';
 import { openSecrets } from '../../scripts/secrets.ts';
@@ -55,7 +55,7 @@ describe('a process that cannot write its log, because the disk is full', functi
     };
     const settings = readStartSettings(user);
     const env = applicationEnvironment({ user, settings, secrets: await openSecrets(dataDir, {}) });
-    const specs = application(`http://127.0.0.1:${port}`, { ...env, PATH: process.env.PATH ?? '' });
+    const specs = applicationProcesses(`http://127.0.0.1:${port}`, { ...env, PATH: process.env.PATH ?? '' });
     return specs.find((spec) => spec.name === name);
   }
 

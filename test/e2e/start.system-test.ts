@@ -74,7 +74,7 @@ describe('npm start', function () {
 
   it('does not promise the embedded Temporal a line that it does not have', async () => {
     const { code, output } = await service.start({ TEMPORAL_TLS: 'on' }).ended;
-    expect(output).to.match(/^wrong setting TEMPORAL_TLS, [^\n]+ needs TEMPORAL_ADDRESS\n$/);
+    expect(output).to.match(/^wrong setting TEMPORAL_TLS, [^\n]+ set TEMPORAL_ADDRESS to use another one\n$/);
     expect(code).to.equal(1);
   });
 

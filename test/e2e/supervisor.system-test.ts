@@ -12,7 +12,7 @@ import { checkPortsAreFree, findFreePorts } from '../../scripts/supervisor/ports
 import { processStart } from '../../scripts/supervisor/process-lock.mjs';
 import { StartFailure } from '../../scripts/supervisor/start-failure.ts';
 import { openSupervisor, type Supervisor } from '../../scripts/supervisor/supervisor.ts';
-import { USUAL_WATCH, type WatchPolicy } from '../../scripts/supervisor/watch.ts';
+import { DEFAULT_WATCH, type WatchPolicy } from '../../scripts/supervisor/watch.ts';
 
 const SUPERVISOR = new URL('../../scripts/supervisor/', import.meta.url).href;
 
@@ -34,7 +34,7 @@ describe('supervisor', () => {
 
   async function open(watched: Partial<WatchPolicy> = {}): Promise<Supervisor> {
     const restarts = { firstDelayMs: 5, fatalDeaths: 3, windowMs: 60_000 };
-    const watch = { ...USUAL_WATCH, fullBelowBytes: 0, ...watched };
+    const watch = { ...DEFAULT_WATCH, fullBelowBytes: 0, ...watched };
     supervisor = await openSupervisor({ dataDir, log: (line) => lines.push(line), restarts, watch });
     return supervisor;
   }
@@ -72,8 +72,8 @@ describe('supervisor', () => {
     const { start } = await open();
     await start([child('api', `echo out of memory; ${livesOn}`)]);
     process.kill(Number(diary()[0]), 'SIGKILL');
-    await until(() => lines.includes('api is back.') && diary().length === 2);
-    expect(lines[0]).to.equal('api ended (SIGKILL) and is started again. Its last lines:\n  out of memory');
+    await until(() => lines.includes('api is running again.') && diary().length === 2);
+    expect(lines[0]).to.equal('api ended (SIGKILL) and is restarted. Its last log lines:\n  out of memory');
   });
 
   it('gives up at the third death within a minute', async () => {
@@ -122,14 +122,14 @@ describe('supervisor', () => {
     const once = child('once', livesOn);
     await start([child('api', hangs, { restartIfSilent: true, stopTimeoutMs: 50 }), once]);
     rmSync(ready('once'));
-    await until(() => lines.includes('once does not answer.'));
+    await until(() => lines.includes('once does not answer its health probe.'));
     rmSync(ready('api'));
-    await until(() => lines.includes('api is back.'));
+    await until(() => lines.includes('api is running again.'));
     writeFileSync(ready('once'), '');
-    await until(() => lines.includes('once answers again.'));
+    await until(() => lines.includes('once answers its health probe again.'));
     const ofApi = lines.filter((line) => line.startsWith('api'));
-    expect(ofApi.slice(0, 2)).to.deep.equal(['api does not answer.', 'api hangs and is ended.']);
-    expect(ofApi[2]).to.include('api ended (SIGKILL) and is started again.');
+    expect(ofApi.slice(0, 2)).to.deep.equal(['api does not answer its health probe.', 'api hangs and is restarted.']);
+    expect(ofApi[2]).to.include('api ended (SIGKILL) and is restarted.');
   });
 
   it('says when the disk is full', async () => {
@@ -244,7 +244,7 @@ describe('ports of the embedded services', () => {
     const [port = 0] = await findFreePorts(1);
     const chosen = ['PORT', 'TEMPORAL_PORT'].map((setting) => ({ setting, host: '127.0.0.1', port }));
     const failure = await failureOf(checkPortsAreFree(chosen));
-    expect(failure.message).to.equal(`TEMPORAL_PORT and PORT are both ${port}: choose another for one.`);
+    expect(failure.message).to.equal(`TEMPORAL_PORT and PORT are both ${port}: set one of them to another port.`);
   });
 });
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { application } from '../../scripts/launchers/application.ts';
+import { applicationProcesses } from '../../scripts/launchers/application.ts';
 import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
 import { type RunningChild, startChild } from '../../scripts/supervisor/child-process.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
@@ -40,7 +40,7 @@ async function startProcess(
   readyLine: string,
 ): Promise<ServiceProcess> {
   const env = serviceEnvironment(settings, ['NODE_COMPILE_CACHE']);
-  const spec = application('', env).find((candidate) => candidate.name === name);
+  const spec = applicationProcesses('', env).find((candidate) => candidate.name === name);
   if (spec === undefined) throw new Error(`there is no process ${name}`);
   started += 1;
   const logPath = join(settings.DATA_DIR ?? '', `${name}-${started}.log`);

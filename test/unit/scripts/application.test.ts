@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { application, untilServing } from '../../../scripts/launchers/application.ts';
+import { applicationProcesses, waitUntilServing } from '../../../scripts/launchers/application.ts';
 import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
 
 describe('API and worker under the supervisor', () => {
@@ -38,17 +38,17 @@ describe('API and worker under the supervisor', () => {
 
   it('gives the worker no key that signs access tokens', () => {
     const env = { JWT_PRIVATE_KEY: 'key', JWT_PRIVATE_KEY_FILE: 'key.pem', URL_SIGNING_KEY: 'x' };
-    const environments = Object.fromEntries(application('', env).map((spec) => [spec.name, spec.env]));
+    const environments = Object.fromEntries(applicationProcesses('', env).map((spec) => [spec.name, spec.env]));
     expect(environments).deep.equal({ api: env, worker: { URL_SIGNING_KEY: 'x' } });
   });
 
   it('are ready each by itself, also while Temporal is away', async () => {
-    for (const { name, isReady } of application(apiUrl, {})) expect(await isReady(), name).to.equal(true);
+    for (const { name, isReady } of applicationProcesses(apiUrl, {})) expect(await isReady(), name).to.equal(true);
   });
 
   it('serve once both work', async () => {
     const probed = once(server, 'request');
-    const serving = untilServing(apiUrl, { say: () => undefined, logPath });
+    const serving = waitUntilServing(apiUrl, { say: () => undefined, logPath });
     await probed;
     hasWorkers = true;
     await serving;
@@ -56,19 +56,24 @@ describe('API and worker under the supervisor', () => {
 
   it('have not started when something is missing for too long, which is named with its last error', async () => {
     const failureNow = () => {
-      return untilServing(apiUrl, { say: () => undefined, logPath, timeoutMs: 100 }).catch((error: unknown) => error);
+      return waitUntilServing(apiUrl, { say: () => undefined, logPath, timeoutMs: 100 }).catch(
+        (error: unknown) => error,
+      );
     };
     await writeFile(logPath('worker'), '{"level":30,"msg":"hello"}\n');
     const silent = await failureNow();
     expect(silent).to.be.instanceOf(StartFailure);
-    expect(silent).to.have.property('message', `Not ready within 0.1 s: workers. See ${logPath('worker')}.`);
+    expect(silent).to.have.property(
+      'message',
+      `The service was not ready within 0.1 s. Failed checks: workers. See ${logPath('worker')}.`,
+    );
     await appendFile(
       logPath('worker'),
       '{"level":40,"msg":"waiting","err":{"message":"refused"}}\n{"level":30}\nno JSON\n',
     );
     expect(await failureNow()).to.have.property(
       'message',
-      `Not ready within 0.1 s: workers. The last error in ${logPath('worker')}: waiting: refused`,
+      `The service was not ready within 0.1 s. Failed checks: workers. The last error in ${logPath('worker')}: waiting: refused`,
     );
   });
 });

@@ -8,7 +8,7 @@ const WAITS = 'sleep 30 >/dev/null 2>&1 & wait';
 
 /** Runs a call of the bootstrap's in a process of its own. */
 async function run(call: string) {
-  const program = `import { handOver, runQuietly } from '${CHILD}'; void ${call};`;
+  const program = `import { runInForeground, runQuietly } from '${CHILD}'; void ${call};`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -27,12 +27,12 @@ describe('a command of the bootstrap that is cut short', () => {
   it('ends with the same code while the command does not listen yet', async () => {
     for (const signal of ['INT', 'TERM']) {
       const young = `kill -${signal} $PPID; exec sleep 30`;
-      expect(await run(`handOver('sh', ['-c', '${young}'], process.env)`)).deep.equal({ code: 130, said: '' });
+      expect(await run(`runInForeground('sh', ['-c', '${young}'], process.env)`)).deep.equal({ code: 130, said: '' });
     }
   });
 
   it('ends with the code of a command that stops in good order', async () => {
     const serves = `trap "exit 0" INT; kill -INT $PPID; ${WAITS}`;
-    expect(await run(`handOver('sh', ['-c', '${serves}'], process.env)`)).deep.equal({ code: 0, said: '' });
+    expect(await run(`runInForeground('sh', ['-c', '${serves}'], process.env)`)).deep.equal({ code: 0, said: '' });
   });
 });

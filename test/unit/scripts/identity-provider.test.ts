@@ -35,7 +35,7 @@ describe('the identity provider of npm start', () => {
     writeFileSync(accountsPath, JSON.stringify([{ ...account, password: 7 }]));
     expect(await failureOf(open())).to.match(/accounts\.json: 0\.password: /);
     writeFileSync(accountsPath, '[');
-    expect(await failureOf(open())).to.match(/accounts\.json: this is no JSON$/);
+    expect(await failureOf(open())).to.match(/accounts\.json: the file is not valid JSON$/);
     expect(readFileSync(accountsPath, 'utf8'), 'left as it is').to.equal('[');
   });
 

@@ -19,7 +19,7 @@ describe('settings of the embedded mode', () => {
     expect(withSso('')).to.deep.equal({ port: 3020 });
     expect(withSso('4000')).to.deep.equal({ port: 4000 });
     expect(() => readStartSettings({ TOOLS_DIR }, ['--with-oss'])).to.throw(
-      /^unknown: --with-oss\. There is --with-sso/,
+      /^Unknown argument: --with-oss\. The only one is --with-sso/,
     );
   });
 
