@@ -1,6 +1,6 @@
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { createTextAnalyzer } from '../../src/adapters/text/text-analyzer.ts';
-import { type FoldState, foldRound, initialFoldState, isDrift } from '../../src/domain/alignment/fold.ts';
+import { type FoldState, foldRound, initialFoldState, isDrift } from '../../src/domain/alignment/chat-state.ts';
 import { createReadRefusal, refusalOf } from '../../src/domain/alignment/refusal.ts';
 import { type ScoredRound, scoreRound, textsToEmbed } from '../../src/domain/alignment/round.ts';
 import type { AlignmentCalibration, Anchor } from '../../src/domain/alignment/score.ts';

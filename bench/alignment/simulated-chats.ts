@@ -1,5 +1,5 @@
 import type { ClincAgent } from '../../scripts/alignment/clinc.ts';
-import { type FoldState, foldRound, initialFoldState, isDrift } from '../../src/domain/alignment/fold.ts';
+import { type FoldState, foldRound, initialFoldState, isDrift } from '../../src/domain/alignment/chat-state.ts';
 import type { AlignmentCalibration } from '../../src/domain/alignment/score.ts';
 import { type Random, seededRandom } from '../search/random.ts';
 import type { Report } from './figures.ts';

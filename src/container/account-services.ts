@@ -5,6 +5,7 @@ import { createAccountsService } from '../modules/auth/accounts.service.ts';
 import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';
 import { createSessionsService } from '../modules/auth/sessions.service.ts';
+import { createSignInDelay } from '../modules/auth/sign-in-delay.ts';
 import { createSsoService, type SignInFacts } from '../modules/auth/sso.service.ts';
 import { SignInStateModel } from '../modules/consents/consents.model.ts';
 import { createOneTimeStates } from '../modules/consents/one-time-states.repository.ts';
@@ -28,10 +29,15 @@ export function createAccountServices(shared: SharedServices) {
   });
   const sessions = createSessionsService({ db, audit });
   const accounts = createAccountsService({ db, passwords: passwordHasher, folders });
+  const signInDelay = createSignInDelay(db, rateLimiters.shared, config.rateLimits.login_account);
   const auth = createAuthService({
-    ...{ db, passwords: passwordHasher, accessTokens, accounts, sessions, audit },
-    rateLimiter: rateLimiters.shared,
-    failedSignInLimit: config.rateLimits.login_account,
+    db,
+    passwords: passwordHasher,
+    accessTokens,
+    accounts,
+    sessions,
+    signInDelay,
+    audit,
   });
   const passwords = createPasswordsService({ db, passwords: passwordHasher, sessions, audit });
   const accessChanges = createAccessChangesService({ accounts, limits });
@@ -39,7 +45,7 @@ export function createAccountServices(shared: SharedServices) {
   const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
   const members = createMembersService({
     ...{ db, accounts, passwords: passwordHasher, sessions, organizations, limits, teams, accessChanges, audit },
-    forgetFailedSignIns: auth.forgetFailedSignIns,
+    signInDelay,
   });
   const { authenticate, identityProvider } = createPassport({
     verifyToken: accessTokens.verify,

@@ -1,5 +1,5 @@
-import type { DroppedCitation } from '../chat/citations.ts';
-import { agentOffLimit, type FoldState, isDrift, type StreakThresholds } from './fold.ts';
+import type { DroppedCitation } from '../chat/citation-markers.ts';
+import { agentOffLimit, type FoldState, isDrift, type StreakThresholds } from './chat-state.ts';
 import type { RefusalKind } from './refusal.ts';
 
 export type DriftCause = 'user_streak' | 'agent_streak' | 'ewma';

@@ -1,5 +1,5 @@
 import { type AnalyzeText, splitSentences } from '../text/words.ts';
-import type { TopicLabel } from './fold.ts';
+import type { TopicLabel } from './chat-state.ts';
 import head from './refusal-weights.json' with { type: 'json' };
 
 /**

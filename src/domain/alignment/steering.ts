@@ -1,5 +1,5 @@
+import type { FoldState } from './chat-state.ts';
 import { overRefusalFrom, type SteeringLevel } from './events.ts';
-import type { FoldState } from './fold.ts';
 
 /**
  * Instructions that steer the next model call back to the agent's topic. `note` is appended to the system prompt;

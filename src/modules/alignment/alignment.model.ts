@@ -1,6 +1,6 @@
 import { boolean, double, json, pick, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import type { EchoState, FoldState, StreakThresholds } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
-import type { EchoState, FoldState, StreakThresholds } from '#src/domain/alignment/fold.ts';
 import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
+import { foldRound, initialFoldState, type StreakThresholds } from '#src/domain/alignment/chat-state.ts';
 import { type AlignmentEvent, type AlignmentEventBody, foldEvents } from '#src/domain/alignment/events.ts';
-import { foldRound, initialFoldState, type StreakThresholds } from '#src/domain/alignment/fold.ts';
 import { refusalKind } from '#src/domain/alignment/refusal.ts';
 import { roundsToPrune } from '#src/domain/alignment/steering.ts';
 import { AppError } from '#src/errors.ts';

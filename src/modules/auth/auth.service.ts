@@ -1,43 +1,35 @@
 import type { Knex } from 'knex';
-import { NIL, v7 as uuidv7 } from 'uuid';
-import type { RateLimit } from '#src/domain/access/limits.ts';
+import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccessTokens, Caller, PasswordHasher } from '#src/ports/identity.ts';
-import type { RateLimiter } from '#src/ports/load-control.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { Account, Client, NewUser, SignIn, SignInOrigin } from './auth.model.ts';
+import type { Account, NewUser, SignIn, SignInOrigin } from './auth.model.ts';
 import type { LoginBody, RegisterBody } from './auth.schema.ts';
-import { createSessionsRepository, networkHashOf } from './sessions.repository.ts';
 import type { Session, SessionsService } from './sessions.service.ts';
+import type { SignInDelay } from './sign-in-delay.ts';
 
 export type AuthService = ReturnType<typeof createAuthService>;
 
-export type AuthServiceDeps = {
+/** Registration and sign-in by password, the sessions that they open, and the users behind verified tokens. */
+export function createAuthService(deps: {
   db: Knex;
   passwords: PasswordHasher;
   accessTokens: AccessTokens;
   accounts: Pick<AccountsService, 'prepare' | 'createOrganization'>;
   sessions: Pick<SessionsService, 'open' | 'rotate' | 'close'>;
+  signInDelay: SignInDelay;
   audit: AuditService;
-  rateLimiter: Pick<RateLimiter, 'takeWithBackoff' | 'reset'>;
-  /** Failed sign-ins with one email before delays begin, and the longest delay; null switches delays off. */
-  failedSignInLimit: RateLimit | null;
-};
-
-const failedSignInLimitName = 'login_account';
-
-/** Registration and sign-in by password, the sessions that they open, and the users behind verified tokens. */
-export function createAuthService(deps: AuthServiceDeps) {
-  const { db, passwords, accessTokens, accounts, sessions, audit, rateLimiter, failedSignInLimit } = deps;
+}) {
+  const { db, passwords, accessTokens, accounts, sessions, signInDelay, audit } = deps;
 
   async function login(input: LoginBody, origin: SignInOrigin): Promise<SignIn> {
     const { requestId, client } = origin;
     const users = createAccountsRepository(db);
     const account = await users.findByEmail(input.email);
-    await delaySignIn(input.email, account, client);
+    await signInDelay.countAttempt(input.email, account, client);
     const stored = account?.passwordHash ?? null;
     const isRight = await passwords.verify(stored, input.password, client.network);
     if (account === undefined || stored === null || !isRight) {
@@ -46,7 +38,7 @@ export function createAuthService(deps: AuthServiceDeps) {
       await recordRefusal(account, 'invalid_credentials', requestId);
       throw appError('invalid_credentials');
     }
-    await forgetFailedSignIns(input.email);
+    await signInDelay.forgetFailures(input.email);
     // A disabled account is refused after the password was checked: a client that does not know the password must not
     // learn that the account exists.
     if (account.isDisabled) {
@@ -66,33 +58,6 @@ export function createAuthService(deps: AuthServiceDeps) {
       return openSession(trx, account, origin);
     });
     return signedIn ?? login(input, origin);
-  }
-
-  /**
-   * Slows down guessing at the password of one account from many networks: counts an attempt as a failure until
-   * {@link forgetFailedSignIns}. Unknown emails are delayed in the same way, so that a delay does not show that an
-   * account exists. A network in which the user has opened a session during the last month is exempt: otherwise an
-   * attacker could lock a user out by guessing on. Throws `rate_limited`.
-   */
-  async function delaySignIn(email: string, account: Account | undefined, { network }: Client): Promise<void> {
-    if (failedSignInLimit === null) return;
-    // The lookup runs for unknown accounts too, so that known and unknown emails take the same time.
-    const userId = account?.userId ?? NIL;
-    if (await createSessionsRepository(db).isKnownNetwork(userId, networkHashOf(userId, network))) return;
-    const { isAllowed, waitSeconds } = await rateLimiter.takeWithBackoff(
-      failedSignInLimitName,
-      email,
-      failedSignInLimit,
-    );
-    if (isAllowed) return;
-    throw appError('rate_limited', {
-      detail: `Too many failed sign-ins for this email. Try again in ${waitSeconds} s, or where you have signed in before.`,
-      retryAfterSeconds: waitSeconds,
-    });
-  }
-
-  async function forgetFailedSignIns(email: string): Promise<void> {
-    if (failedSignInLimit !== null) await rateLimiter.reset(failedSignInLimitName, email);
   }
 
   async function recordRefusal(account: Account | undefined, reason: ErrorCode, requestId: string): Promise<void> {
@@ -187,6 +152,5 @@ export function createAuthService(deps: AuthServiceDeps) {
     openSession,
     registerFounder,
     recordRefusal,
-    forgetFailedSignIns,
   };
 }

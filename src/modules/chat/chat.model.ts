@@ -16,8 +16,8 @@ import {
   uuidArray,
 } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
+import type { EchoState, FoldState } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
-import type { EchoState, FoldState } from '#src/domain/alignment/fold.ts';
 import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';

@@ -9,7 +9,7 @@ import {
   minCitationSupport,
   sharedWordShare,
   statementsOf,
-} from '#src/domain/chat/citations.ts';
+} from '#src/domain/chat/citation-markers.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Embedders } from '#src/ports/models.ts';

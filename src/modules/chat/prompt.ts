@@ -1,6 +1,6 @@
 import { functionNameOf } from '#src/domain/agents/tools.ts';
 import type { Steering } from '#src/domain/alignment/steering.ts';
-import { withoutMarkers } from '#src/domain/chat/citations.ts';
+import { withoutMarkers } from '#src/domain/chat/citation-markers.ts';
 import { addressesModel, contextBlocks, contextRules, withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
 import { contextLimits, itemsThatFit, planContextWindow } from '#src/domain/chat/context-window.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';

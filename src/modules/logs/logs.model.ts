@@ -15,7 +15,7 @@ import {
   tsvector,
   uuid,
 } from '#src/adapters/postgres/shapes.ts';
-import type { EchoState } from '#src/domain/alignment/fold.ts';
+import type { EchoState } from '#src/domain/alignment/chat-state.ts';
 import type { Period } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 

@@ -5,7 +5,7 @@ const width = 720;
 const height = 284;
 const plot = { left: 44, top: 36, right: width - 16, bottom: height - 60 };
 
-/** Scores at which the trend chart draws the limits of `watch` and of drift, see domain/alignment/fold.ts. */
+/** Scores at which the trend chart draws the limits of `watch` and of drift, see domain/alignment/chat-state.ts. */
 const limits = [65, 45];
 
 const bandNames = ['stable', 'watch', 'drift', 'refusal'];

@@ -7,6 +7,7 @@ import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
+import type { SignInDelay } from '#src/modules/auth/sign-in-delay.ts';
 import type { AccessChangesService, OrganizationService } from '#src/modules/organization/organization.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
@@ -30,14 +31,14 @@ export function createMembersService(deps: {
   accounts: Pick<AccountsService, 'prepare' | 'create'>;
   passwords: Pick<PasswordHasher, 'hash'>;
   sessions: Pick<SessionsService, 'endAll'>;
-  forgetFailedSignIns: (email: string) => Promise<void>;
+  signInDelay: Pick<SignInDelay, 'forgetFailures'>;
   organizations: Pick<OrganizationService, 'get'>;
   limits: Pick<TierLimitsService, 'of'>;
   teams: Pick<TeamsService, 'get' | 'addMember'>;
   accessChanges: Pick<AccessChangesService, 'change' | 'administer'>;
   audit: AuditService;
 }) {
-  const { db, accounts, passwords, sessions, organizations, limits, teams, accessChanges, audit } = deps;
+  const { db, accounts, passwords, sessions, signInDelay, organizations, limits, teams, accessChanges, audit } = deps;
 
   async function get(trx: Knex, orgId: string, userId: string): Promise<Member> {
     const member = await createMembersRepository(trx).find(orgId, userId);
@@ -180,7 +181,7 @@ export function createMembersService(deps: {
         await sessions.endAll(trx, [userId]);
         await record(trx, actor, { action: 'user.password_reset', target: userId });
       });
-      await deps.forgetFailedSignIns(email);
+      await signInDelay.forgetFailures(email);
     },
   };
 }

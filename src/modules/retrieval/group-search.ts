@@ -1,5 +1,10 @@
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/ranking.ts';
+import {
+  byScoreThenId,
+  type LegHit,
+  mergeGroups,
+  type RetrievalGroup,
+} from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import {

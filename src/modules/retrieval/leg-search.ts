@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
-import type { LegHit } from '#src/domain/retrieval/ranking.ts';
+import type { LegHit } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';

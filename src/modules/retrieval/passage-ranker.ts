@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { contextBlocks, contextRules } from '#src/domain/chat/context-blocks.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
-import { byRanking, byScore, byScoreAndRank } from '#src/domain/retrieval/ranking.ts';
+import { byRanking, byScore, byScoreAndRank } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, Reranker } from '#src/ports/models.ts';

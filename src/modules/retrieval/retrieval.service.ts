@@ -1,7 +1,7 @@
 import { validate as isUuid } from 'uuid';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import { contextLimits, selectChunks } from '#src/domain/chat/context-window.ts';
-import { keepTopK, planReranking, type RerankingOptions } from '#src/domain/retrieval/ranking.ts';
+import { keepTopK, planReranking, type RerankingOptions } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';

@@ -10,7 +10,7 @@ import {
 } from '#src/adapters/postgres/readable.ts';
 import { integer, rows, rowsWithin, type Shape, shape, text } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { maxRankedDocuments, type WantedName } from '#src/domain/retrieval/search-ranking.ts';
+import { maxRankedDocuments, type WantedName } from '#src/domain/retrieval/document-search.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type NameCandidate,

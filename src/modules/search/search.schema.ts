@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { estimatedPageCount } from '#src/domain/documents/pages.ts';
-import { maxRankedDocuments } from '#src/domain/retrieval/search-ranking.ts';
+import { maxRankedDocuments } from '#src/domain/retrieval/document-search.ts';
 import { idField, integerField } from '#src/http/request/fields.ts';
 import type { SearchHit } from './search.model.ts';
 

@@ -1,14 +1,14 @@
 import type { Knex } from 'knex';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { fileExtension } from '#src/domain/documents/formats.ts';
-import { markedPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
 import {
   type FoundText,
   matchName,
   type NameMatch,
   rankDocuments,
   wantedName,
-} from '#src/domain/retrieval/search-ranking.ts';
+} from '#src/domain/retrieval/document-search.ts';
+import { markedPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
 import { type AnalyzeText, contentStems, hasPhrase, quotedPhrases, type Term } from '#src/domain/text/words.ts';
 import type { PassageHit, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';

@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import type { ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
+import { type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/chat-state.ts';
 import { type AlignmentStack, alignmentStack, type Exchange } from '#test/support/alignment-stack.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';

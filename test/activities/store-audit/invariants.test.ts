@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
-import { foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
+import { foldRound, initialFoldState } from '#src/domain/alignment/chat-state.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Violation } from '#src/modules/store-audit/invariants.ts';

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { foldEvents } from '#src/domain/alignment/events.ts';
 import {
   type FoldState,
   foldRound,
@@ -9,7 +8,8 @@ import {
   type RoundScores,
   type StreakThresholds,
   stateClass,
-} from '#src/domain/alignment/fold.ts';
+} from '#src/domain/alignment/chat-state.ts';
+import { foldEvents } from '#src/domain/alignment/events.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 import { initialReferenceState, type ReferenceState, referenceStep } from './reference-alignment-fold.ts';
 

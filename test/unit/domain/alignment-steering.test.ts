@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { foldRound, initialFoldState, type RoundScores } from '#src/domain/alignment/fold.ts';
+import { foldRound, initialFoldState, type RoundScores } from '#src/domain/alignment/chat-state.ts';
 import { type FoldedRound, roundsToPrune, steeringFor } from '#src/domain/alignment/steering.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };

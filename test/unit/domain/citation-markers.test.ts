@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createMarkerRewriter, type DroppedCitation, statementBefore } from '#src/domain/chat/citations.ts';
+import { createMarkerRewriter, type DroppedCitation, statementBefore } from '#src/domain/chat/citation-markers.ts';
 import { collect } from '#test/support/collect.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 

@@ -1,5 +1,10 @@
 import { expect } from 'chai';
-import { attributePassages, attributionScore, sharedWordShare, statementsOf } from '#src/domain/chat/citations.ts';
+import {
+  attributePassages,
+  attributionScore,
+  sharedWordShare,
+  statementsOf,
+} from '#src/domain/chat/citation-markers.ts';
 
 describe('attribution of a reply without citations', () => {
   const passages = ['leave', 'office'];

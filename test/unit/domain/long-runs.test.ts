@@ -1,5 +1,5 @@
 import { topicAfterSwitch } from '#src/domain/alignment/round.ts';
-import { statementBefore, statementsOf } from '#src/domain/chat/citations.ts';
+import { statementBefore, statementsOf } from '#src/domain/chat/citation-markers.ts';
 import { parseBlocks } from '#src/domain/documents/markdown.ts';
 import { splitSentences } from '#src/domain/text/words.ts';
 

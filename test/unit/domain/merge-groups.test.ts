@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/retrieval/ranking.ts';
+import {
+  byScoreThenId,
+  type LegHit,
+  mergeGroups,
+  type RetrievalGroup,
+} from '#src/domain/retrieval/fusion-and-reranking.ts';
 
 const ids = 'abcdefghijklmnop'.split('');
 const modes: string[][] = [['words'], ['model-a'], ['model-b'], ['words', 'model-a'], ['words', 'model-b']];

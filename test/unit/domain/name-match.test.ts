@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { matchName, oneEditAway, wantedName } from '#src/domain/retrieval/search-ranking.ts';
+import { matchName, oneEditAway, wantedName } from '#src/domain/retrieval/document-search.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const match = (key: string, nameKey: string, extension = '') => matchName(wantedName(key), { key: nameKey, extension });

@@ -7,7 +7,7 @@ import {
   keepTopK,
   planReranking,
   type RerankingOptions,
-} from '#src/domain/retrieval/ranking.ts';
+} from '#src/domain/retrieval/fusion-and-reranking.ts';
 
 type Reranking = RagConfig['reranking'];
 const on: Reranking = { enabled: true, rerankerType: 'cross_encoder', topK: 2 };

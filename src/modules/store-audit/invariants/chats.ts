@@ -12,7 +12,7 @@ import {
   shape,
   text,
 } from '#src/adapters/postgres/shapes.ts';
-import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/fold.ts';
+import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/chat-state.ts';
 import { roundTotals } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';

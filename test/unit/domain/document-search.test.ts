@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type FoundDocument, maxRankedDocuments, rankDocuments } from '#src/domain/retrieval/search-ranking.ts';
+import { type FoundDocument, maxRankedDocuments, rankDocuments } from '#src/domain/retrieval/document-search.ts';
 
 const found = fc.record({
   documentId: fc.uuid(),
