@@ -22,12 +22,15 @@ import {
 import { type CleanDocument, cleanDocument, type DocumentParser, textTooLong } from './parsed-document.ts';
 import { parserCommand, runParserProcess } from './parser-process.ts';
 
-/** Part of the cache key of stored conversions: raise it with every change that can give a file another body. */
+/**
+ * Part of the cache key of stored conversions. Increment it with every change to the converter that changes a
+ * document's text.
+ */
 const version = '4';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
 
-/** Interval of `onProgress` calls, also while the parser is silent. */
+/** Interval of `onProgress` calls, which continue while the parser sends nothing. */
 const progressEveryMs = 1_000;
 
 const inProcessParsers: Partial<Record<SourceFormat, DocumentParser>> = {
@@ -103,7 +106,9 @@ export function createConverter(deps: {
     return { sandbox, path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
   }
 
-  /** A PDF from the office program that cannot be read is the program's error, not the file's. */
+  /**
+   * Blames the renderer (LibreOffice or Gotenberg) instead of the uploaded file when the rendered PDF cannot be read.
+   */
   async function readRenderedPdf(
     { orgId, path, signal }: Pick<Source, 'orgId' | 'path' | 'signal'>,
     onProgress: PdfSource['onProgress'],
@@ -162,7 +167,7 @@ export function createConverter(deps: {
   }
 
   return {
-    // OCR languages are part of the version, because the same picture gives another text in other languages.
+    // OCR languages are part of the cache key, because OCR reads another text from the same picture in other languages.
     version: `${ocrLanguages}` === 'eng' ? version : `${version} ${ocrLanguages}`,
     detect: (input) => detectFormat(input, limits),
     async convert(source) {

@@ -4,10 +4,13 @@ import type jschardet from 'jschardet';
 
 const require = createRequire(import.meta.url);
 
-/** Encoding detection uses a sample: jschardet is slow, and language statistics settle early. */
+/** Encoding detection reads only a sample of this size: jschardet is slow, and more text rarely changes its guess. */
 const detectionSampleBytes = 64 * 1024;
 
-/** jschardet's confidence is always below this for a few words, and above it for a few sentences. */
+/**
+ * jschardet's guess is unreliable below this confidence, which is typical of texts of a few words; a few sentences
+ * exceed it.
+ */
 const minConfidence = 0.15;
 
 const byteOrderMarks: { mark: number[]; encoding: string }[] = [
@@ -44,7 +47,10 @@ function guessedEncoding(sample: Buffer): string | null {
   return confidence < minConfidence && looksWestern(iconv.decode(sample, 'windows-1252')) ? 'windows-1252' : encoding;
 }
 
-/** Text of other encodings, decoded as windows-1252, soon has other letters, signs inside words or words of accents. */
+/**
+ * Whether text decoded as windows-1252 is plausible. With a wrong encoding it soon shows letters outside Western
+ * European languages, symbols inside words, or words that consist of accented letters.
+ */
 function looksWestern(text: string): boolean {
   const isAllKnown =
     /^[\0-\x7f\u00a0ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüœŒ€…‚„‘’“”‹›«»–—•™©®°§±·×¡¿£½²³ªº´]*$/;
@@ -53,7 +59,7 @@ function looksWestern(text: string): boolean {
   return isAllKnown.test(text) && !signAmidWord.test(text) && !wordOfAccents.test(text);
 }
 
-/** ISO-2022-JP switches to Japanese by 7-bit escape sequences, so all of it is also valid UTF-8. */
+/** Detects ISO-2022-JP, which switches to Japanese by 7-bit escape sequences. Such a file is also valid UTF-8. */
 function isEscapedJapanese(bytes: Buffer): boolean {
   return (bytes.includes('\x1b$B') || bytes.includes('\x1b$@')) && bytes.every((byte) => byte < 0x80);
 }
@@ -72,7 +78,7 @@ export function unicodeEncoding(bytes: Buffer): string | null {
   return marked?.encoding ?? unmarkedUtf16(bytes.subarray(0, 1024));
 }
 
-/** Latin text in UTF-16 has a NUL in every other byte and nowhere else. */
+/** Detects UTF-16 without a byte order mark: Latin text then has a NUL in every other byte and nowhere else. */
 function unmarkedUtf16(sample: Buffer): string | null {
   const pairs = Math.floor(sample.length / 2);
   if (pairs < 8) return null;

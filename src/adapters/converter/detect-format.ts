@@ -8,18 +8,22 @@ import { listZipEntries, zipSignature } from './zip-guard.ts';
 
 type FileKind = SourceFormat | { name: string };
 
-/** Zip entries by which archives of a format are recognized: the first format with all of its patterns matched wins. */
+/** Patterns of entry names that identify a zip-based format. The first format whose patterns all match wins. */
 const archiveParts: [RegExp[], FileKind][] = [
   [[/^word\/document\d*\.xml$/], 'docx'],
   [[/^xl\/workbook\d*\.(?:xml|bin)$/], 'xlsx'],
   [[/^ppt\/presentation\d*\.xml$/], 'pptx'],
-  // MusicXML archives have a container.xml too; the media type entry is not reliable. An .opf file marks an e-book.
+  // An EPUB is identified by its .opf file too: MusicXML archives also have a container.xml, and the `mimetype` entry
+  // is not reliable.
   [[/^META-INF\/container\.xml$/, /\.opf$/i], 'epub'],
   [[/^visio\//], { name: 'a Visio drawing (.vsdx)' }],
   [[/^Index\/.*\.iwa$/], { name: 'a document of Pages, Numbers or Keynote' }],
 ];
 
-/** Protection comes first: protected compound files also have the usual streams. */
+/**
+ * Stream names that identify a compound file's format. Protection (encryption, DRM) is checked first: protected files
+ * also have the usual streams.
+ */
 const compoundStreams: [RegExp, FileKind | 'protected'][] = [
   [/^EncryptedPackage$/i, 'protected'],
   [/^\tDRMContent$/i, 'protected'],
@@ -49,7 +53,9 @@ const signatures: Record<string, FileKind> = {
   'image/webp': 'image',
 };
 
-/** file-type needs a TIFF's directory, which is mostly at the end of the file: the first bytes are enough here. */
+/**
+ * First bytes of a TIFF. The file-type package also needs the TIFF's directory, which is mostly at the end of the file.
+ */
 const tiffMarks = ['II*\0', 'MM\0*'];
 
 export function kindOfArchive(entryNames: readonly string[]): FileKind | undefined {
@@ -63,7 +69,8 @@ export function kindOfCompoundFile(rootNames: readonly string[]): FileKind | 'pr
 }
 
 async function kindOfSignature(head: Buffer): Promise<FileKind | undefined> {
-  // file-type throws when the head ends inside a structure; then the format stays undetermined.
+  // The file-type package throws when the sample of the file ends inside a structure; then the format stays
+  // undetermined.
   const type = await fileTypeFromBuffer(head).catch(() => undefined);
   if (type === undefined) return tiffMarks.includes(head.toString('latin1', 0, 4)) ? 'image' : undefined;
   const [family] = type.mime.split('/');
@@ -152,11 +159,11 @@ function unsupportedFormat(kind: string | undefined): AppError {
 const compoundFileSignature = Buffer.from('d0cf11e0a1b11ae1', 'hex');
 
 const headerBytes = 512;
-/** Sector numbers from this one on end a chain (MS-CFB). */
+/** Sector numbers from this one on mark the end of a sector chain (MS-CFB). */
 const lastSector = 0xfffffffa;
 const entryBytes = 128;
 /**
- * Size limit of the file directory inside an Outlook message: with thousands of attachments it takes a few megabytes.
+ * Maximum size of a compound file's directory. An Outlook message with thousands of attachments needs a few megabytes.
  */
 const maxDirectoryBytes = 16 * 1024 ** 2;
 
@@ -185,7 +192,10 @@ export async function listCompoundRoot(file: FileHandle): Promise<string[]> {
   return readRootNames(Buffer.concat(sectors));
 }
 
-/** Sectors of the allocation table: the first 109 are in the header, the others in a chain of lists (MS-CFB, DIFAT). */
+/**
+ * Lists the sectors of the file allocation table: the first 109 are in the header, the others in a linked list (MS-CFB,
+ * DIFAT).
+ */
 async function listAllocationTables(
   header: Buffer,
   sectorCount: number,

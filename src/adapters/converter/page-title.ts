@@ -2,7 +2,10 @@ import { decodeHTML } from 'entities';
 import { bareMediaType, charsetOf } from '#src/domain/documents/formats.ts';
 import { decodeText, htmlEncoding } from './decode-text.ts';
 
-/** Scans the first bytes of an HTML page without parsing; null for other media types or without a title. */
+/**
+ * Finds the title in the first bytes of an HTML page without parsing it; null for other media types or if there is no
+ * title.
+ */
 export function pageTitle(head: Buffer, mediaType: string): string | null {
   if (!['text/html', 'application/xhtml+xml'].includes(bareMediaType(mediaType))) return null;
   const found = /<title(?:\s[^>]{0,200})?>([^<]{1,2000})</i.exec(head.toString('latin1'));

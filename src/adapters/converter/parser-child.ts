@@ -6,7 +6,10 @@ import { sendFailureToParent, sendToParent } from './child-messages.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 import { cleanDocument, type DocumentParser, textTooLong } from './parsed-document.ts';
 
-/** Parsers are loaded on demand, so that a process starts fast. PDFs, images and .ppt files are read elsewhere. */
+/**
+ * Parsers are imported on demand, so that the process starts fast. PDFs, images and .ppt files have their own
+ * processes.
+ */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
   text: async () => (await import('./formats/plain-text.ts')).parsePlainText,
   markdown: async () => (await import('./formats/plain-text.ts')).parsePlainText,
@@ -45,7 +48,7 @@ try {
     await checkZip(path, limits);
   }
   const document = cleanDocument(await parse({ bytes, fileName, encoding }));
-  // The size is checked here, because the parent would have to hold an oversized body several times.
+  // Checks the text length here and not in the parent process, which would hold several copies of an oversized text.
   if (document.body.length > limits.bodyLength) throw textTooLong(limits);
   sendToParent(document);
 } catch (error) {

@@ -4,12 +4,15 @@ import yauzl from 'yauzl';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 
-/** Signature of a zip archive with at least one entry. */
+/** First bytes of a zip archive with at least one entry. */
 export const zipSignature = Buffer.from('504b0304', 'hex');
 
 type ZipLimits = Pick<ConversionLimits, 'zipEntries' | 'zipInflatedBytes' | 'zipRatio' | 'zipRatioFromBytes'>;
 
-/** @throws AppError corrupt_document for an incomplete archive, too_large above `zipEntries` */
+/**
+ * Lists entry names.
+ * @throws AppError corrupt_document for an incomplete archive, too_large for more than `zipEntries` entries
+ */
 export async function listZipEntries(path: string, limits: Pick<ZipLimits, 'zipEntries'>): Promise<string[]> {
   const names: string[] = [];
   await eachEntry(path, limits, (entry) => void names.push(entry.fileName));
@@ -17,8 +20,8 @@ export async function listZipEntries(path: string, limits: Pick<ZipLimits, 'zipE
 }
 
 /**
- * Inflates every entry once and counts the bytes: sizes stated in the archive are not trusted.
- * @throws AppError too_large for a zip bomb; corrupt_document for damage and for XML entity definitions
+ * Inflates every entry once and counts the bytes, because the sizes stated in the archive are not trusted.
+ * @throws AppError too_large for a zip bomb; corrupt_document for a damaged archive or for XML entity definitions
  */
 export async function checkZip(path: string, limits: ZipLimits): Promise<void> {
   let total = 0;

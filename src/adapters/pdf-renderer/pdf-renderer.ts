@@ -15,7 +15,10 @@ import {
   type RenderLimits,
 } from './libreoffice.ts';
 
-/** Null if no renderer is configured or installed. A LibreOffice `path` of null searches the usual folders. */
+/**
+ * Returns null if no renderer is configured or installed. If the LibreOffice `path` is null, the usual folders are
+ * searched.
+ */
 export function createPdfRenderer(
   choice: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' },
   { sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string },
@@ -31,7 +34,7 @@ const version = 'gotenberg 1';
 const loggedErrorBytes = 500;
 const pdfSignature = '%PDF-';
 
-/** Renders PDFs on a Gotenberg server (`POST /forms/libreoffice/convert`), with files and PDFs as streams. */
+/** Renders PDFs on a Gotenberg server (`POST /forms/libreoffice/convert`). Files and PDFs are streamed. */
 export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimits> }): PdfRenderer {
   const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
   const address = `${deps.url.replace(/\/+$/, '')}/forms/libreoffice/convert`;
@@ -42,10 +45,10 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
       signal.throwIfAborted();
       const wall = AbortSignal.timeout(limits.wallMs);
       const form = new FormData();
-      // Gotenberg reads the format from the extension; the real file name is not sent.
+      // Gotenberg detects the format by the file extension; the real file name is not sent.
       form.append('files', await openAsBlob(path), `document.${format}`);
       try {
-        // undici's `fetch` instead of Node 24's: in that one, an abort while the body is read causes an unhandled
+        // Uses undici's `fetch`, because in that of Node 24 an abort during the response body causes an unhandled
         // rejection, which ends the process.
         const response = await fetch(address, {
           method: 'POST',
@@ -104,7 +107,6 @@ function unavailable(cause: unknown): AppError {
   return appError('service_unavailable', { detail: 'Gotenberg is not reachable or overloaded.', cause });
 }
 
-/** True for errors of `fetch` about a connection that failed before or within the response. */
 function isNetworkError(error: unknown): boolean {
   return (
     error instanceof TypeError ||

@@ -23,7 +23,7 @@ try {
   sendFailureToParent(error, 'The image is damaged: reading it failed.');
 }
 
-/** The avatar has no metadata (EXIF, location): sharp drops it unless `keepMetadata` is called. */
+/** The resulting avatar has no metadata (EXIF, location), because sharp drops it unless `keepMetadata` is called. */
 async function avatarOf(image: Buffer): Promise<Buffer> {
   const { width, height } = await sizeOf(image);
   if (width * height > maxPixels) {

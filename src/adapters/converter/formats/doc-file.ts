@@ -2,7 +2,7 @@ import { CFB } from '@e965/xlsx';
 import { appError } from '#src/errors.ts';
 import { decodeText } from '../decode-text.ts';
 
-/** nFib of Word 97, the oldest version with this file layout (MS-DOC). */
+/** File format version (`nFib`) of Word 97, the oldest version with this file layout (MS-DOC). */
 const oldestVersion = 193;
 const encryptedFlag = 0x100;
 const secondTableFlag = 0x200;
@@ -29,7 +29,7 @@ export type DocTable = keyof typeof docTables;
 
 type DocPiece = { start: number; end: number; offset: number; bytesPerCharacter: 1 | 2 };
 
-/** Texts of a .doc file follow one another in this order; lengths are in UTF-16 units. */
+/** Lengths in UTF-16 units of the text sections of a .doc file, which follow one another in this order. */
 type DocLengths = {
   text: number;
   footnotes: number;
@@ -42,7 +42,10 @@ type DocLengths = {
 
 export type DocFile = {
   main: Buffer;
-  /** From the beginning of this table to the end of all tables, because list levels lie behind the stated length. */
+  /**
+   * Returns the bytes from this table to the end of the table stream, because list levels are stored after the list
+   * table's stated length.
+   */
   tableFrom(name: DocTable): Buffer;
   table(name: DocTable): Buffer;
   text: string;
@@ -97,7 +100,10 @@ export function openDocFile(bytes: Buffer): DocFile {
   };
 }
 
-/** The piece table (MS-DOC, Clx): a quick save splits the text into pieces. Property changes (Prc) come before it. */
+/**
+ * Reads the piece table (MS-DOC, Clx): Word's quick save splits the text into pieces. Skips the property changes (Prc)
+ * before the piece table.
+ */
 function readPieces(table: Buffer): DocPiece[] {
   let at = 0;
   while (table[at] === 1) at += 3 + table.readUInt16LE(at + 1);
@@ -122,7 +128,7 @@ function pieceText(main: Buffer, { start, end, offset, bytesPerCharacter }: DocP
   }
   const bytes = main.subarray(offset, offset + (end - start) * bytesPerCharacter);
   const text = bytesPerCharacter === 1 ? windows1252.decode(bytes) : bytes.toString('utf16le');
-  // A truncated piece is padded, so that positions of the following text stay right.
+  // A truncated piece is padded, so that the offsets of all following text stay correct.
   return text.padEnd(end - start, '\0');
 }
 
@@ -143,7 +149,7 @@ export function docSummaryTitle(summary: Buffer): string {
   return '';
 }
 
-/** Property changes (sprm) by their code, with the operand without its length prefix. */
+/** Formatting properties (MS-DOC sprm) by property code; each value is the operand without its length prefix. */
 export type DocProperties = ReadonlyMap<number, Buffer>;
 
 type Run = { start: number; end: number; styleId: number; properties: DocProperties };

@@ -22,7 +22,7 @@ import {
   readDocRuns,
 } from './doc-file.ts';
 
-/** Reads Word files of Word 97 to 2003: headers, the text with notes and comments, text boxes, footers. */
+/** Reads Word 97 to 2003 files: headers, the text with notes and comments, text boxes, footers. */
 export const parseDoc: DocumentParser = ({ bytes }) => {
   const file = openDocFile(bytes);
   const { lengths } = file;
@@ -157,11 +157,10 @@ function streamOffsetOf({ pieces }: DocFile, position: number): number {
 
 type Formats = { paragraphs: ReturnType<typeof readDocRuns>; styleOf: ReturnType<typeof readDocStyles> };
 
-/** Values of toggle properties (MS-DOC, 2.4.6.6): as the styles say, or the opposite. */
+/** Special values of a toggle property (MS-DOC, 2.4.6.6): the same value as the styles give, or the opposite. */
 const sameAsStyles = 0x80;
 const oppositeOfStyles = 0x81;
 
-/** Finds hidden characters: by direct formatting, by a style, or deleted in a tracked revision. */
 function findHidden(file: DocFile, { paragraphs, styleOf }: Formats): (position: number) => boolean {
   const visibilityCodes = [docPropertyCodes.isHidden, docPropertyCodes.isDeleted, docPropertyCodes.characterStyle];
   const runs = readDocRuns(file, 'characterPages').filter(({ properties }) =>
@@ -177,7 +176,7 @@ function findHidden(file: DocFile, { paragraphs, styleOf }: Formats): (position:
     const hidden = docPropertyNumber(properties, docPropertyCodes.isHidden) ?? sameAsStyles;
     if (hidden !== sameAsStyles && hidden !== oppositeOfStyles) return hidden === 1;
     const styleId = docPropertyNumber(properties, docPropertyCodes.characterStyle);
-    // A character style toggles what the paragraph's style says.
+    // A hidden character style inverts the paragraph style's hidden flag, because `hidden` is a toggle property.
     const isOfParagraph = findDocRun(hiddenParagraphs, offset) !== undefined;
     const byStyles = isOfParagraph !== (styleId !== undefined && styleOf(styleId).isHidden);
     return hidden === oppositeOfStyles ? !byStyles : byStyles;
@@ -235,7 +234,7 @@ function readRunningTexts(file: DocFile, base: number, readText: TextReader) {
 
 type DocStyle = { headingLevel: number | null; properties: DocProperties; isHidden: boolean };
 
-/** Built-in style numbers (sti) are the same in every language; 1 to 9 are headings. */
+/** Built-in style numbers (sti) are the same in every language of Word; styles 1 to 9 are headings. */
 const titleStyle = 62;
 const subtitleStyle = 74;
 const paragraphKind = 1;
@@ -295,13 +294,13 @@ function readStyle(bytes: Buffer, baseLength: number): WrittenStyle {
   return {
     number,
     base,
-    // A paragraph style's properties begin with its own id, which takes two bytes.
+    // A paragraph style's properties begin with the style's own 2-byte id.
     properties: ofParagraphs ? readDocProperties(ofParagraphs.subarray(2)) : new Map(),
     isHidden: hidden === undefined ? undefined : hidden === 1,
   };
 }
 
-/** Property lists of a style follow its name. Each has a length prefix and is padded to an even length. */
+/** A style's property lists follow its name. Each list has a length prefix and is padded to an even length. */
 function propertiesOfStyle(bytes: Buffer, baseLength: number): Buffer[] {
   const parts: Buffer[] = [];
   for (let at = baseLength + 4 + bytes.readUInt16LE(baseLength) * 2; at + 2 <= bytes.length; ) {
@@ -329,7 +328,10 @@ const numberStyles: Record<number, ListLevel['style']> = {
 const listBytes = 28;
 const overrideBytes = 16;
 
-/** Paragraphs refer to lists by number; numbers of one list definition share a count, so numbering continues. */
+/**
+ * Paragraphs refer to lists by number. Lists with the same list definition share a counter, so their numbering
+ * continues.
+ */
 function readDocLists({ table, tableFrom }: DocFile): (number: number) => CountedList | undefined {
   const lists = new Map<number, CountedList>();
   const declared = table('lists');

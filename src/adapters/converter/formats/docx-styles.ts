@@ -3,7 +3,6 @@ import { childAtPath, childrenNamed, type XmlElement } from '../office/xml-parts
 
 /** Maximum style inheritance depth; anything deeper is a cycle. */
 const maxStyleDepth = 20;
-/** Outline level 9 is body text. */
 const noOutline = 9;
 
 type ListPosition = { listId: string; level: number };
@@ -68,14 +67,19 @@ function levelOfStyle(style: XmlElement): number | null | undefined {
   );
 }
 
-/** The heading level in paragraph or style properties: null is explicitly body text, undefined is not stated. */
+/**
+ * The heading level that paragraph or style properties set: null means explicitly body text, undefined means not set.
+ */
 export function outlineHeadingLevel(properties: XmlElement | undefined): number | null | undefined {
   const value = childAtPath(properties, 'w:outlineLvl')?.attributes['w:val'];
   if (value === undefined) return undefined;
   return Number(value) < noOutline ? Number(value) + 1 : null;
 }
 
-/** The list position that properties state; null removes a paragraph from its style's list, undefined is not stated. */
+/**
+ * The list and level that paragraph properties set: null removes the paragraph from its style's list, undefined means
+ * not set.
+ */
 export function listPositionOf(properties: XmlElement | undefined): ListPosition | null | undefined {
   const numbering = childAtPath(properties, 'w:numPr');
   const listId = childAtPath(numbering, 'w:numId')?.attributes['w:val'];
@@ -95,7 +99,8 @@ const numberStyles: Record<string, ListLevel['style']> = {
 export type NextListLabel = (position: ListPosition) => string | null;
 
 /**
- * Word stores no list numbers, only their rules: they are counted here, because laws and contracts are cited by them.
+ * Counts list numbers as Word does, because a .docx file stores only numbering rules and readers cite laws and
+ * contracts by number.
  */
 export function createDocxNumbering(root: XmlElement | undefined): NextListLabel {
   const abstracts = childrenNamed(root, 'w:abstractNum');
@@ -107,7 +112,7 @@ export function createDocxNumbering(root: XmlElement | undefined): NextListLabel
     const levels = new Map(childrenNamed(abstract, 'w:lvl').map(readLevel));
     const overrides = childrenNamed(list, 'w:lvlOverride');
     for (const override of overrides) overrideLevel(levels, override);
-    // Lists of one definition continue each other's numbering, unless one states a start value.
+    // Lists with the same abstract definition continue each other's numbering, unless a list overrides the start value.
     const counts = overrides.length > 0 ? [] : (shared.get(abstractId) ?? []);
     if (overrides.length === 0) shared.set(abstractId, counts);
     lists.set(list.attributes['w:numId'] ?? '', { levels, counts });

@@ -39,7 +39,10 @@ import {
 
 const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'endnote', comments: 'comment' };
 
-/** Reads Word files: headers, the text with notes and comments, footers; pictures give their alternative texts. */
+/**
+ * Reads Word files: headers, the text with notes and comments, footers. Pictures are replaced by their alternative
+ * texts.
+ */
 export const parseDocx: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
   const name = await officeMainPart(parts, 'word/document.xml');
@@ -102,7 +105,7 @@ type DocxReferences = {
   nextListLabelOf: NextListLabel;
   drawings: DrawingParts;
   links: ReadonlyMap<string, string>;
-  /** Note elements by kind and id, such as `footnote 2`. */
+  /** Footnote, endnote and comment elements by kind and id, such as `footnote 2`. */
   notes: ReadonlyMap<string, XmlElement>;
   nextMark: () => string;
 };
@@ -117,7 +120,7 @@ function readBlock(element: XmlElement, references: DocxReferences): TextBlock[]
   return skippedElements.has(element.name) ? [] : readBlocks(element, references);
 }
 
-/** Elements that hold deleted text, properties or field codes, or repeat a drawing for old programs. */
+/** Elements that are not read: deleted text, properties, field codes, and copies of drawings for old Word versions. */
 const skippedElements = new Set([
   'w:del',
   'w:moveFrom',
@@ -130,7 +133,8 @@ const skippedElements = new Set([
 ]);
 
 /**
- * A character style toggles what the paragraph's style says (ECMA-376, 17.7.3); a run's own formatting overrides both.
+ * A hidden character style inverts the paragraph style's hidden flag (ECMA-376, 17.7.3); a run's own formatting
+ * overrides both.
  */
 function isHidden(run: XmlElement, paragraph: DocxStyle, { styles }: DocxReferences): boolean {
   const styleId = childAtPath(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
@@ -257,14 +261,19 @@ function linkOfField(instruction: string): string | undefined {
   return /^\s*HYPERLINK\s+"([^"]+)"/i.exec(instruction)?.[1];
 }
 
-/** Whether a header or footer line holds a page number, which differs on each page and is left out. */
+/**
+ * Whether a header or footer line has a page number field. Such lines are left out, because they differ on each page.
+ */
 function hasPageNumber(element: XmlElement): boolean {
   const simple = descendantsNamed(element, 'w:fldSimple').map((field) => field.attributes['w:instr']);
   const written = descendantsNamed(element, 'w:instrText').map(textContent);
   return /\bPAGE\b/i.test([...simple, ...written].join(' '));
 }
 
-/** A cell's text appears once for all columns that it spans, but in each row, because a row may be read alone. */
+/**
+ * A horizontally merged cell's text appears once in its row; a vertically merged cell's text is repeated in each row,
+ * because a chunk may hold only one of the rows.
+ */
 function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
   const rows: string[][] = [];
   const asides: TextBlock[] = [];
@@ -302,7 +311,7 @@ function rowCells(row: XmlElement): XmlElement[] {
   });
 }
 
-/** Word tables have at most 63 columns; larger spans are cut. */
+/** Word tables have at most 63 columns; a larger column span is reduced to 63. */
 function span(element: XmlElement | undefined): number {
   return Math.min(63, Math.max(0, Math.floor(Number(element?.attributes['w:val'] ?? 0)) || 0));
 }

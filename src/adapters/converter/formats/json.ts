@@ -32,7 +32,7 @@ function renderNotebook({ cells, metadata }: z.infer<typeof notebook>): string {
     .join('\n\n');
 }
 
-/** Pictures in notebook outputs are left out: their text form is only a class name. */
+/** Pictures in Jupyter notebook outputs are left out: their text form is only a Python class name. */
 function renderOutput({ text, data = {}, ename, evalue }: z.infer<typeof output>): string {
   const markdown = lines.safeParse(data['text/markdown']);
   if (markdown.success) return markdown.data;
@@ -43,7 +43,9 @@ function renderOutput({ text, data = {}, ename, evalue }: z.infer<typeof output>
   return printed.trim() && fencedCode(printed, '');
 }
 
-/** Reads notebooks as text, code and output, lists of flat records as a table, and other JSON as a nested list. */
+/**
+ * Reads Jupyter notebooks as text, code and output; lists of flat records as a table; any other JSON as a nested list.
+ */
 export const parseJson: DocumentParser = ({ bytes, fileName, encoding }) => {
   const text = decodeText(bytes, encoding);
   const value = tryParse(text) ?? tryParseLines(text);

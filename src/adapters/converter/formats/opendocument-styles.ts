@@ -61,7 +61,7 @@ export function readOdfStyles({ content, styles }: StyledParts): OdfStyles {
   }
 
   return {
-    // Direct formatting gives a paragraph an automatic style, whose parent is the style that the author chose.
+    // Direct formatting gives a paragraph an automatic style, whose parent is the named style that the author chose.
     headingLevel: (name = '') => headingLevelByName(name) ?? headingLevelByName(parents.get(name) ?? '') ?? null,
     isHiddenText,
     isHiddenPage: (name) => name !== undefined && hiddenPages.has(name),

@@ -26,7 +26,10 @@ import {
 import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
 import { type OdfList, type OdfStyles, readOdfStyles } from './opendocument-styles.ts';
 
-/** Reads OpenDocument texts: headers, body with notes and comments, footers; pictures give their alternative texts. */
+/**
+ * Reads OpenDocument texts: headers, body with notes and comments, footers. Pictures are replaced by their alternative
+ * texts.
+ */
 export const parseOdt: DocumentParser = async ({ bytes }) => {
   const document = await readOdfPackage(bytes);
   const references = createReferences(document);
@@ -47,7 +50,7 @@ function linesWithoutPageNumber(part: XmlElement): XmlElement[] {
   return childElements(part).filter((line) => descendantsNamed(line, 'text:page-number').length === 0);
 }
 
-/** Placeholders that repeat on every slide: number, date, header and footer. */
+/** Placeholders that repeat on every slide and are left out: number, date, header and footer. */
 const runningClasses = /^(?:page-number|date-time|footer|header)$/;
 
 /** Reads OpenDocument presentations: one page for each slide, with notes and comments; hidden slides are marked. */
@@ -88,7 +91,10 @@ function oneLine(blocks: TextBlock[]): string {
 type OdfPackage = {
   content: XmlElement;
   styles: XmlElement | undefined;
-  /** Embedded equations (`math:math`) and charts (`office:document-content`) by the address in their frame. */
+  /**
+   * Root elements of embedded equations (`math:math`) and charts (`office:document-content`), by the address in their
+   * frame.
+   */
   objects: ReadonlyMap<string, XmlElement>;
   title: string | null;
 };
@@ -109,7 +115,10 @@ async function readOdfPackage(bytes: Buffer): Promise<OdfPackage> {
   return { content, styles: await readXmlPart(parts, 'styles.xml'), objects, title };
 }
 
-/** Encrypted OpenDocument files either list encrypted parts in the manifest or wrap all parts in one. */
+/**
+ * An encrypted OpenDocument file either lists its encrypted parts in the manifest or wraps everything in one encrypted
+ * part.
+ */
 async function checkEncryption(parts: ZipParts): Promise<void> {
   const manifest = await readXmlPart(parts, 'META-INF/manifest.xml');
   if (parts.names.includes('encrypted-package') || descendantsNamed(manifest, 'manifest:encryption-data').length > 0) {
@@ -252,7 +261,6 @@ function readComment(annotation: XmlElement, references: OdfReferences): TextBlo
   return remarkBlock(author ? `Comment by ${author}` : 'Comment', renderBlocks(text).replace(/\n{2,}/g, '\n'));
 }
 
-/** A frame holds a text box, a table, an equation, a chart (read as a table), or a picture with alternative text. */
 function readFrame(frame: XmlElement, references: OdfReferences): TextBlock[] {
   const object = references.objects.get(childAtPath(frame, 'draw:object')?.attributes['xlink:href'] ?? '');
   const content = object ? readObject(object, references) : readOdfBlocks(frame, references);
@@ -267,10 +275,13 @@ function readObject(object: XmlElement, references: OdfReferences): TextBlock[] 
   return [...titles, ...descendantsNamed(object, 'table:table').flatMap((table) => readOdfTable(table, references))];
 }
 
-/** A cell's repeat count is cut here: text tables have few columns, but a file may claim millions. */
+/** Maximum of a cell's repeat count: tables in texts have few columns, but a hostile file may claim millions. */
 const maxRepeatedCells = 100;
 
-/** A cell's text appears once for all columns that it spans, but in each row, because a row may be read alone. */
+/**
+ * A horizontally merged cell's text appears once in its row; a vertically merged cell's text is repeated in each row,
+ * because a chunk may hold only one of the rows.
+ */
 function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[] {
   const rows: string[][] = [];
   const asides: TextBlock[] = [];

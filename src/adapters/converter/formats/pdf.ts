@@ -9,10 +9,13 @@ import { runParserProcess } from '../parser-process.ts';
 import { layOutPages, type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-layout.ts';
 
 const childScript = join(import.meta.dirname, 'pdf_child.py');
-/** Share of the memory limit for PDFium's data (RLIMIT_DATA); the rest is for code, which that limit does not count. */
+/**
+ * Share of a parser's memory limit for PDFium's data (RLIMIT_DATA), which does not count program code; the rest is for
+ * that code.
+ */
 const shareOfData = 0.95;
 const endMarkWithinBytes = 4_096;
-/** Mail programs and scanners pad PDF files, mostly to whole blocks. */
+/** Maximum padding after a PDF's end mark: mail programs and scanners pad PDF files, mostly to whole blocks. */
 const paddingBytes = 1024 * 1024;
 const notedEveryPages = 25;
 
@@ -31,7 +34,6 @@ export async function layOutPdf({ pages, title }: { pages: PdfPage[]; title: str
   return { ...(await layOutPages(pages)), title: meaningfulTitle(title) };
 }
 
-/** Reads the text lines of each page and the title in the PDF's metadata ('' when it has none). */
 export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; title: string }> {
   await checkEnd(source.path);
   const { limits } = source;
@@ -49,7 +51,10 @@ export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; ti
   return { pages, title: opened?.title.trim() ?? '' };
 }
 
-/** Draws pages (counted from 0) as consecutive PGM images; a page that cannot be drawn gives an empty image. */
+/**
+ * Writes pages (counted from 0) as consecutive PGM images to `output`; a page that cannot be drawn gives an empty
+ * image.
+ */
 export async function drawPdfPages(source: PdfSource, pages: number[], output: Writable): Promise<void> {
   await runParserProcess({ ...source, ...childCommand(source, 'images', pages.join(',')), output });
 }
@@ -62,7 +67,10 @@ function childCommand(source: PdfSource, ...what: ['text' | 'images', string]): 
   return { command, args };
 }
 
-/** Refuses a PDF without an end mark: PDFium would repair a truncated file and return half of the document as whole. */
+/**
+ * Rejects a PDF without an end mark: PDFium would repair the truncated file and return a part of the document as if it
+ * were complete.
+ */
 async function checkEnd(path: string): Promise<void> {
   const file = await open(path);
   try {

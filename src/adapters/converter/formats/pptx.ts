@@ -90,7 +90,10 @@ function plainText(element: XmlElement): string {
 
 type BulletRule = (paragraph: XmlElement, shape: XmlElement) => 'bullet' | 'number' | 'none';
 
-/** The paragraph decides about bullets, then its shape, then the slide layout; main text is a list by default. */
+/**
+ * A paragraph's bullet is set by the paragraph, else its shape, else the slide layout. Main text without a setting has
+ * bullets.
+ */
 function createBulletRule(layout: XmlElement | undefined): BulletRule {
   const layoutShapes = descendantsNamed(layout, 'p:sp');
   return (paragraph, shape) => {
@@ -129,7 +132,7 @@ type SlideReferences = {
 };
 
 const titleTypes = /^(?:title|ctrTitle)$/;
-/** Placeholders that repeat on every slide: number, date, header and footer. */
+/** Placeholders that repeat on every slide and are left out: number, date, header and footer. */
 const runningTypes = /^(?:sldNum|dt|ftr|hdr)$/;
 
 function isPlaceholder(shape: XmlElement, type: string): boolean {
@@ -216,7 +219,10 @@ function readFrame(frame: XmlElement, references: SlideReferences): TextBlock[] 
   return content.length > 0 ? content : paragraphBlocks(alternative);
 }
 
-/** A cell's text appears once for all columns that it spans, but in each row, because a row may be read alone. */
+/**
+ * A horizontally merged cell's text appears once in its row; a vertically merged cell's text is repeated in each row,
+ * because a chunk may hold only one of the rows.
+ */
 function readTable(table: XmlElement, references: SlideReferences): TextBlock[] {
   const rows: string[][] = [];
   for (const row of childrenNamed(table, 'a:tr')) {

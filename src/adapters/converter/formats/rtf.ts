@@ -19,7 +19,10 @@ import {
   readRtfTokens,
 } from './rtf-syntax.ts';
 
-/** Reads RTF files: headers, the text with notes and comments, footers; pictures give their alternative texts. */
+/**
+ * Reads RTF files: headers, the text with notes and comments, footers. Pictures are replaced by their alternative
+ * texts.
+ */
 export const parseRtf: DocumentParser = ({ bytes }) => {
   const headingLevels = new Map<number, number>();
   const groups = createRtfGroups(headingLevels);
@@ -34,7 +37,7 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
   const readWord = createReadWord(groups, document);
   let pending = '';
 
-  /** Bytes are decoded together, because a multi-byte character spans several tokens. */
+  /** Decodes consecutive bytes together, because a multi-byte character spans several RTF tokens. */
   function flush(): void {
     if (pending)
       groups.append(decodeRtfBytes(pending, document.fontCodePages.get(groups.state().font) ?? document.codePage));
@@ -86,7 +89,6 @@ type RtfDocument = {
   codePage: number;
   fontCodePages: Map<number, number>;
   styleOutline: number | null;
-  /** How many fallback characters after a Unicode character are still to be skipped. */
   fallbackLeft: number;
   headers: TextBlock[];
   footers: TextBlock[];
@@ -115,7 +117,9 @@ const unread = new Set(
     ' ',
   ),
 );
-/** Readers may skip a group that starts with `\*` if they do not know it; these are read. */
+/**
+ * Control words whose groups are read although they start with `\*`, which allows RTF readers to skip unknown groups.
+ */
 const knownWithStar = new Set([
   'annotation',
   'atnauthor',

@@ -12,7 +12,6 @@ import type { CleanDocument } from '../parsed-document.ts';
 import { parserCommand, runParserProcess } from '../parser-process.ts';
 import type { PicturesToRead } from './image-pages.ts';
 
-/** A document is complete only when no pages are left to recognize. */
 export type OcrProgress<Document> = { document: Document; pagesLeft: 0 } | { document: null; pagesLeft: number };
 
 type Reader = { recognize: PageRecognizer; recognition: Recognition | undefined; signal: AbortSignal };
@@ -30,7 +29,10 @@ export async function readImage(path: string, reader: Reader): Promise<OcrProgre
   };
 }
 
-/** @throws AppError too_large for more pages without text than OCR may read */
+/**
+ * Replaces scanned pages of a PDF by their text from OCR.
+ * @throws AppError too_large for more pages without text than OCR may read
+ */
 export async function readPicturePages(
   pages: PdfPage[],
   draw: DrawPdfPages,
@@ -51,7 +53,7 @@ export async function readPicturePages(
   if (read.size < total) return { document: null, pagesLeft: total - read.size };
   const all = pages.map((page, index) => {
     const lines = read.get(index)?.lines ?? [];
-    // If OCR finds no words, the page's extracted text (such as a stamp) is kept.
+    // If OCR finds no words on a page, the text that the PDF itself has for it (such as a stamp) is kept.
     return lines.length > 0 ? pdfPageFromOcr(lines) : page;
   });
   if (all.every(({ lines }) => lines.length === 0)) throw noWordsFound('its pages');
@@ -93,7 +95,7 @@ export function createPageRecognizer(deps: {
   limits: ConversionLimits;
 }) {
   const { sandbox, languages, workingDirectory, limits } = deps;
-  // OCR has its own concurrency limit, so that small files do not wait for the pages of a scan.
+  // OCR has its own concurrency limit, so that parsers of small files do not wait for the pages of a scan.
   const limit = pLimit(availableParallelism());
 
   /** @returns all pages recognized so far by index, and the total number of pages */
@@ -103,8 +105,8 @@ export function createPageRecognizer(deps: {
     signal: AbortSignal,
   ): Promise<{ pages: Map<number, RecognizedPage>; total: number }> {
     const pages = new Map(recognition.known.map((page) => [page.pageIndex, page]));
-    // The child process is started even if all pages are read already, because only it knows the page count of an image
-    // file.
+    // For an image file, the OCR process is started even if all pages are recognized already, because only that process
+    // knows the page count.
     let total = 'pages' in source ? source.pages.length : Number.POSITIVE_INFINITY;
     if (pages.size >= total) return { pages, total };
 

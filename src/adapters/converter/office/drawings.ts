@@ -53,7 +53,7 @@ function readDiagram(root: XmlElement): TextBlock[] {
   });
 }
 
-/** Converts an Office equation (OMML) to LaTeX; symbols stay Unicode characters. */
+/** Converts an Office equation (OMML) to LaTeX. Unicode symbols are not replaced by LaTeX commands. */
 export function latexEquation(element: XmlElement): string {
   return latexOf(element).replace(/\s+/g, ' ').trim();
 }
@@ -67,7 +67,7 @@ const property = (element: XmlElement, name: string) =>
   childAtPath(element, `${element.name}Pr`, name)?.attributes['m:val'];
 
 const writers: Record<string, (element: XmlElement) => string> = {
-  // Invisible operators (function application, invisible times) become spaces.
+  // Invisible math operators (function application, invisible times) become spaces.
   'm:t': (element) => textContent(element).replace(/[\u2061-\u2064]/g, ' '),
   'm:f': (element) => `\\frac${group(element, 'm:num')}${group(element, 'm:den')}`,
   'm:sSup': (element) => `${latexOf(childAtPath(element, 'm:e'))}^${group(element, 'm:sup')}`,
