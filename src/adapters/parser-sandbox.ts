@@ -4,7 +4,7 @@ import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 
 const script = join(import.meta.dirname, 'parser-sandbox.pl');
 
-export const programPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
+export const programSearchPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
 
 /**
  * Folders of programs and libraries that a sandboxed parser may read. /usr is not included as a whole, because it may
@@ -27,7 +27,7 @@ const systemFiles = [
  * Paths and system calls that a sandboxed parser may use, besides the system's programs and libraries. Paths are
  * absolute and include everything below them.
  */
-export type ParserAccess = {
+export type SandboxPermissions = {
   read: readonly string[];
   write?: readonly string[];
   unixSockets?: boolean;
@@ -41,7 +41,7 @@ type Command = readonly [program: string, ...args: string[]];
 export type ParserSandbox = {
   /** Reason why the sandbox is not available; null if it is. */
   missing: string | null;
-  confine(command: Command, access: ParserAccess): Command;
+  confine(command: Command, access: SandboxPermissions): Command;
 };
 
 export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
@@ -57,7 +57,7 @@ export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
 }
 
 export function findProgram(name: string): string | null {
-  const paths = programPath.split(':').map((folder) => join(folder, name));
+  const paths = programSearchPath.split(':').map((folder) => join(folder, name));
   return paths.find(isExecutable) ?? null;
 }
 
@@ -72,7 +72,7 @@ export function isExecutable(path: string): boolean {
 
 function confined(
   command: Command,
-  { read, write = [], unixSockets = false, childProcesses = false }: ParserAccess,
+  { read, write = [], unixSockets = false, childProcesses = false }: SandboxPermissions,
 ): Command {
   const readable = [
     ...systemFolders,

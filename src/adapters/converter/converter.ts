@@ -10,17 +10,17 @@ import { createFairQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
-import { drawPdfPages, layOutPdf, type PdfSource, readPdf } from './formats/pdf.ts';
+import { drawPdfPages, type PdfSource, pdfToDocument, readPdf } from './formats/pdf.ts';
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
 import {
-  createPageRecognizer,
+  createOcrPageRecognizer,
   type DrawPdfPages,
   type OcrProgress,
-  readImage,
-  readPicturePages,
+  readImageByOcr,
+  readPdfPagesByOcr,
 } from './ocr/read-pictures.ts';
-import { type CleanDocument, cleanDocument, type DocumentParser, textTooLong } from './parsed-document.ts';
-import { parserCommand, runParserProcess } from './parser-process.ts';
+import { type CleanDocument, cleanDocument, type DocumentParser, textTooLongError } from './parsed-document.ts';
+import { runParserProcess, sandboxedNodeCommand } from './parser-process.ts';
 
 /**
  * Part of the cache key of stored conversions. Increment it with every change to the converter that changes a
@@ -76,14 +76,14 @@ export function createConverter(deps: {
     maxRunningInCrowd: Math.max(1, atOnce - 1),
   });
   const { sandbox, ocrLanguages = ['eng'] } = deps;
-  const recognize = createPageRecognizer({ sandbox, languages: ocrLanguages, workingDirectory, limits });
+  const recognize = createOcrPageRecognizer({ sandbox, languages: ocrLanguages, workingDirectory, limits });
 
   async function parseInChild(source: Source): Promise<CleanDocument> {
     let parsed: CleanDocument | undefined;
     const path = await realpath(source.path);
     const { format, fileName, encoding } = source;
     await runParserProcess({
-      ...parserCommand({
+      ...sandboxedNodeCommand({
         sandbox,
         script: childScript,
         args: [format, path, fileName, JSON.stringify(limits), ...(encoding === undefined ? [] : [encoding])],
@@ -135,7 +135,7 @@ export function createConverter(deps: {
       const pdfPath = join(folder, 'rendered.pdf');
       const { path, signal } = source;
       await deps.renderer.render({ path, format: 'ppt', pdfPath, signal });
-      return await layOutPdf(await readRenderedPdf({ ...source, path: pdfPath }, onProgress));
+      return await pdfToDocument(await readRenderedPdf({ ...source, path: pdfPath }, onProgress));
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -147,14 +147,15 @@ export function createConverter(deps: {
     const { pages, title } = await limitParsers(source.orgId, () => readPdf(pdf));
     const reader = { recognize, recognition, signal, limits };
     const draw: DrawPdfPages = (wanted, output, stop) => drawPdfPages({ ...pdf, signal: stop }, wanted, output);
-    const { document, pagesLeft } = await readPicturePages(pages, draw, reader);
-    return document === null ? { document, pagesLeft } : completed(await layOutPdf({ pages: document, title }));
+    const { document, pagesLeft } = await readPdfPagesByOcr(pages, draw, reader);
+    return document === null ? { document, pagesLeft } : completed(await pdfToDocument({ pages: document, title }));
   }
 
   async function parse(source: Source, onProgress: (note: string) => void): Promise<OcrProgress<CleanDocument>> {
     if (source.format === 'pdf') return parsePdf(source, onProgress);
     const { signal, recognition } = source;
-    if (source.format === 'image') return readImage(await realpath(source.path), { recognize, recognition, signal });
+    if (source.format === 'image')
+      return readImageByOcr(await realpath(source.path), { recognize, recognition, signal });
     return completed(await parseText(source, onProgress));
   }
 
@@ -183,7 +184,7 @@ export function createConverter(deps: {
         }
         const { body, title, pageMap } = document;
         if (body.trim() === '') throw appError('empty_document', { detail: 'The file holds no text.' });
-        if (body.length > limits.bodyLength) throw textTooLong(limits);
+        if (body.length > limits.bodyLength) throw textTooLongError(limits);
         return {
           body,
           pageMap,

@@ -26,7 +26,7 @@ const byteOrderMarks: { mark: number[]; encoding: string }[] = [
  * strict UTF-8, the declared encoding, jschardet's guess, and windows-1252, which accepts any byte.
  */
 export function decodeText(bytes: Buffer, namedEncoding?: string): string {
-  const unicode = unicodeEncoding(bytes);
+  const unicode = detectUnicodeEncoding(bytes);
   if (unicode) return iconv.decode(bytes, unicode);
   if (isEscapedJapanese(bytes)) return new TextDecoder('iso-2022-jp').decode(bytes);
   try {
@@ -73,7 +73,7 @@ function canonicalEncoding(name: string): string {
   }
 }
 
-export function unicodeEncoding(bytes: Buffer): string | null {
+export function detectUnicodeEncoding(bytes: Buffer): string | null {
   const marked = byteOrderMarks.find(({ mark }) => mark.every((byte, index) => bytes[index] === byte));
   return marked?.encoding ?? unmarkedUtf16(bytes.subarray(0, 1024));
 }
@@ -92,7 +92,7 @@ function unmarkedUtf16(sample: Buffer): string | null {
   return even > pairs * 0.7 && odd === 0 ? 'utf-16be' : null;
 }
 
-export function htmlEncoding(bytes: Buffer): string | undefined {
+export function findDeclaredEncoding(bytes: Buffer): string | undefined {
   const head = bytes.toString('latin1', 0, 2_048);
   const named =
     /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head) ?? /^<\?xml[^>]+encoding\s*=\s*["']([\w-]+)/i.exec(head);

@@ -3,7 +3,7 @@ import { fileTypeFromBuffer } from 'file-type';
 import { readableFormats, type SourceFormat, textFormat } from '#src/domain/documents/formats.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
-import { decodeText, unicodeEncoding } from './decode-text.ts';
+import { decodeText, detectUnicodeEncoding } from './decode-text.ts';
 import { listZipEntries, zipSignature } from './zip-guard.ts';
 
 type FileKind = SourceFormat | { name: string };
@@ -58,12 +58,12 @@ const signatures: Record<string, FileKind> = {
  */
 const tiffMarks = ['II*\0', 'MM\0*'];
 
-export function kindOfArchive(entryNames: readonly string[]): FileKind | undefined {
+export function detectArchiveFormat(entryNames: readonly string[]): FileKind | undefined {
   const hasEntry = (part: RegExp) => entryNames.some((name) => part.test(name));
   return archiveParts.find(([parts]) => parts.every(hasEntry))?.[1];
 }
 
-export function kindOfCompoundFile(rootNames: readonly string[]): FileKind | 'protected' {
+export function detectCompoundFileFormat(rootNames: readonly string[]): FileKind | 'protected' {
   const found = compoundStreams.find(([pattern]) => rootNames.some((name) => pattern.test(name)));
   return found?.[1] ?? { name: 'an old Office file of an unknown kind' };
 }
@@ -109,12 +109,12 @@ async function detectKind(
   limits: ArchiveLimits,
 ): Promise<FileKind | undefined> {
   if (startsWith(head, compoundFileSignature)) {
-    const kind = kindOfCompoundFile(await listCompoundRoot(file));
+    const kind = detectCompoundFileFormat(await listCompoundFileEntries(file));
     if (kind !== 'protected') return kind;
     throw appError('encrypted_document', { detail: 'The file is protected; upload it without the protection.' });
   }
   if (startsWith(head, zipSignature)) {
-    return kindOfArchive(await listZipEntries(source.path, limits)) ?? kindOfSignature(head);
+    return detectArchiveFormat(await listZipEntries(source.path, limits)) ?? kindOfSignature(head);
   }
   const isText = looksLikeText(head);
   const pdfMark = head.subarray(0, pdfMarkWithinBytes).indexOf('%PDF-');
@@ -133,7 +133,7 @@ async function readHead(file: FileHandle): Promise<Buffer> {
 }
 
 function looksLikeText(head: Buffer): boolean {
-  if (unicodeEncoding(head)) return true;
+  if (detectUnicodeEncoding(head)) return true;
   let controls = 0;
   for (const byte of head) {
     if (byte === 0) return false;
@@ -170,7 +170,7 @@ const maxDirectoryBytes = 16 * 1024 ** 2;
 /**
  * Names of the root entries of a compound file (MS-CFB). Nested files, such as a workbook in a Word file, do not count.
  */
-export async function listCompoundRoot(file: FileHandle): Promise<string[]> {
+export async function listCompoundFileEntries(file: FileHandle): Promise<string[]> {
   const { size } = await file.stat();
   const header = await readAt(file, 0, headerBytes);
   const sectorBytes = 2 ** header.readUInt16LE(30);

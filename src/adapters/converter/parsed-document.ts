@@ -18,7 +18,7 @@ const emptyTitle =
   /^(?:\(?anonymous\)?|untitled.*|(?:microsoft word|powerpoint presentation)\b.*|.*\.\w{2,5}|[^\p{L}\p{N}]*)$/iu;
 
 /** Normalizes the title in a document's properties; null if it is empty or a program's default title. */
-export function meaningfulTitle(title: string): string | null {
+export function discardDefaultTitle(title: string): string | null {
   const text = title.trim().replace(/\s+/g, ' ');
   return emptyTitle.test(text) ? null : text;
 }
@@ -64,6 +64,6 @@ export function cleanDocument({ body, title }: ParsedDocument): CleanDocument {
   return { body: parts.join(''), pageMap, title };
 }
 
-export function textTooLong({ bodyLength }: Pick<ConversionLimits, 'bodyLength'>): AppError {
+export function textTooLongError({ bodyLength }: Pick<ConversionLimits, 'bodyLength'>): AppError {
   return appError('too_large', { detail: `The text of the file is longer than ${bodyLength} characters.` });
 }

@@ -4,7 +4,7 @@ import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
 import { sendFailureToParent, sendToParent } from './child-messages.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
-import { cleanDocument, type DocumentParser, textTooLong } from './parsed-document.ts';
+import { cleanDocument, type DocumentParser, textTooLongError } from './parsed-document.ts';
 
 /**
  * Parsers are imported on demand, so that the process starts fast. PDFs, images and .ppt files have their own
@@ -49,7 +49,7 @@ try {
   }
   const document = cleanDocument(await parse({ bytes, fileName, encoding }));
   // Checks the text length here and not in the parent process, which would hold several copies of an oversized text.
-  if (document.body.length > limits.bodyLength) throw textTooLong(limits);
+  if (document.body.length > limits.bodyLength) throw textTooLongError(limits);
   sendToParent(document);
 } catch (error) {
   sendFailureToParent(error, 'The file is damaged: reading it failed.');

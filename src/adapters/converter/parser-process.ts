@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { AppError, appError } from '#src/errors.ts';
-import { type ParserSandbox, programPath } from '../parser-sandbox.ts';
+import { type ParserSandbox, programSearchPath } from '../parser-sandbox.ts';
 import { type ConversionLimits, maxWallTimeExtensions } from './conversion-limits.ts';
 
 const projectFolder = join(import.meta.dirname, '../../..');
@@ -17,7 +17,7 @@ const readableCode = ['src/adapters/converter', 'src/domain', 'src/errors.ts', '
  * Command for a parser that runs in Node. It may read only `readable` (absolute paths, no symlinks) and its own code.
  * Node's permission model confines JavaScript; the sandbox, where the system has one, also confines native code.
  */
-export function parserCommand(parser: {
+export function sandboxedNodeCommand(parser: {
   sandbox: ParserSandbox;
   script: string;
   args: string[];
@@ -47,7 +47,7 @@ const drainEveryMs = 50;
 /** Duration of a clock tick in `/proc/<pid>/stat`, which is 10 ms on every Linux. */
 const msPerTick = 10;
 /** Parsers get no environment variables of the service, because these hold secrets. PATH is needed to find python3. */
-const parserEnvironment = { PATH: programPath, LANG: 'C.UTF-8' };
+const parserEnvironment = { PATH: programSearchPath, LANG: 'C.UTF-8' };
 
 /** Parsers run at low CPU priority, so that the service's other processes answer requests first. */
 const niceness = 10;

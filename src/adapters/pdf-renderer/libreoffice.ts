@@ -9,7 +9,7 @@ import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { findProgram, isExecutable, type ParserSandbox, programPath } from '../parser-sandbox.ts';
+import { findProgram, isExecutable, type ParserSandbox, programSearchPath } from '../parser-sandbox.ts';
 
 const MiB = 1024 ** 2;
 
@@ -27,7 +27,7 @@ export const defaultRenderLimits: Readonly<RenderLimits> = {
   pdfBytes: 256 * MiB,
 };
 
-export const pdfTooLarge = 'The PDF of this file would be too large.';
+export const pdfTooLargeMessage = 'The PDF of this file would be too large.';
 
 /** LibreOffice settings that block macros and external links. They set a proxy port on which nothing listens. */
 const settings: [path: string, name: string, value: string][] = [
@@ -86,7 +86,7 @@ const restart = `"$0" "$@"; code=$?; [ $code = 81 ] || exit $code; exec "$0" "$@
  * Runs LibreOffice with a new profile for each file. In the sandbox, it can access only a temporary folder with that
  * file.
  */
-export function createLibreOffice(deps: {
+export function createLibreOfficeRenderer(deps: {
   path: string;
   sandbox: ParserSandbox;
   tempDir: string;
@@ -119,7 +119,7 @@ export function createLibreOffice(deps: {
               childProcesses: true,
             }),
             // LibreOffice does not get this process's environment variables, which contain secrets.
-            environment: { PATH: programPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
+            environment: { PATH: programSearchPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
             workingDirectory: folder,
             limits,
             signal,
@@ -153,7 +153,7 @@ async function requirePdf(
   { pdfBytes }: Pick<RenderLimits, 'pdfBytes'>,
 ): Promise<void> {
   const size = (await stat(path).catch(() => undefined))?.size ?? 0;
-  if (size > pdfBytes) throw appError('too_large', { detail: pdfTooLarge });
+  if (size > pdfBytes) throw appError('too_large', { detail: pdfTooLargeMessage });
   if (size > 0) return;
   const cause = new Error(`LibreOffice ended with exit code ${exitCode}: ${output.trim()}`);
   const hasCrashed =

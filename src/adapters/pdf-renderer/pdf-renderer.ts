@@ -8,10 +8,10 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import {
-  createLibreOffice,
+  createLibreOfficeRenderer,
   defaultRenderLimits,
   findLibreOffice,
-  pdfTooLarge,
+  pdfTooLargeMessage,
   type RenderLimits,
 } from './libreoffice.ts';
 
@@ -24,9 +24,9 @@ export function createPdfRenderer(
   { sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string },
 ): PdfRenderer | null {
   if (choice.kind === 'off') return null;
-  if (choice.kind === 'gotenberg') return createGotenberg(choice);
+  if (choice.kind === 'gotenberg') return createGotenbergRenderer(choice);
   const path = choice.path ?? findLibreOffice();
-  return path === null ? null : createLibreOffice({ path, sandbox, tempDir });
+  return path === null ? null : createLibreOfficeRenderer({ path, sandbox, tempDir });
 }
 
 const version = 'gotenberg 1';
@@ -35,7 +35,7 @@ const loggedErrorBytes = 500;
 const pdfSignature = '%PDF-';
 
 /** Renders PDFs on a Gotenberg server (`POST /forms/libreoffice/convert`). Files and PDFs are streamed. */
-export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimits> }): PdfRenderer {
+export function createGotenbergRenderer(deps: { url: string; limits?: Partial<RenderLimits> }): PdfRenderer {
   const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
   const address = `${deps.url.replace(/\/+$/, '')}/forms/libreoffice/convert`;
 
@@ -59,7 +59,7 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
         if (!response.ok || response.body === null) throw await errorOf(response);
         await pipeline(
           Readable.fromWeb(response.body),
-          limitSize(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLarge })),
+          limitSize(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLargeMessage })),
           createWriteStream(pdfPath, { flags: 'wx' }),
         );
         if (!(await isPdf(pdfPath))) throw wrongAddress('Gotenberg did not return a PDF');

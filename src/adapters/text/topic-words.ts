@@ -6,13 +6,13 @@ import type { TopicWord, TopicWords } from '#src/ports/models.ts';
  * Factor between vector components and stored int8 values: with hundreds of dimensions, no component of a unit vector
  * reaches 1/3.
  */
-export const topicVectorScale = 400;
+export const topicVectorInt8Scale = 400;
 
 /**
  * Finds topic words near a vector. Their vectors (20 MB) are packaged by scripts/build-topic-words.ts, because
  * embedding the words takes a minute.
  */
-export function createTopicWords({ model }: { model: string }): TopicWords {
+export function createTopicWordIndex({ model }: { model: string }): TopicWords {
   let loading: Promise<TopicWord[]> | undefined;
 
   return {

@@ -25,7 +25,7 @@ const docTables = {
   lists: 73,
   listOverrides: 74,
 } as const;
-export type DocTable = keyof typeof docTables;
+export type DocTableName = keyof typeof docTables;
 
 type DocPiece = { start: number; end: number; offset: number; bytesPerCharacter: 1 | 2 };
 
@@ -46,8 +46,8 @@ export type DocFile = {
    * Returns the bytes from this table to the end of the table stream, because list levels are stored after the list
    * table's stated length.
    */
-  tableFrom(name: DocTable): Buffer;
-  table(name: DocTable): Buffer;
+  tableFrom(name: DocTableName): Buffer;
+  table(name: DocTableName): Buffer;
   text: string;
   pieces: DocPiece[];
   lengths: DocLengths;
@@ -76,9 +76,9 @@ export function openDocFile(bytes: Buffer): DocFile {
   }
   const tables = stream(flags & secondTableFlag ? '1Table' : '0Table');
   if (!tables) throw appError('corrupt_document', { detail: 'The Word file lacks its table stream.' });
-  const entryOffset = (name: DocTable) => tablesAt + docTables[name] * 8;
-  const tableFrom = (name: DocTable) => tables.subarray(main.readUInt32LE(entryOffset(name)));
-  const table = (name: DocTable) => tableFrom(name).subarray(0, main.readUInt32LE(entryOffset(name) + 4));
+  const entryOffset = (name: DocTableName) => tablesAt + docTables[name] * 8;
+  const tableFrom = (name: DocTableName) => tables.subarray(main.readUInt32LE(entryOffset(name)));
+  const table = (name: DocTableName) => tableFrom(name).subarray(0, main.readUInt32LE(entryOffset(name) + 4));
   const pieces = readPieces(table('pieces'));
   const length = (index: number) => main.readUInt32LE(lengthsAt + index * 4);
   return {
@@ -134,7 +134,7 @@ function pieceText(main: Buffer, { start, end, offset, bytesPerCharacter }: DocP
 
 const windows1252 = new TextDecoder('windows-1252');
 
-export function docSummaryTitle(summary: Buffer): string {
+export function readDocTitle(summary: Buffer): string {
   const section = summary.subarray(summary.readUInt32LE(44));
   const count = Math.min(100, section.readUInt32LE(4));
   for (let index = 0; index < count; index += 1) {
@@ -192,13 +192,13 @@ export function readDocProperties(bytes: Buffer): Map<number, Buffer> {
   return properties;
 }
 
-export function docPropertyNumber(properties: DocProperties, code: number): number | undefined {
+export function docPropertyAsNumber(properties: DocProperties, code: number): number | undefined {
   const operand = properties.get(code);
   return operand === undefined || operand.length === 0 ? undefined : operand.readUIntLE(0, Math.min(4, operand.length));
 }
 
-export function readDocRuns({ main, table }: DocFile, kind: 'paragraphPages' | 'characterPages'): Run[] {
-  const list = table(kind satisfies DocTable);
+export function readDocFormattingRuns({ main, table }: DocFile, kind: 'paragraphPages' | 'characterPages'): Run[] {
+  const list = table(kind satisfies DocTableName);
   const pageCount = Math.floor((list.length - 4) / 8);
   const runs: Run[] = [];
   for (let index = 0; index < pageCount; index += 1) {
@@ -230,7 +230,7 @@ function characterProperties(page: Buffer, offsetsAt: number, index: number) {
   return { styleId: 0, properties: readDocProperties(bytes) };
 }
 
-export function findDocRun(runs: Run[], offset: number): Run | undefined {
+export function findDocFormattingRun(runs: Run[], offset: number): Run | undefined {
   let [low, high] = [0, runs.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { DOMParser } from 'linkedom';
 import { appError } from '#src/errors.ts';
-import { decodeText, htmlEncoding } from '../decode-text.ts';
+import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
 import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
 import {
   childAtPath,
@@ -14,7 +14,7 @@ import {
   type XmlElement,
   type ZipParts,
 } from '../office/xml-parts.ts';
-import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
+import { type DocumentParser, discardDefaultTitle } from '../parsed-document.ts';
 
 /** Font obfuscation (IDPF and Adobe algorithms) does not encrypt the text of an EPUB, so such books are readable. */
 const fontAlgorithms = new Set(['http://www.idpf.org/2008/embedding', 'http://ns.adobe.com/pdf/enc#RC']);
@@ -45,7 +45,7 @@ export const parseEpub: DocumentParser = async ({ bytes }) => {
     if (chapter) texts.push(withHeading(chapterToMarkdown(chapter), names.get(part)));
   }
   const title = textContent(childAtPath(book, 'opf:metadata', 'dc:title'));
-  return { body: texts.filter(Boolean).join('\n\n'), title: meaningfulTitle(title) };
+  return { body: texts.filter(Boolean).join('\n\n'), title: discardDefaultTitle(title) };
 };
 
 async function checkProtection(parts: ZipParts): Promise<void> {
@@ -114,7 +114,7 @@ function chapterToMarkdown(bytes: Buffer): string {
  * open.
  */
 function parsePage(bytes: Buffer | null) {
-  const page = bytes === null ? '' : decodeText(bytes, htmlEncoding(bytes));
+  const page = bytes === null ? '' : decodeText(bytes, findDeclaredEncoding(bytes));
   checkHtmlNesting(page);
   const html = page.replace(
     /<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)([a-z][\w:-]*)([^<>]*)\/>/gi,

@@ -2,17 +2,17 @@ import { Readability } from '@mozilla/readability';
 import { DOMParser } from 'linkedom';
 import { parse, serialize } from 'parse5';
 import { looksLikeFeed } from '#src/domain/documents/formats.ts';
-import { decodeText, htmlEncoding } from '../decode-text.ts';
+import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
 import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
 import { childElements, parseXml, textContent, type XmlElement } from '../office/xml-parts.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
-import { fencedCode } from './plain-text.ts';
+import { fencedCodeBlock } from './plain-text.ts';
 
 /** Readability's result is used only if it holds at least this share of the page's text. */
 const minMainShare = 0.3;
 
 export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
-  const html = decodeText(bytes, encoding ?? htmlEncoding(bytes));
+  const html = decodeText(bytes, encoding ?? findDeclaredEncoding(bytes));
   if (looksLikeFeed(html)) return parseFeedOrText(bytes, html);
   checkHtmlNesting(html);
   // parse5 adds missing `html`, `head` and `body` elements, which linkedom needs.
@@ -37,7 +37,7 @@ function parseFeedOrText(bytes: Buffer, text: string): ParsedDocument {
   try {
     return parseFeed(bytes);
   } catch {
-    return { body: fencedCode(text, 'xml'), title: null };
+    return { body: fencedCodeBlock(text, 'xml'), title: null };
   }
 }
 

@@ -4,7 +4,7 @@ import { fileExtension } from '#src/domain/documents/formats.ts';
 import { decodeText } from '../decode-text.ts';
 import { renderTable } from '../office/blocks.ts';
 import type { DocumentParser } from '../parsed-document.ts';
-import { fencedCode } from './plain-text.ts';
+import { fencedCodeBlock } from './plain-text.ts';
 
 const lines = z.union([z.string(), z.array(z.string()).transform((parts) => parts.join(''))]);
 const output = z.object({
@@ -26,7 +26,7 @@ function renderNotebook({ cells, metadata }: z.infer<typeof notebook>): string {
   const language = metadata?.language_info?.name ?? '';
   return cells
     .flatMap(({ cell_type: type, source, outputs = [] }) =>
-      type === 'code' ? [fencedCode(source, language), ...outputs.map(renderOutput)] : [source],
+      type === 'code' ? [fencedCodeBlock(source, language), ...outputs.map(renderOutput)] : [source],
     )
     .filter(Boolean)
     .join('\n\n');
@@ -40,7 +40,7 @@ function renderOutput({ text, data = {}, ename, evalue }: z.infer<typeof output>
   const plain = lines.safeParse(isPicture ? undefined : data['text/plain']);
   const error = ename === undefined ? '' : `${ename}: ${evalue ?? ''}`;
   const printed = stripVTControlCharacters(text ?? plain.data ?? error);
-  return printed.trim() && fencedCode(printed, '');
+  return printed.trim() && fencedCodeBlock(printed, '');
 }
 
 /**

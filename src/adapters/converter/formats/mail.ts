@@ -4,14 +4,14 @@ import { DOMParser, type HTMLElement } from 'linkedom';
 import { parse, serialize } from 'parse5';
 import PostalMime, { type Address } from 'postal-mime';
 import { appError } from '#src/errors.ts';
-import { decodeText, htmlEncoding, unicodeEncoding } from '../decode-text.ts';
+import { decodeText, detectUnicodeEncoding, findDeclaredEncoding } from '../decode-text.ts';
 import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 
 /** Reads Internet mail (RFC 5322): its HTML, or its text if it has none. Attachments are listed but never opened. */
 export const parseEml: DocumentParser = async ({ bytes }) => {
   // Some text editors save a mail as UTF-16, which PostalMime does not read.
-  const mail = await PostalMime.parse(unicodeEncoding(bytes) ? Buffer.from(decodeText(bytes)) : bytes);
+  const mail = await PostalMime.parse(detectUnicodeEncoding(bytes) ? Buffer.from(decodeText(bytes)) : bytes);
   refuseEncrypted(mail.headers.find(({ key }) => key === 'content-type')?.value);
   return renderMail({
     subject: mail.subject ?? '',
@@ -77,7 +77,7 @@ function readMessage(bytes: Buffer): FieldsData {
 }
 
 function decodeHtml(bytes: Buffer): string {
-  return decodeText(bytes, htmlEncoding(bytes));
+  return decodeText(bytes, findDeclaredEncoding(bytes));
 }
 
 const invisibleElements = 'script, style, noscript, template, svg, iframe, title, [hidden]';

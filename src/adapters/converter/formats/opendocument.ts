@@ -2,12 +2,12 @@ import { posix } from 'node:path';
 import { appError } from '#src/errors.ts';
 import {
   appendBlocks,
-  distinctBlocks,
-  flattenCell,
+  flattenTableCell,
   footnoteBlock,
   markdownLink,
   paragraphBlocks,
-  remarkBlock,
+  quotedCommentBlock,
+  removeRepeatedBlocks,
   renderBlocks,
   type TextBlock,
 } from '../office/blocks.ts';
@@ -23,8 +23,8 @@ import {
   type XmlNode,
   type ZipParts,
 } from '../office/xml-parts.ts';
-import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
-import { type OdfList, type OdfStyles, readOdfStyles } from './opendocument-styles.ts';
+import { type DocumentParser, discardDefaultTitle } from '../parsed-document.ts';
+import { type OdfListState, type OdfStyles, readOdfStyles } from './opendocument-styles.ts';
 
 /**
  * Reads OpenDocument texts: headers, body with notes and comments, footers. Pictures are replaced by their alternative
@@ -38,7 +38,7 @@ export const parseOdt: DocumentParser = async ({ bytes }) => {
   );
   const running = (kind: RegExp) => {
     const lines = pages.filter(({ name }) => kind.test(name)).flatMap(linesWithoutPageNumber);
-    return distinctBlocks(readOdfBlocks({ name: '', attributes: {}, children: lines }, references));
+    return removeRepeatedBlocks(readOdfBlocks({ name: '', attributes: {}, children: lines }, references));
   };
   const headers = running(/^style:header(?:-left|-first)?$/);
   const body = readOdfBlocks(childAtPath(document.content, 'office:body', 'office:text'), references);
@@ -80,7 +80,7 @@ function readSlide(slide: XmlElement, references: OdfReferences) {
     attributes['presentation:class'] === 'notes' && attributes['presentation:placeholder'] !== 'true';
   const frames = childElements(childAtPath(slide, 'presentation:notes')).filter(isNotes);
   const notes = frames.map((frame) => renderBlocks(readOdfBlocks(frame, references))).join('\n');
-  if (notes.trim()) blocks.push(remarkBlock('Notes', notes.replace(/\n{2,}/g, '\n')));
+  if (notes.trim()) blocks.push(quotedCommentBlock('Notes', notes.replace(/\n{2,}/g, '\n')));
   return { title, isHidden: references.styles.isHiddenPage(slide.attributes['draw:style-name']), blocks };
 }
 
@@ -111,7 +111,7 @@ async function readOdfPackage(bytes: Buffer): Promise<OdfPackage> {
     if (object) objects.set(address, object);
   }
   const meta = await readXmlPart(parts, 'meta.xml');
-  const title = meaningfulTitle(textContent(childAtPath(meta, 'office:meta', 'dc:title')));
+  const title = discardDefaultTitle(textContent(childAtPath(meta, 'office:meta', 'dc:title')));
   return { content, styles: await readXmlPart(parts, 'styles.xml'), objects, title };
 }
 
@@ -187,7 +187,7 @@ function readParagraph(element: XmlElement, references: OdfReferences): TextBloc
   return [{ kind: 'heading', level, text: label ? `${label} ${text}` : text }, ...after];
 }
 
-function readList(element: XmlElement, references: OdfReferences, outer: OdfList | null): TextBlock[] {
+function readList(element: XmlElement, references: OdfReferences, outer: OdfListState | null): TextBlock[] {
   const list = references.styles.openList(element, outer);
   return childElements(element).flatMap((item): TextBlock[] => {
     const content = childElements(item);
@@ -258,7 +258,7 @@ function readComment(annotation: XmlElement, references: OdfReferences): TextBlo
   const author = textContent(childAtPath(annotation, 'dc:creator')).trim();
   const lines = childElements(annotation).filter(({ name }) => name.startsWith('text:'));
   const text = lines.flatMap((each) => readBlock(each, references));
-  return remarkBlock(author ? `Comment by ${author}` : 'Comment', renderBlocks(text).replace(/\n{2,}/g, '\n'));
+  return quotedCommentBlock(author ? `Comment by ${author}` : 'Comment', renderBlocks(text).replace(/\n{2,}/g, '\n'));
 }
 
 function readFrame(frame: XmlElement, references: OdfReferences): TextBlock[] {
@@ -295,7 +295,7 @@ function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[]
     for (const cell of childElements(row)) {
       const repeated = count(cell, 'table:number-columns-repeated');
       const isCovered = cell.name === 'table:covered-table-cell';
-      const content = isCovered ? null : flattenCell(readOdfBlocks(cell, references));
+      const content = isCovered ? null : flattenTableCell(readOdfBlocks(cell, references));
       appendBlocks(asides, content?.asides ?? []);
       if (content) covered = count(cell, 'table:number-columns-spanned') - 1;
       for (let time = 0; time < repeated; time += 1) {

@@ -21,9 +21,9 @@ export type PdfPage = { lines: PdfLine[]; isPicture: boolean };
 
 const rawLine = z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()]);
 
-export const pdfDocumentMessage = z.object({ pageCount: z.int().positive(), title: z.string() });
+export const pdfDocumentMessageSchema = z.object({ pageCount: z.int().positive(), title: z.string() });
 
-export const pdfPageMessage = z
+export const pdfPageMessageSchema = z
   .object({ lines: z.array(rawLine), isPicture: z.boolean() })
   .transform(({ lines, isPicture }): PdfPage => ({ lines: readLines(lines), isPicture }));
 
@@ -273,7 +273,7 @@ const bullet = /^[•◦▪‣●○■□](?=\s)/;
 const listItem = /^(?:[•◦▪‣●○■□–-]|\(?(?:\d{1,3}|\p{L})[.)])\s/u;
 
 /** Assembles the Markdown of a document from the lines of its pages, in the order in which the file stores them. */
-export async function layOutPages(allPages: PdfPage[]): Promise<{ body: string; pageMap: number[] }> {
+export async function pdfPagesToMarkdown(allPages: PdfPage[]): Promise<{ body: string; pageMap: number[] }> {
   const pages = dropRunningLines(allPages);
   const headingLevel = createHeadingLevel(pages);
   const vocabulary = collectVocabulary(pages);

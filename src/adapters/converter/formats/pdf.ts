@@ -4,9 +4,9 @@ import type { Writable } from 'node:stream';
 import { appError } from '#src/errors.ts';
 import type { ParserSandbox } from '../../parser-sandbox.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { type CleanDocument, meaningfulTitle } from '../parsed-document.ts';
+import { type CleanDocument, discardDefaultTitle } from '../parsed-document.ts';
 import { runParserProcess } from '../parser-process.ts';
-import { layOutPages, type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-layout.ts';
+import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema, pdfPagesToMarkdown } from './pdf-layout.ts';
 
 const childScript = join(import.meta.dirname, 'pdf_child.py');
 /**
@@ -30,8 +30,8 @@ export type PdfSource = {
   onProgress: (note: string) => void;
 };
 
-export async function layOutPdf({ pages, title }: { pages: PdfPage[]; title: string }): Promise<CleanDocument> {
-  return { ...(await layOutPages(pages)), title: meaningfulTitle(title) };
+export async function pdfToDocument({ pages, title }: { pages: PdfPage[]; title: string }): Promise<CleanDocument> {
+  return { ...(await pdfPagesToMarkdown(pages)), title: discardDefaultTitle(title) };
 }
 
 export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; title: string }> {
@@ -43,8 +43,8 @@ export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; ti
     ...source,
     ...childCommand(source, 'text', String(limits.pdfPages)),
     onMessage: (message) => {
-      if (!opened) opened = pdfDocumentMessage.parse(message);
-      else pages.push(pdfPageMessage.parse(message));
+      if (!opened) opened = pdfDocumentMessageSchema.parse(message);
+      else pages.push(pdfPageMessageSchema.parse(message));
       if (pages.length % notedEveryPages === 0) source.onProgress(`page ${pages.length} of ${opened.pageCount}`);
     },
   });

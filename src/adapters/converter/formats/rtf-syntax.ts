@@ -46,17 +46,17 @@ const codePages: Record<number, number> = {
   254: 437,
   255: 850,
 };
-export const macCodePage = 10_000;
+export const macRomanCodePage = 10_000;
 
 /** The Windows code page of a font's RTF character set; undefined means the document's default code page. */
 export function codePageOfCharset(charset: number): number | undefined {
-  return charset === 77 ? macCodePage : codePages[charset];
+  return charset === 77 ? macRomanCodePage : codePages[charset];
 }
 
 export function decodeRtfBytes(bytes: string, codePage: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII is the same in every code page
   if (/^[\u0000-\u007f]*$/.test(bytes)) return bytes;
-  const name = codePage === macCodePage ? 'macintosh' : codePage === 65_001 ? 'utf8' : `cp${codePage}`;
+  const name = codePage === macRomanCodePage ? 'macintosh' : codePage === 65_001 ? 'utf8' : `cp${codePage}`;
   return iconv.decode(Buffer.from(bytes, 'latin1'), iconv.encodingExists(name) ? name : 'cp1252');
 }
 
@@ -82,13 +82,13 @@ type RtfState = {
   isInTable: boolean;
 };
 
-export type RtfGroups = ReturnType<typeof createRtfGroups>;
+export type RtfGroupStack = ReturnType<typeof createRtfGroupStack>;
 
 /**
  * Tracks the nested groups of an RTF file with their formatting and destination.
  * @param headingLevels heading levels by style number, filled while the style sheet is read
  */
-export function createRtfGroups(headingLevels: ReadonlyMap<number, number>) {
+export function createRtfGroupStack(headingLevels: ReadonlyMap<number, number>) {
   const open: { outer: RtfState; close: (() => void) | null }[] = [];
   let state: RtfState = {
     target: 'text',
@@ -119,7 +119,7 @@ export function createRtfGroups(headingLevels: ReadonlyMap<number, number>) {
 
   function paragraphState(): ParagraphState {
     const { outlineLevel, style, listDepth, isInTable } = state;
-    const level = outlineLevel === null ? headingLevels.get(style) : headingLevelOfOutline(outlineLevel);
+    const level = outlineLevel === null ? headingLevels.get(style) : headingLevelOfRtfOutline(outlineLevel);
     return { headingLevel: level ?? null, listDepth, isInTable };
   }
 
@@ -169,6 +169,6 @@ export function createRtfGroups(headingLevels: ReadonlyMap<number, number>) {
 }
 
 /** RTF outline levels count from 0; level 9 is body text. */
-export function headingLevelOfOutline(outline: number | null): number | null {
+export function headingLevelOfRtfOutline(outline: number | null): number | null {
   return outline !== null && outline >= 0 && outline < 9 ? outline + 1 : null;
 }

@@ -1,21 +1,21 @@
 import { appError } from '#src/errors.ts';
 import {
   appendBlocks,
-  distinctBlocks,
   footnoteBlock,
-  remarkBlock,
+  quotedCommentBlock,
+  removeRepeatedBlocks,
   renderBlocks,
   type TextBlock,
 } from '../office/blocks.ts';
-import { headingLevelByName } from '../office/numbering.ts';
-import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
+import { headingLevelByStyleName } from '../office/numbering.ts';
+import { type DocumentParser, discardDefaultTitle } from '../parsed-document.ts';
 import {
   codePageOfCharset,
-  createRtfGroups,
+  createRtfGroupStack,
   decodeRtfBytes,
-  headingLevelOfOutline,
-  macCodePage,
-  type RtfGroups,
+  headingLevelOfRtfOutline,
+  macRomanCodePage,
+  type RtfGroupStack,
   readRtfTokens,
 } from './rtf-syntax.ts';
 
@@ -25,7 +25,7 @@ import {
  */
 export const parseRtf: DocumentParser = ({ bytes }) => {
   const headingLevels = new Map<number, number>();
-  const groups = createRtfGroups(headingLevels);
+  const groups = createRtfGroupStack(headingLevels);
   const document: RtfDocument = {
     codePage: 1252,
     fontCodePages: new Map(),
@@ -46,7 +46,7 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
 
   function defineStyle(): void {
     const name = groups.collected.styles.replace(/;\s*$/, '').trim();
-    const level = headingLevelByName(name) ?? headingLevelOfOutline(document.styleOutline);
+    const level = headingLevelByStyleName(name) ?? headingLevelOfRtfOutline(document.styleOutline);
     if (level) headingLevels.set(groups.state().style, level);
     groups.collected.styles = '';
     document.styleOutline = null;
@@ -81,8 +81,12 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
     throw appError('corrupt_document', { detail: 'The RTF file ends inside a group: it was cut off.' });
   const { builder } = groups.state();
   builder.end(groups.paragraphState());
-  const blocks = [...distinctBlocks(document.headers), ...builder.blocks, ...distinctBlocks(document.footers)];
-  return { body: renderBlocks(blocks), title: meaningfulTitle(groups.collected.title) };
+  const blocks = [
+    ...removeRepeatedBlocks(document.headers),
+    ...builder.blocks,
+    ...removeRepeatedBlocks(document.footers),
+  ];
+  return { body: renderBlocks(blocks), title: discardDefaultTitle(groups.collected.title) };
 };
 
 type RtfDocument = {
@@ -132,7 +136,7 @@ const knownWithStar = new Set([
 
 type ReadWord = (name: string, value: number | null) => void;
 
-function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
+function createReadWord(groups: RtfGroupStack, document: RtfDocument): ReadWord {
   const fields: { instruction: string; start: number }[] = [];
   let defaultFont = 0;
   let noteCount = 0;
@@ -144,7 +148,7 @@ function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
       document.codePage = value || document.codePage;
     },
     mac: () => {
-      document.codePage = macCodePage;
+      document.codePage = macRomanCodePage;
     },
     pc: () => {
       document.codePage = 437;
@@ -267,7 +271,7 @@ function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
       groups.collectBlocks((blocks, outer) => {
         const author = groups.collected.author.trim();
         const text = renderBlocks(blocks).replace(/\n{2,}/g, '\n');
-        outer.addAfter([remarkBlock(author ? `Comment by ${author}` : 'Comment', text)]);
+        outer.addAfter([quotedCommentBlock(author ? `Comment by ${author}` : 'Comment', text)]);
         groups.collected.author = '';
       }),
     shptxt: () => groups.collectBlocks((blocks, outer) => outer.addAfter(blocks)),

@@ -10,7 +10,7 @@ import {
 } from '@e965/xlsx';
 import { appError } from '#src/errors.ts';
 import { renderTable } from '../office/blocks.ts';
-import { type DocumentParser, meaningfulTitle, type ParsedDocument } from '../parsed-document.ts';
+import { type DocumentParser, discardDefaultTitle, type ParsedDocument } from '../parsed-document.ts';
 
 const maxRowsPerSheet = 50_000;
 const compoundFileSignature = 'd0cf11e0a1b11ae1';
@@ -41,7 +41,7 @@ async function parseWorkbook(bytes: Buffer, options: ParsingOptions): Promise<Pa
     const text = renderSheet(book.Sheets[name] ?? {});
     return text && `## ${name}${isHidden ? ' (hidden sheet)' : ''}\n\n${text}`;
   });
-  return { body: sheets, title: meaningfulTitle(book.Props?.Title ?? '') };
+  return { body: sheets, title: discardDefaultTitle(book.Props?.Title ?? '') };
 }
 
 async function openWorkbook(bytes: Buffer, options: ParsingOptions): Promise<WorkBook> {

@@ -8,7 +8,7 @@ const headerBytes = 32;
  * Splits a stream of consecutive PGM images; yields null for an image without pixels, which stands for an undrawable
  * page.
  */
-export async function* readGreyMaps(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | null> {
+export async function* readPgmImages(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | null> {
   let pending: Buffer[] = [];
   let length = 0;
   let wanted: number | undefined;
@@ -128,4 +128,4 @@ function uint32(value: number): Buffer {
  * What the OCR process reads: an image file without the pages already recognized (`known`), or page images from stdin
  * whose page indexes are `pages`.
  */
-export type PicturesToRead = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };
+export type OcrInput = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };

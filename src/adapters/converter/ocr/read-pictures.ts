@@ -7,24 +7,24 @@ import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { appError } from '#src/errors.ts';
 import type { Recognition, RecognizedPage } from '#src/ports/documents.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { layOutPages, type PdfPage, pdfPageFromOcr } from '../formats/pdf-layout.ts';
+import { type PdfPage, pdfPageFromOcr, pdfPagesToMarkdown } from '../formats/pdf-layout.ts';
 import type { CleanDocument } from '../parsed-document.ts';
-import { parserCommand, runParserProcess } from '../parser-process.ts';
-import type { PicturesToRead } from './image-pages.ts';
+import { runParserProcess, sandboxedNodeCommand } from '../parser-process.ts';
+import type { OcrInput } from './image-pages.ts';
 
 export type OcrProgress<Document> = { document: Document; pagesLeft: 0 } | { document: null; pagesLeft: number };
 
 type Reader = { recognize: PageRecognizer; recognition: Recognition | undefined; signal: AbortSignal };
 
 /** @throws AppError empty_document for an image without words */
-export async function readImage(path: string, reader: Reader): Promise<OcrProgress<CleanDocument>> {
+export async function readImageByOcr(path: string, reader: Reader): Promise<OcrProgress<CleanDocument>> {
   if (reader.recognition === undefined) throw ocrNeeded('An image');
   const { pages, total } = await reader.recognize({ path }, reader.recognition, reader.signal);
   if (pages.size < total) return { document: null, pagesLeft: total - pages.size };
   const inOrder = [...pages.values()].sort((a, b) => a.pageIndex - b.pageIndex);
   if (inOrder.every(({ lines }) => lines.length === 0)) throw noWordsFound('the image');
   return {
-    document: { ...(await layOutPages(inOrder.map(({ lines }) => pdfPageFromOcr(lines)))), title: null },
+    document: { ...(await pdfPagesToMarkdown(inOrder.map(({ lines }) => pdfPageFromOcr(lines)))), title: null },
     pagesLeft: 0,
   };
 }
@@ -33,7 +33,7 @@ export async function readImage(path: string, reader: Reader): Promise<OcrProgre
  * Replaces scanned pages of a PDF by their text from OCR.
  * @throws AppError too_large for more pages without text than OCR may read
  */
-export async function readPicturePages(
+export async function readPdfPagesByOcr(
   pages: PdfPage[],
   draw: DrawPdfPages,
   reader: Reader & { limits: Pick<ConversionLimits, 'ocrPages'> },
@@ -86,9 +86,9 @@ export type DrawPdfPages = (pages: number[], output: PassThrough, signal: AbortS
 
 type PictureSource = { path: string } | { pages: number[]; draw: DrawPdfPages };
 
-type PageRecognizer = ReturnType<typeof createPageRecognizer>;
+type PageRecognizer = ReturnType<typeof createOcrPageRecognizer>;
 
-export function createPageRecognizer(deps: {
+export function createOcrPageRecognizer(deps: {
   sandbox: ParserSandbox;
   languages: readonly string[];
   workingDirectory: string;
@@ -118,13 +118,13 @@ export function createPageRecognizer(deps: {
       const anySignal = AbortSignal.any([signal, stop.signal]);
       const images = new PassThrough();
       const wanted = 'pages' in source ? source.pages.filter((page) => !pages.has(page)) : [];
-      const pictures: PicturesToRead =
+      const pictures: OcrInput =
         'pages' in source
           ? { from: 'input', pages: wanted }
           : { from: 'file', path: source.path, known: [...pages.keys()] };
 
       const reading = runParserProcess({
-        ...parserCommand({
+        ...sandboxedNodeCommand({
           sandbox,
           script: childScript,
           args: [languages.join('+'), JSON.stringify(pictures), JSON.stringify(limits)],

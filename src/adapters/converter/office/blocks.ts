@@ -22,7 +22,7 @@ export function footnoteBlock(mark: string, text: string): TextBlock {
 }
 
 /** Renders a comment or speaker notes as a blockquote, such as "> Comment by Ann: …". */
-export function remarkBlock(name: string, text: string): TextBlock {
+export function quotedCommentBlock(name: string, text: string): TextBlock {
   const [first = '', ...rest] = text.trim().split('\n');
   return { kind: 'aside', text: [`> ${name}: ${first}`, ...rest.map((line) => `> ${line}`.trimEnd())].join('\n') };
 }
@@ -79,12 +79,12 @@ function renderItem({ depth, label, text }: TextBlock & { kind: 'item' }, openIt
 }
 
 /** Drops repeated blocks: files often store the same header again for first pages and for left pages. */
-export function distinctBlocks(blocks: TextBlock[]): TextBlock[] {
+export function removeRepeatedBlocks(blocks: TextBlock[]): TextBlock[] {
   return [...new Map(blocks.map((block) => [JSON.stringify(block), block])).values()];
 }
 
 /** Returns a table cell's text on one line, and the notes and comments that must follow the table. */
-export function flattenCell(blocks: TextBlock[]): { text: string; asides: TextBlock[] } {
+export function flattenTableCell(blocks: TextBlock[]): { text: string; asides: TextBlock[] } {
   const asides = blocks.filter((block) => block.kind === 'aside');
   return { text: blocks.map(cellLine).filter(Boolean).join(' '), asides };
 }

@@ -11,9 +11,9 @@ import {
   type ZipParts,
 } from './xml-parts.ts';
 
-export type DrawingParts = ReadonlyMap<string, TextBlock[]>;
+export type ChartsAndDiagrams = ReadonlyMap<string, TextBlock[]>;
 
-export async function readDrawingParts(parts: ZipParts, partName: string): Promise<DrawingParts> {
+export async function readChartsAndDiagrams(parts: ZipParts, partName: string): Promise<ChartsAndDiagrams> {
   const found = new Map<string, TextBlock[]>();
   for (const { id, type, target } of await readRelationships(parts, partName)) {
     const read = type === 'chart' ? readChart : type === 'diagramData' ? readDiagram : null;
@@ -54,7 +54,7 @@ function readDiagram(root: XmlElement): TextBlock[] {
 }
 
 /** Converts an Office equation (OMML) to LaTeX. Unicode symbols are not replaced by LaTeX commands. */
-export function latexEquation(element: XmlElement): string {
+export function equationToLatex(element: XmlElement): string {
   return latexOf(element).replace(/\s+/g, ' ').trim();
 }
 

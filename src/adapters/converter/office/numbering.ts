@@ -18,7 +18,7 @@ const names = [
 ];
 const headingName = new RegExp(`^(?:${names.join('|')}) ?([1-9])$`, 'i');
 
-export function headingLevelByName(styleName: string): number | undefined {
+export function headingLevelByStyleName(styleName: string): number | undefined {
   if (/^title$/i.test(styleName)) return 1;
   if (/^subtitle$/i.test(styleName)) return 2;
   const digit = headingName.exec(styleName)?.[1];
@@ -74,12 +74,12 @@ function romanNumber(value: number): string {
 export type ListLevel = { start: number; style: ListNumberStyle | 'bullet' | 'none'; text: string };
 
 /** A list with its current numbers per level. Lists that continue each other's numbering share `counts`. */
-export type CountedList = { levels: ReadonlyMap<number, ListLevel>; counts: number[] };
+export type NumberedList = { levels: ReadonlyMap<number, ListLevel>; counts: number[] };
 
 /**
  * Counts the next paragraph at a list level and returns its displayed label ("4.1", "(b)", "§ 3"); null for a bullet.
  */
-export function nextListLabel({ levels, counts }: CountedList, level: number): string | null {
+export function nextListLabel({ levels, counts }: NumberedList, level: number): string | null {
   const own = levels.get(level);
   if (!own) return null;
   counts[level] = (counts[level] ?? own.start - 1) + 1;

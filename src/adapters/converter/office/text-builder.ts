@@ -1,4 +1,4 @@
-import { appendBlocks, flattenCell, markdownLink, paragraphBlocks, type TextBlock } from './blocks.ts';
+import { appendBlocks, flattenTableCell, markdownLink, paragraphBlocks, type TextBlock } from './blocks.ts';
 
 export type ParagraphState = { headingLevel: number | null; listDepth: number; isInTable: boolean };
 
@@ -109,7 +109,7 @@ export function createTextBuilder() {
     },
     endCell(state: ParagraphState) {
       endParagraph({ ...state, isInTable: true });
-      const content = flattenCell(cell);
+      const content = flattenTableCell(cell);
       row.push(content.text.replace(/;$/, ''));
       appendBlocks(asides, content.asides);
       cell = [];

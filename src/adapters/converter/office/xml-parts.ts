@@ -2,8 +2,8 @@ import { posix } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { SaxesParser } from 'saxes';
 import yauzl from 'yauzl';
-import { decodeText, htmlEncoding } from '../decode-text.ts';
-import { meaningfulTitle } from '../parsed-document.ts';
+import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
+import { discardDefaultTitle } from '../parsed-document.ts';
 
 /** Files inside a zipped document (parts). Each is inflated only on request, so that pictures are never inflated. */
 export type ZipParts = {
@@ -55,15 +55,15 @@ export async function readRelationships(parts: ZipParts, partName: string): Prom
   });
 }
 
-export async function officeMainPart(parts: ZipParts, usualName: string): Promise<string> {
+export async function findOfficeMainPart(parts: ZipParts, usualName: string): Promise<string> {
   const named = (await readRelationships(parts, '')).find(({ type }) => type === 'officeDocument')?.target;
   return named ?? usualName;
 }
 
-export async function officePackageTitle(parts: ZipParts): Promise<string | null> {
+export async function readOfficeTitle(parts: ZipParts): Promise<string | null> {
   const core = (await readRelationships(parts, '')).find(({ type }) => type === 'core-properties')?.target;
   const root = await readXmlPart(parts, core ?? 'docProps/core.xml');
-  return meaningfulTitle(textContent(childAtPath(root, 'dc:title')));
+  return discardDefaultTitle(textContent(childAtPath(root, 'dc:title')));
 }
 
 /** An XML element whose names have the usual namespace prefix (such as `w:`), whichever prefix the file declares. */
@@ -126,7 +126,7 @@ export function parseXml(bytes: Buffer, stream?: ChildStream): XmlElement {
   };
   parser.on('text', addText);
   parser.on('cdata', addText);
-  parser.write(decodeText(bytes, htmlEncoding(bytes))).close();
+  parser.write(decodeText(bytes, findDeclaredEncoding(bytes))).close();
   const [root] = childElements(top);
   if (!root) throw new Error('The XML has no root.');
   return root;
