@@ -10,7 +10,7 @@ import { createFairQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
-import { drawPdfPages, type PdfSource, pdfToDocument, readPdf } from './formats/pdf.ts';
+import { drawPdfPages, type PdfReadOptions, pdfToDocument, readPdf } from './formats/pdf.ts';
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
 import {
   createOcrPageRecognizer,
@@ -101,7 +101,11 @@ export function createConverter(deps: {
     return parsed;
   }
 
-  async function pdfAt(path: string, signal: AbortSignal, onProgress: PdfSource['onProgress']): Promise<PdfSource> {
+  async function pdfAt(
+    path: string,
+    signal: AbortSignal,
+    onProgress: PdfReadOptions['onProgress'],
+  ): Promise<PdfReadOptions> {
     const { toolsDir, python = 'python3' } = deps;
     return { sandbox, path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
   }
@@ -111,23 +115,23 @@ export function createConverter(deps: {
    */
   async function readRenderedPdf(
     { orgId, path, signal }: Pick<Source, 'orgId' | 'path' | 'signal'>,
-    onProgress: PdfSource['onProgress'],
+    onProgress: PdfReadOptions['onProgress'],
   ) {
     const pdf = await pdfAt(path, signal, onProgress);
     try {
       return await limitParsers(orgId, () => readPdf(pdf));
     } catch (cause) {
       if (!(cause instanceof AppError && unreadablePdfCodes.has(cause.code))) throw cause;
-      throw appError('converter_refused', { detail: 'The office program did not return a readable PDF.', cause });
+      throw appError('converter_refused', { detail: 'LibreOffice or Gotenberg did not return a readable PDF.', cause });
     }
   }
 
-  async function parsePpt(source: Source, onProgress: PdfSource['onProgress']): Promise<CleanDocument> {
+  async function parsePpt(source: Source, onProgress: PdfReadOptions['onProgress']): Promise<CleanDocument> {
     if (!deps.renderer) {
       throw appError('converter_unavailable', {
         detail:
-          'Reading a .ppt file needs an office program, and none is configured. Save the file as .pptx, or ask an ' +
-          'operator to install LibreOffice or set GOTENBERG_URL.',
+          'Reading a .ppt file needs LibreOffice or Gotenberg, and neither is configured. Save the file as .pptx, or ' +
+          'ask an operator to install LibreOffice or set GOTENBERG_URL.',
       });
     }
     const folder = await makeTemporaryFolder(deps.tempDir, 'printed');
@@ -141,7 +145,10 @@ export function createConverter(deps: {
     }
   }
 
-  async function parsePdf(source: Source, onProgress: PdfSource['onProgress']): Promise<OcrProgress<CleanDocument>> {
+  async function parsePdf(
+    source: Source,
+    onProgress: PdfReadOptions['onProgress'],
+  ): Promise<OcrProgress<CleanDocument>> {
     const { signal, recognition } = source;
     const pdf = await pdfAt(source.path, signal, onProgress);
     const { pages, title } = await limitParsers(source.orgId, () => readPdf(pdf));

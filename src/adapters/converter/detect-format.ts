@@ -111,7 +111,9 @@ async function detectKind(
   if (startsWith(head, compoundFileSignature)) {
     const kind = detectCompoundFileFormat(await listCompoundFileEntries(file));
     if (kind !== 'protected') return kind;
-    throw appError('encrypted_document', { detail: 'The file is protected; upload it without the protection.' });
+    throw appError('encrypted_document', {
+      detail: 'The file is protected by a password or by usage rights; upload it without the protection.',
+    });
   }
   if (startsWith(head, zipSignature)) {
     return detectArchiveFormat(await listZipEntries(source.path, limits)) ?? kindOfSignature(head);
@@ -238,6 +240,6 @@ async function readAt(file: FileHandle, position: number, length: number): Promi
 
 function damagedDirectory(): AppError {
   return appError('corrupt_document', {
-    detail: 'The file is damaged or cut off: its directory cannot be read.',
+    detail: 'The file is damaged or cut off: its internal directory cannot be read.',
   });
 }

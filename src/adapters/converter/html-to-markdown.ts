@@ -14,7 +14,7 @@ export function checkHtmlNesting(html: string): void {
   for (const [, slash, name = ''] of html.matchAll(/<(\/?)([a-z][a-z0-9]*)/gi)) {
     if (!selfClosing.test(name.toLowerCase())) depth = slash ? Math.max(0, depth - 1) : depth + 1;
     if (depth > maxNesting) {
-      throw appError('corrupt_document', { detail: `The page nests more than ${maxNesting} elements.` });
+      throw appError('corrupt_document', { detail: `The HTML nests elements more than ${maxNesting} levels deep.` });
     }
   }
 }

@@ -34,13 +34,13 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);
 const limits: ConversionLimits = JSON.parse(limitsText);
 const parse = await parsers[format]?.();
-if (!parse) throw new Error(`The format ${format} has no parser in this process.`);
+if (!parse) throw new Error(`parser-child.ts has no parser for the format ${format}.`);
 sendToParent({ ready: true });
 try {
   const { size } = await stat(path);
   if (size > limits.sourceBytes)
     throw appError('too_large', {
-      detail: `The file has ${size} bytes; at most ${limits.sourceBytes} are read in this format.`,
+      detail: `The file has ${size} bytes; at most ${limits.sourceBytes} are allowed for its format.`,
     });
   const bytes = await readFile(path);
   if (bytes.subarray(0, 4).toString('latin1') === 'PK\x03\x04') {

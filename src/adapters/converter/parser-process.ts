@@ -193,7 +193,9 @@ function readJsonLines(
     received += chunk.length;
     if (received > outputBytes)
       return end(
-        appError('too_large', { detail: `The file holds too much text: its parser may return ${outputBytes} bytes.` }),
+        appError('too_large', {
+          detail: `The file has too much text: its parser may output at most ${outputBytes} bytes.`,
+        }),
       );
     try {
       let start = 0;
@@ -211,7 +213,7 @@ function readJsonLines(
 }
 
 function exitError(exit: string, errorOutput: string, wasReady: boolean): Error {
-  const cause = new Error(`The parser ended with ${exit}: ${errorOutput.trim()}`);
+  const cause = new Error(`The parser process ended with ${exit}: ${errorOutput.trim()}`);
   if (!wasReady) return cause;
   // PDFium aborts without a message when it runs out of memory; V8, Python and glibc print a message when they abort.
   const isSilentAbort = exit === 'SIGABRT' && errorOutput === '';
@@ -225,7 +227,7 @@ function damaged(why: string, cause: unknown): AppError {
 }
 
 function memoryExceeded(cause?: Error): AppError {
-  return appError('too_large', { detail: 'Reading the file takes more memory than is allowed.', cause });
+  return appError('too_large', { detail: 'Reading the file exceeds the memory limit of its parser.', cause });
 }
 
 async function residentBytes(child: ChildProcess): Promise<number> {

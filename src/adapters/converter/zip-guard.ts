@@ -36,13 +36,15 @@ export async function checkZip(path: string, limits: ZipLimits): Promise<void> {
         const ratio = inflated / Math.max(1, entry.compressedSize);
         if (total > limits.zipInflatedBytes || (inflated > limits.zipRatioFromBytes && ratio > limits.zipRatio)) {
           return done(
-            appError('too_large', { detail: 'The file unpacks to far more data than is allowed for its size.' }),
+            appError('too_large', { detail: 'The file decompresses to more data than is allowed for its size.' }),
           );
         }
         if (isXml) {
           const text = tail + chunk.toString('latin1');
           if (/<!entity/i.test(text)) {
-            return done(appError('corrupt_document', { detail: 'A part of the file defines XML entities.' }));
+            return done(
+              appError('corrupt_document', { detail: 'The file defines XML entities, which are not allowed.' }),
+            );
           }
           tail = text.slice(-16);
         }
@@ -63,13 +65,16 @@ async function eachEntry(
     zip = await yauzl.openPromise(path, { autoClose: false });
     if (zip.entryCount > limits.zipEntries) {
       throw appError('too_large', {
-        detail: `The file holds ${zip.entryCount} parts; ${limits.zipEntries} are allowed.`,
+        detail: `The file has ${zip.entryCount} zip entries; at most ${limits.zipEntries} are allowed.`,
       });
     }
     for await (const entry of zip.eachEntry()) await visit(entry, zip);
   } catch (cause) {
     if (cause instanceof AppError) throw cause;
-    throw appError('corrupt_document', { detail: 'The file is a damaged or cut off archive.', cause });
+    throw appError('corrupt_document', {
+      detail: 'The file is damaged or cut off: its zip archive cannot be read.',
+      cause,
+    });
   } finally {
     zip?.close();
   }

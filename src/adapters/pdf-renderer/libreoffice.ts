@@ -27,7 +27,7 @@ export const defaultRenderLimits: Readonly<RenderLimits> = {
   pdfBytes: 256 * MiB,
 };
 
-export const pdfTooLargeMessage = 'The PDF of this file would be too large.';
+export const pdfTooLargeMessage = 'The PDF made from this file exceeds the size limit.';
 
 /** LibreOffice settings that block macros and external links. They set a proxy port on which nothing listens. */
 const settings: [path: string, name: string, value: string][] = [
@@ -160,7 +160,7 @@ async function requirePdf(
     exitCode === null || exitCode >= 128 || /Fatal exception|Unspecified Application Error/.test(output);
   const isFileToBlame = hasCrashed || exitCode === 0 || /source file could not be loaded|^convert /m.test(output);
   if (!isFileToBlame) throw cause;
-  throw appError('corrupt_document', { detail: 'LibreOffice cannot open or print the file.', cause });
+  throw appError('corrupt_document', { detail: 'LibreOffice cannot open the file or convert it to PDF.', cause });
 }
 
 const watchEveryMs = 200;
@@ -215,12 +215,16 @@ export async function runProcessGroup(run: {
   signal.addEventListener('abort', onAbort);
   const wall = setTimeout(() => {
     const seconds = Math.round(limits.wallMs / 1_000);
-    end(appError('conversion_timeout', { detail: `LibreOffice did not print the file within ${seconds} seconds.` }));
+    end(
+      appError('conversion_timeout', {
+        detail: `LibreOffice did not convert the file to PDF within ${seconds} seconds.`,
+      }),
+    );
   }, limits.wallMs);
   const watch = setInterval(async () => {
     const bytes = group === undefined ? 0 : await residentBytes(group).catch(() => 0);
     if (bytes > limits.memoryBytes) {
-      end(appError('too_large', { detail: 'LibreOffice exceeds its memory limit with this file.' }));
+      end(appError('too_large', { detail: 'LibreOffice exceeded its memory limit while it converted the file.' }));
     }
   }, watchEveryMs);
 

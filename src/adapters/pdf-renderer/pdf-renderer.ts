@@ -78,7 +78,7 @@ async function errorOf(response: Response): Promise<AppError> {
   const text = response.body === null ? '' : (await readBodyStart(response.body, loggedErrorBytes)).toString('utf8');
   const cause = new Error(`Gotenberg answered ${status}: ${text}`);
   if (status === 400)
-    return appError('corrupt_document', { detail: 'Gotenberg cannot open or print the file.', cause });
+    return appError('corrupt_document', { detail: 'Gotenberg cannot open the file or convert it to PDF.', cause });
   if (status === 413) return appError('too_large', { detail: "The file exceeds Gotenberg's size limit.", cause });
   if (status === 429 || status >= 500) return unavailable(cause);
   return wrongAddress(`Gotenberg answered ${status}`, cause);
@@ -100,7 +100,9 @@ async function isPdf(path: string): Promise<boolean> {
 
 function timedOut(wallMs: number): AppError {
   const seconds = Math.round(wallMs / 1_000);
-  return appError('conversion_timeout', { detail: `Gotenberg did not print the file within ${seconds} seconds.` });
+  return appError('conversion_timeout', {
+    detail: `Gotenberg did not convert the file to PDF within ${seconds} seconds.`,
+  });
 }
 
 function unavailable(cause: unknown): AppError {

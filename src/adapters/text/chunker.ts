@@ -50,7 +50,7 @@ export function createChunker(deps: {
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      const detail = 'Other large documents are being chunked.';
+      const detail = 'The chunking thread is busy with other large documents.';
       late.reject(appError('rate_limited', { detail, retryAfterSeconds }));
     }, timeouts.queueMs);
     const turn = queue(orgId, async () => {
@@ -102,7 +102,7 @@ async function runInThread(task: ChunkingTask, signal: AbortSignal, timeoutMs: n
     signal.throwIfAborted();
     if (answers.length > maxAnswers) {
       throw appError('too_large', {
-        detail: `The text has more than ${maxAnswers} chunks: split it, or use a larger \`target_tokens\`.`,
+        detail: `The text has more than ${maxAnswers} chunks. Split the document, or use a larger \`target_tokens\`.`,
       });
     }
     if (isTooSlow) {

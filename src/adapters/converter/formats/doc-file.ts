@@ -75,7 +75,7 @@ export function openDocFile(bytes: Buffer): DocFile {
     });
   }
   const tables = stream(flags & secondTableFlag ? '1Table' : '0Table');
-  if (!tables) throw appError('corrupt_document', { detail: 'The Word file lacks its table stream.' });
+  if (!tables) throw appError('corrupt_document', { detail: 'The Word file is damaged: its table stream is missing.' });
   const entryOffset = (name: DocTableName) => tablesAt + docTables[name] * 8;
   const tableFrom = (name: DocTableName) => tables.subarray(main.readUInt32LE(entryOffset(name)));
   const table = (name: DocTableName) => tableFrom(name).subarray(0, main.readUInt32LE(entryOffset(name) + 4));
@@ -124,7 +124,9 @@ function readPieces(table: Buffer): DocPiece[] {
 
 function pieceText(main: Buffer, { start, end, offset, bytesPerCharacter }: DocPiece): string {
   if (end < start || end - start > main.length) {
-    throw appError('corrupt_document', { detail: 'The file claims to hold more text than it does.' });
+    throw appError('corrupt_document', {
+      detail: 'The Word file is damaged: its stated text length is larger than its text.',
+    });
   }
   const bytes = main.subarray(offset, offset + (end - start) * bytesPerCharacter);
   const text = bytesPerCharacter === 1 ? windows1252.decode(bytes) : bytes.toString('utf16le');

@@ -19,7 +19,7 @@ const endMarkWithinBytes = 4_096;
 const paddingBytes = 1024 * 1024;
 const notedEveryPages = 25;
 
-export type PdfSource = {
+export type PdfReadOptions = {
   sandbox: ParserSandbox;
   path: string;
   python: string;
@@ -34,7 +34,7 @@ export async function pdfToDocument({ pages, title }: { pages: PdfPage[]; title:
   return { ...(await pdfPagesToMarkdown(pages)), title: discardDefaultTitle(title) };
 }
 
-export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; title: string }> {
+export async function readPdf(source: PdfReadOptions): Promise<{ pages: PdfPage[]; title: string }> {
   await checkEnd(source.path);
   const { limits } = source;
   const pages: PdfPage[] = [];
@@ -55,11 +55,14 @@ export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; ti
  * Writes pages (counted from 0) as consecutive PGM images to `output`; a page that cannot be drawn gives an empty
  * image.
  */
-export async function drawPdfPages(source: PdfSource, pages: number[], output: Writable): Promise<void> {
+export async function drawPdfPages(source: PdfReadOptions, pages: number[], output: Writable): Promise<void> {
   await runParserProcess({ ...source, ...childCommand(source, 'images', pages.join(',')), output });
 }
 
-function childCommand(source: PdfSource, ...what: ['text' | 'images', string]): { command: string; args: string[] } {
+function childCommand(
+  source: PdfReadOptions,
+  ...what: ['text' | 'images', string]
+): { command: string; args: string[] } {
   const dataBytes = Math.floor(source.limits.processMemoryBytes * shareOfData);
   const toolsDir = resolve(source.toolsDir);
   const python = [source.python, '-I', childScript, toolsDir, source.path, String(dataBytes), ...what] as const;

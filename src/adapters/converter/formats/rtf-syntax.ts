@@ -130,7 +130,9 @@ export function createRtfGroupStack(headingLevels: ReadonlyMap<number, number>) 
     paragraphState,
     open() {
       if (open.length >= maxNesting) {
-        throw appError('corrupt_document', { detail: `The file nests more than ${maxNesting} groups.` });
+        throw appError('corrupt_document', {
+          detail: `The RTF file nests groups more than ${maxNesting} levels deep.`,
+        });
       }
       open.push({ outer: { ...state }, close: null });
     },

@@ -71,7 +71,7 @@ function checkSize(image: Buffer, { imagePixels }: ImageLimits): number {
   if (width * height > imagePixels) {
     const megapixels = Math.floor(imagePixels / 1e6);
     throw appError('too_large', {
-      detail: `The image has ${width} × ${height} pixels; at most ${megapixels} megapixels are read. Make it smaller.`,
+      detail: `The image has ${width} × ${height} pixels; at most ${megapixels} megapixels are allowed. Scale it down.`,
     });
   }
   if ('compression' in more && notDecoded.includes(Number(more.compression))) {
@@ -107,7 +107,7 @@ function findTiffPages(tiff: Buffer, { ocrPages }: ImageLimits): number[] {
       starts.add(at);
       if (starts.size > ocrPages) {
         throw appError('too_large', {
-          detail: `The TIFF has more than ${ocrPages} pages, the most that OCR reads. Split it.`,
+          detail: `The TIFF has more than ${ocrPages} pages, the limit of OCR. Split the file.`,
         });
       }
     }

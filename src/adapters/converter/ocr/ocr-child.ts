@@ -22,7 +22,7 @@ async function recognizeFile({ path, known }: Extract<OcrInput, { from: 'file' }
   const { size } = await stat(path);
   if (size > limits.sourceBytes)
     throw appError('too_large', {
-      detail: `The image file has ${size} bytes; at most ${limits.sourceBytes} are read.`,
+      detail: `The image file has ${size} bytes; at most ${limits.sourceBytes} are allowed.`,
     });
   const { pageCount, page } = openImagePages(await readFile(path), limits);
   sendToParent({ pageCount });

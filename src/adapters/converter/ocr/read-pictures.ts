@@ -42,12 +42,12 @@ export async function readPdfPagesByOcr(
   const { recognize, recognition, signal, limits } = reader;
   if (pictures.length === 0) return { document: pages, pagesLeft: 0 };
   if (recognition === undefined) {
-    if (pages.every(({ lines }) => lines.length === 0)) throw ocrNeeded('A PDF whose pages are pictures');
+    if (pages.every(({ lines }) => lines.length === 0)) throw ocrNeeded('A PDF of scanned pages');
     return { document: pages, pagesLeft: 0 };
   }
   if (pictures.length > limits.ocrPages) {
-    const detail = `${pictures.length} pages of the PDF are pictures; at most ${limits.ocrPages} are read by OCR.`;
-    throw appError('too_large', { detail: `${detail} Split it, or upload it with a text layer.` });
+    const detail = `${pictures.length} pages of the PDF have no text; OCR reads at most ${limits.ocrPages}.`;
+    throw appError('too_large', { detail: `${detail} Split the PDF, or upload one with a text layer.` });
   }
   const { pages: read, total } = await recognize({ pages: pictures, draw }, recognition, signal);
   if (read.size < total) return { document: null, pagesLeft: total - read.size };
@@ -56,18 +56,18 @@ export async function readPdfPagesByOcr(
     // If OCR finds no words on a page, the text that the PDF itself has for it (such as a stamp) is kept.
     return lines.length > 0 ? pdfPageFromOcr(lines) : page;
   });
-  if (all.every(({ lines }) => lines.length === 0)) throw noWordsFound('its pages');
+  if (all.every(({ lines }) => lines.length === 0)) throw noWordsFound('the pages of the PDF');
   return { document: all, pagesLeft: 0 };
 }
 
 function ocrNeeded(what: string) {
   return appError('unsupported_format', {
-    detail: `${what} can be read only by OCR, which runs for uploaded documents. Upload it as a document.`,
+    detail: `${what} needs OCR, which runs only for uploaded documents. Upload the file as a document.`,
   });
 }
 
 function noWordsFound(where: string) {
-  return appError('empty_document', { detail: `No words were found on ${where}: OCR reads printed text.` });
+  return appError('empty_document', { detail: `OCR found no words on ${where}; it reads only printed text.` });
 }
 
 const childScript = join(import.meta.dirname, 'ocr-child.ts');
@@ -80,7 +80,7 @@ const ocrMessage = z.union([
   }),
 ]);
 
-const sliceEnded = new Error('The time slice of this OCR step has ended.');
+const sliceEnded = new Error('The OCR time slice ended before all pages were recognized.');
 
 export type DrawPdfPages = (pages: number[], output: PassThrough, signal: AbortSignal) => Promise<void>;
 

@@ -155,7 +155,7 @@ export async function startTesseract(languages: readonly string[]): Promise<Reco
     // Empties the virtual file to free its memory, because Tesseract has copied the image.
     engine.FS.writeFile('/input', new Uint8Array());
     if (!isRead)
-      throw appError('corrupt_document', { detail: 'The image is damaged or of a kind that cannot be read.' });
+      throw appError('corrupt_document', { detail: 'The image is damaged, or its format is not supported.' });
     api.Recognize(null);
     const { blocks } = page.parse(JSON.parse(api.GetJSONText()));
     api.Clear();

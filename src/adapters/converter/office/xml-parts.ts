@@ -108,7 +108,7 @@ export function parseXml(bytes: Buffer, stream?: ChildStream): XmlElement {
   const top: XmlElement = { name: '', attributes: {}, children: [] };
   const open = [top];
   parser.on('opentag', (tag) => {
-    if (open.length > maxNesting) throw new Error(`The XML nests more than ${maxNesting} elements.`);
+    if (open.length > maxNesting) throw new Error(`The XML nests elements more than ${maxNesting} levels deep.`);
     const attributes: Record<string, string> = {};
     for (const { uri, prefix, local, value } of Object.values(tag.attributes)) {
       if (prefix !== 'xmlns' && local !== 'xmlns') attributes[names(uri, prefix, local)] = value;
@@ -128,7 +128,7 @@ export function parseXml(bytes: Buffer, stream?: ChildStream): XmlElement {
   parser.on('cdata', addText);
   parser.write(decodeText(bytes, findDeclaredEncoding(bytes))).close();
   const [root] = childElements(top);
-  if (!root) throw new Error('The XML has no root.');
+  if (!root) throw new Error('The XML has no root element.');
   return root;
 }
 
