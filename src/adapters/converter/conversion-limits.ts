@@ -30,8 +30,8 @@ export type ConversionLimits = {
 };
 
 /**
- * A parser that got less than half of its wall time as CPU time suffers from CPU contention: its wall time starts
- * again.
+ * A parser that got less than half of its wall time as CPU time suffers from CPU contention and gets another period
+ * of wall time, up to this many periods.
  */
 export const maxWallTimeExtensions = 5;
 

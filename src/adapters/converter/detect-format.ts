@@ -53,9 +53,7 @@ const signatures: Record<string, FileKind> = {
   'image/webp': 'image',
 };
 
-/**
- * First bytes of a TIFF. The file-type package also needs the TIFF's directory, which is mostly at the end of the file.
- */
+/** First bytes of a TIFF, checked without the file-type package, which needs the TIFF's directory at the file's end. */
 const tiffMarks = ['II*\0', 'MM\0*'];
 
 export function detectArchiveFormat(entryNames: readonly string[]): FileKind | undefined {

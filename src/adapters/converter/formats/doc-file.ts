@@ -157,7 +157,7 @@ export type DocProperties = ReadonlyMap<number, Buffer>;
 type Run = { start: number; end: number; styleId: number; properties: DocProperties };
 
 const pageBytes = 512;
-/** Operand sizes by the three highest bits of a property code (MS-DOC, spra); operands of kind 6 state their length. */
+/** Operand sizes by the three highest bits of a property code (MS-DOC, spra); for spra 6, the length comes first. */
 const operandBytes = [1, 1, 2, 4, 2, 2, 0, 3];
 
 export const docPropertyCodes = {

@@ -63,7 +63,7 @@ export function openImagePages(
 }
 
 /**
- * Rejects an image with too many pixels.
+ * Rejects an image with too many pixels and a TIFF that is compressed as JPEG.
  * @returns the EXIF orientation; 1 for a TIFF, which Tesseract rotates itself
  */
 function checkSize(image: Buffer, { imagePixels }: ImageLimits): number {

@@ -1,4 +1,4 @@
-/** Child process `node ocr-child.ts LANGUAGES PICTURES_AS_JSON LIMITS_AS_JSON`; prints one JSON line for each page. */
+/** Child process `node ocr-child.ts LANGUAGES OCR_INPUT_AS_JSON LIMITS_AS_JSON`; prints one JSON line for each page. */
 import { readFile, stat } from 'node:fs/promises';
 import { appError } from '#src/errors.ts';
 import { sendFailureToParent, sendToParent } from '../child-messages.ts';
