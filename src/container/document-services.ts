@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import { pageTitle } from '../adapters/converter/page-title.ts';
+import { findHtmlTitle } from '../adapters/converter/page-title.ts';
 import { createFairQueue } from '../adapters/limits.ts';
 import { createClamd } from '../adapters/malware/clamd.ts';
 import { derivedKey } from '../derived-key.ts';
@@ -87,7 +87,7 @@ export function createDocumentServices(shared: SharedServices) {
       tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
       downloadUrlSeconds: config.downloadUrlSeconds,
     }),
-    webImport: createWebImportService({ web, documents, uploads, limits, pageTitle }),
+    webImport: createWebImportService({ web, documents, uploads, limits, pageTitle: findHtmlTitle }),
     chunkContexts,
     ingestion: createIngestionService({
       db,
