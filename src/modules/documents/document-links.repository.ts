@@ -76,7 +76,7 @@ export function createFolderContentsRepository(db: Knex) {
       const link = FolderLinkModel.table(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds]);
-      // `listedAt` is null once the document's deletion has begun.
+      // `listedAt` of a folder link is null once the deletion of its document has begun.
       return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
     },
 
@@ -105,8 +105,8 @@ export function createFolderContentsRepository(db: Knex) {
     renewKeys: (documentIds: readonly string[]) => renewDocumentKeys(db, documentIds),
 
     /**
-     * The version of a document counts its folders too: removing it from a folder increments the version even if its
-     * access keys stay the same.
+     * A document's version also covers its folders: removing it from a folder increments the version even if its access
+     * keys stay the same.
      */
     async incrementVersions(documentIds: readonly string[]): Promise<void> {
       await DocumentModel.query(db)

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 
-/** Finding the newest document of one set of access keys costs Postgres about as much as reading this many rows. */
+/** Estimated cost, in rows that Postgres reads, of finding the newest document of one set of access keys. */
 const ROWS_PER_KEY_SEARCH = 10;
 
 /**

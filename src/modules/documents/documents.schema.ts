@@ -14,7 +14,7 @@ import {
 } from '#src/http/request/fields.ts';
 import type { DocumentLink, DocumentView, FullDocument } from './documents.model.ts';
 
-/** Signed URLs fit into this length; many web servers reject longer URLs. */
+/** Maximum length of a signed download URL: many web servers reject longer URLs. */
 const MAX_URL_LENGTH = 8_192;
 
 const name = z

@@ -23,7 +23,8 @@ export class FolderModel extends model('folders', {
 export type FolderSystemRole = 'org_root' | 'team_root' | 'personal_root';
 
 /**
- * `visibility` and `acl` of a folder are those of its root. `ownerId` is null for folders of a team or an organization.
+ * The fields `visibility` and `acl` of a folder equal those of its root folder. `ownerId` is null for folders of a team
+ * or an organization.
  */
 export type Folder = Row<typeof FolderModel>;
 

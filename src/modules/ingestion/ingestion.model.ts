@@ -104,7 +104,7 @@ export type ConversionKey = Pick<Conversion, 'orgId' | 'contentSha256' | 'conver
 export type NewConversion = Omit<Conversion, 'charCount' | 'createdAt'>;
 export type ConversionSummary = Pick<Conversion, 'id' | 'charCount' | 'pageCount'>;
 
-/** `textSha256` is the key of the embedded text in the embedding cache. */
+/** A chunk before it is stored. `textSha256` is its key in the embedding cache. */
 export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 
 export const chunkText = shape({ id: uuid(), contextualText: text(), content: text() });
@@ -115,5 +115,5 @@ export type Publication = Row<typeof publication>;
 
 export type DocumentKey = { orgId: string; documentId: string };
 
-/** Generations `from` (inclusive) to `before` (exclusive) of a document. */
+/** The generations of a document from `from` (inclusive) to `before` (exclusive). */
 export type GenerationRange = DocumentKey & { from: number; before: number };

@@ -18,15 +18,21 @@ import {
 import type { Candidate, RetrievalDegradation } from './retrieval.model.ts';
 import type { RetrievalRepository } from './retrieval.repository.ts';
 
-/** Number of merged hits that are loaded for the reranker and the final selection. */
+/** Number of merged hits that are loaded for reranking and for the final selection. */
 const candidateCount = 50;
-/** Factors of the limit of a vector search, tried in order while too many hits are outdated. */
+/** Factors by which the limit of a vector search is multiplied, tried in order while too many hits are outdated. */
 const depths = [1, 8, 64];
 const deepestSearch = 4_000;
-/** Margin for finding changed documents; longer than a transaction that moves a document to another group. */
+/**
+ * Safety margin in seconds when listing changed documents; longer than a transaction that moves a document to another
+ * group.
+ */
 const changeSeconds = 1;
 
-/** Hits of a leg, and those that Postgres confirms: readable, in the active generation, and of the searched settings. */
+/**
+ * `found` holds the hits of a BM25 or vector search. `confirmed` holds those that Postgres confirms: readable, in the
+ * active generation, and with the settings that the search used.
+ */
 type Answer = Leg & { found: readonly LegHit[]; confirmed: readonly ConfirmedHit[] };
 
 type ConfirmedHit = LegHit & { rrfK: number };
@@ -38,14 +44,15 @@ export type GroupQuery = {
   signal: AbortSignal;
 };
 
-/** Searches document groups by their own settings and merges the hits into one ranking. */
+/** Searches groups of documents, each by the retrieval settings of the group, and merges the hits into one ranking. */
 export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalRepository }) {
   const { repository } = deps;
   const startLegs = createLegSearch(deps);
 
   /**
-   * @returns the best hits of all groups, best first. A leg that cannot answer is skipped and reported as a degradation.
-   * @throws `service_unavailable` if no leg can answer
+   * @returns the best hits of all groups, best first. A BM25 or vector search that fails is skipped and reported as a
+   * degradation.
+   * @throws `service_unavailable` if all of them fail
    */
   return async (
     actor: Actor,
@@ -63,7 +70,10 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
       return asked.map((leg, index) => confirm(leg, found[index] ?? [], signatures));
     }
 
-    /** Searches recently changed documents again: one that moved to another group meanwhile may have been missed by both. */
+    /**
+     * Searches documents again that changed during the search: both groups may have missed a document that moved from
+     * one to the other.
+     */
     async function askChanged(own: ReadonlySet<string>, depth: number, sinceMs: number): Promise<Answer[]> {
       const seconds = (performance.now() - sinceMs) / 1_000 + changeSeconds;
       const onlyDocumentIds = await repository.listChanged(documents, seconds);
@@ -84,8 +94,8 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
       const loaded = new Map((await repository.loadReadable(actor, ids)).map((chunk) => [chunk.chunkId, chunk]));
       return {
         candidates: ids.flatMap((id) => loaded.get(id) ?? []),
-        // A search is incomplete if hits that were revoked meanwhile, or outdated hits of the vector store, may have
-        // displaced others.
+        // The search is repeated with a higher limit if hits that the caller may no longer read, or outdated hits of
+        // the vector store, may have displaced others.
         isIncomplete: loaded.size < ids.length || answers.some(isFirstSearch ? hasLostHits : couldHaveMore),
       };
     }
@@ -109,7 +119,7 @@ function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentId
   };
 }
 
-/** BM25 legs come first, because they need no embedding. */
+/** Lists the BM25 and vector searches to run. BM25 searches come first, because they need no embedding. */
 function legsOf(searches: readonly PlannedSearch[], depth: number): Leg[] {
   const words = searches.filter(({ settings }) => settings.mode !== 'vector');
   const semantic = searches.filter(({ settings }) => settings.mode !== 'word_match');
@@ -171,7 +181,10 @@ function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {
   });
 }
 
-/** Groups share the BM25 leg (one index) and the vector leg of one model, because their scores are comparable. */
+/**
+ * Key under which hits of several groups are merged: one BM25 list, since all share an index, and one list per
+ * embedding model, since scores are comparable only within a model.
+ */
 function nameOf({ search, kind }: Leg): string {
   return kind === 'words' ? kind : `${kind} of ${search.embeddingModel}`;
 }

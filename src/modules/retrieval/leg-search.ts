@@ -12,8 +12,8 @@ import type { DocumentGroup, RetrievalDegradation } from './retrieval.model.ts';
 import { createWordSearchRepository } from './word-search.repository.ts';
 
 /**
- * Groups that are searched together, because their settings only differ in `rrf_k`, which does not affect searching. Limits and
- * minimum similarity apply to all of them together.
+ * Document groups that are searched together, because their settings differ only in `rrf_k`, which does not affect
+ * searching. Limits and minimum similarity apply to all of them together.
  */
 export type PlannedSearch = {
   key: string;
@@ -23,13 +23,14 @@ export type PlannedSearch = {
 };
 
 /**
- * Maximum number of searches with own settings per question, to bound its cost. Documents that are configured by hand
- * have three or four configurations.
+ * Maximum number of searches by document groups' own settings per question, to bound its cost. Three or four different
+ * configurations are usual.
  */
 export const maxOwnSearches = 16;
 
 /**
- * Chooses the searches that use their own settings: all, or the largest if there are too many.
+ * Chooses the groups that are searched by their own settings: all, or those with the most documents if there are too
+ * many.
  * @param count returns the number of readable documents by group signature
  */
 export async function chooseOwnSearches(
@@ -42,12 +43,15 @@ export async function chooseOwnSearches(
   const sizes = Array.from(alike, ([key, members]) => {
     return { key, size: members.reduce((sum, { signature }) => sum + (counts.get(signature) ?? 0), 0) };
   });
-  // Groups of equal size are ordered by key, so that a repeated question gets the same answer.
+  // Sorts groups of equal size by key, so that a repeated question gets the same answer.
   const largest = sizes.sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1)).slice(0, maxOwnSearches);
   return new Set(largest.map(({ key }) => key));
 }
 
-/** Groups without a search of their own are searched with the default settings, together per embedding model. */
+/**
+ * Plans one search per distinct own settings. The groups that are not in `own` are searched by the default settings,
+ * together per embedding model.
+ */
 export function planSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedSearch[] {
   const planned = groups.map((group) => {
     const key = keyOf(group);
@@ -71,7 +75,10 @@ function asNew(group: DocumentGroup): DocumentGroup {
   return { ...group, settings: retrieval };
 }
 
-/** One leg of a search, optionally restricted to some documents. `asked` hits are requested, `limit` of them used. */
+/**
+ * A leg is one BM25 search or one vector search of a question, optionally restricted to some documents. It requests
+ * `asked` hits, of which `limit` are used.
+ */
 export type Leg = {
   search: PlannedSearch;
   kind: 'words' | 'vectors';
@@ -88,17 +95,18 @@ export type LegSearchDeps = {
   models: Pick<ModelsService, 'queryPrefix'>;
   logger: Pick<Logger, 'warn'>;
   /**
-   * Limits concurrent searches of this process; organizations take turns. Leaves database connections for other requests.
-   * Separate queues, because the vector store may not answer.
+   * Queues that limit the concurrent searches of this process, fair among organizations, so that other requests get
+   * database connections. BM25 and vector searches have separate queues, because the vector store may not answer.
    */
   inTurn: Record<Leg['kind'], FairQueue>;
   /**
-   * Timeout of each leg: because a user waits, a result without a slow embedder or store is better than a late one.
+   * Timeout of each BM25 or vector search. A user is waiting, so a result without a slow one is better than a late
+   * result.
    */
   timeoutMs?: number;
 };
 
-/** Searches the legs of one query. The query is embedded once per model. */
+/** Runs the BM25 and vector searches of one question. Embeds the question once per model. */
 export function createLegSearch(deps: LegSearchDeps) {
   const { db, vectors, embedders, analyze, models, logger, inTurn, timeoutMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);
@@ -145,7 +153,7 @@ export function createLegSearch(deps: LegSearchDeps) {
     async function byWords(leg: Leg): Promise<LegHit[] | null> {
       const { search, asked: limit } = leg;
       signal.throwIfAborted();
-      // After a word search has timed out, a further one would time out, too.
+      // After a BM25 search has timed out, another one would time out too.
       if (degradations.has('word_search_unavailable')) return null;
       const readable = readableOf(leg);
       try {
@@ -161,7 +169,7 @@ export function createLegSearch(deps: LegSearchDeps) {
       const { search, asked: limit } = leg;
       const { embeddingModel: model, settings } = search;
       const vector = await queryVector(model);
-      // Skips a vector store that has not answered before, because asking it again would double the wait.
+      // Skips a vector store that has already failed to answer, because a second timeout would double the wait.
       if (vector === null || degradations.has('vector_store_unavailable')) return null;
       const readable = readableOf(leg);
       const minSimilarity = settings.minVectorSimilarity;

@@ -13,12 +13,15 @@ import {
   documentGroup,
 } from './retrieval.model.ts';
 
-/** A group signature is unambiguous, because the settings in it end with a brace. */
+/**
+ * SQL expression for the signature of a document group: settings, then model. It is unambiguous because the settings
+ * are JSON, which ends with a brace.
+ */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
 
 const maxChanged = 1_000;
 
-/** Documents per group that are checked first; usually one of them is readable. */
+/** Number of documents of a group that are checked first; usually the caller may read one of them. */
 const documentsSampled = 500;
 
 const countOfGroup = shape({ signature: text(), documents: integer() });
@@ -43,9 +46,9 @@ export function createRetrievalRepository(db: Knex) {
 
   return {
     /**
-     * Lists the groups with readable documents. Skips through the index from one signature to the next (loose index scan) and
-     * checks a sample of each, so that the cost depends on the number of groups and not of documents. Only if no document of the
-     * sample is readable, all documents of the group are checked.
+     * Lists the groups that have readable documents. Steps through the index from one signature to the next (loose
+     * index scan) and checks a sample of each group, so that the cost grows with the number of groups and not of
+     * documents. Checks all documents of a group only if none of the sample is readable.
      */
     async listGroups(readable: ReadableDocuments): Promise<DocumentGroup[]> {
       const isActive = 'org_id = :orgId and active_generation is not null and deleted_at is null';
@@ -86,7 +89,10 @@ export function createRetrievalRepository(db: Knex) {
       return new Map((await rows(db, countOfGroup, counts)).map((row) => [row.signature, row.documents]));
     },
 
-    /** @returns documents changed within the last seconds, latest first, because they may have moved to another group */
+    /**
+     * @returns readable documents that changed within the last seconds, latest first, because they may have moved to
+     * another group
+     */
     async listChanged(readable: ReadableDocuments, withinSeconds: number): Promise<string[]> {
       const changed = activeDocuments(readable)
         .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])
@@ -96,7 +102,7 @@ export function createRetrievalRepository(db: Knex) {
       return (await rows(db, someId, changed)).map(({ id }) => id);
     },
 
-    /** @returns group signatures of those chunks that are readable and in the active generation, by chunk id */
+    /** @returns the group signatures by chunk id, only of chunks that are readable and in the active generation */
     async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, string>> {
       if (chunkIds.length === 0) return new Map();
       const found = readableChunks(actor, chunkIds).select('c.id', db.raw(signatureOf('d')));

@@ -13,17 +13,19 @@ import { createRetrievalRepository } from './retrieval.repository.ts';
 import { createWordSearchRepository, type WordSearchEffort } from './word-search.repository.ts';
 
 /**
- * Users search while they type, so less is read for frequent words than for a question. What is skipped is in older
- * documents.
+ * Limits of the word search while a user types: for frequent words it reads less than a question does, and skips older
+ * documents first.
  */
 const effort: Partial<WordSearchEffort> = { postings: 500, furthest: 1_000, candidatesPerHit: 1, documents: 100 };
 const chunks = 1_000;
-/** With this many hits of rare words, documents with only the frequent words are not searched. */
+/** Once rare words give this many hits, the search ignores documents that contain only frequent words. */
 const enough = 50;
-/** Passages that a search by words reads: five hundred documents, and further passages of the best of them. */
+/**
+ * Maximum number of passages of a word search: one for each of five hundred documents, then further ones of the best
+ * documents.
+ */
 const passages = 600;
 
-/** Finds passages by words, best first, in about five hundred documents. */
 export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
   const { searchPassages } = createWordSearchRepository(deps.db, effort);
 
@@ -35,11 +37,11 @@ export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> &
 }
 
 /**
- * Searches use only the beginning of a long query: questions come first, and a text pasted after one would drown it.
+ * Maximum length of the searched query. The question usually comes first, and text pasted after it would outweigh it.
  */
 const queryCharacters = 4_000;
 
-/** Chunks in one part when a model reads a document in parts: as many as a search usually returns. */
+/** Number of chunks per part when a model reads a document in parts: as many as a search usually returns. */
 const chunksPerPart = 4;
 
 export type { PassageHit, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
@@ -53,7 +55,9 @@ export type RetrieveInput = GroupQuery & {
 
 type Ranking = { ranked: Candidate[]; degradations: RetrievalDegradation[] };
 
-/** Finds passages that answer a question in the documents that the actor may read, each by its own retrieval settings. */
+/**
+ * Finds passages that answer a question, in the documents that the actor may read and by their own retrieval settings.
+ */
 export function createRetrievalService(
   deps: LegSearchDeps & { rank: PassageRanker; models: Pick<ModelsService, 'reranker'> },
 ) {
@@ -61,7 +65,7 @@ export function createRetrievalService(
   const repository = createRetrievalRepository(db);
   const search = createGroupSearch({ ...deps, repository });
 
-  /** Reranks if the chat or a document group asks for it. Keeps the order if reranking fails. */
+  /** Reranks the chunks if the chat or a document group asks for it. Keeps their order if reranking fails. */
   async function rerank(
     actor: Actor,
     candidates: Candidate[],
@@ -70,7 +74,8 @@ export function createRetrievalService(
     const unchanged = { ranked: candidates, degradations: [] };
     const type = planReranking(candidates, options);
     if (type === null) return unchanged;
-    // Documents may still be configured for a reranker that the deployment no longer has. Only a chat's own option fails visibly.
+    // Skips reranking if documents are configured for a reranker that the deployment no longer has. Only a chat that
+    // itself asks for this reranker gets an error.
     if (type === 'cross_encoder' && options.isEnabled !== true && (await models.reranker('cross_encoder')) === null)
       return unchanged;
     let { ranked, degradations }: Ranking = unchanged;
@@ -81,7 +86,7 @@ export function createRetrievalService(
       logger.warn({ err: error }, 'reranking failed, passages keep their order');
       degradations = [{ reason: 'reranker_unavailable' }];
     }
-    // Reranking may take half a minute, in which permissions may have changed.
+    // Checks access again, because reranking may take half a minute, in which permissions may have changed.
     const readable = await repository.readableChunkIds(
       actor,
       ranked.map(({ chunkId }) => chunkId),
@@ -90,8 +95,8 @@ export function createRetrievalService(
   }
 
   /**
-   * Ranks all hits, best first: a BM25 leg and a vector leg per document group, fused by reciprocal rank, merged, and reranked if
-   * asked for.
+   * Ranks chunks for a question, best first: a BM25 search and a vector search per document group, merged by reciprocal
+   * rank fusion, then reranked if asked for.
    */
   async function rankChunks(actor: Actor, input: RetrieveInput): Promise<Ranking> {
     const query = input.query.slice(0, queryCharacters).toWellFormed();
@@ -102,7 +107,7 @@ export function createRetrievalService(
   }
 
   return {
-    /** Selects the best chunks for a prompt. Throws `service_unavailable` if no leg can answer. */
+    /** Selects the best chunks for a prompt. Throws `service_unavailable` if all searches fail. */
     async retrieve(actor: Actor, input: RetrieveInput): Promise<Retrieval> {
       const { ranked, degradations } = await rankChunks(actor, input);
       const tokens = Math.min(contextLimits.tokens, input.contextTokens ?? contextLimits.tokens);
@@ -114,7 +119,7 @@ export function createRetrievalService(
     searchPassages: createPassageSearch(deps),
 
     /**
-     * Reads a document in parts. A part beyond the end has no chunks.
+     * Reads one part of a document. A part beyond the end has no chunks.
      * @param part counts from 1
      * @throws `document_not_found`, also for a document without searchable text
      */
@@ -135,7 +140,6 @@ export function createRetrievalService(
       return repository.readableChunkIds(actor, chunkIds);
     },
 
-    /** @returns those of the documents that the actor may not read, in the given order */
     async unreadableDocuments(actor: Actor, documentIds: readonly string[]): Promise<string[]> {
       const readable = await repository.readableDocumentIds(actor, documentIds);
       return documentIds.filter((id) => !readable.has(id));
