@@ -24,7 +24,7 @@ export class ConnectionModel extends model('connections', {
   version: integer(),
 }) {}
 
-export type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
+type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
 
 /** Settings of a connection; field names as in the API, because they are returned unchanged. */
 export type ConnectionConfig = {

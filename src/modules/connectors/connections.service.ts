@@ -28,10 +28,10 @@ import { createConnectionsRepository } from './connections.repository.ts';
 import type { ConnectionConfigChange } from './connections.schema.ts';
 import {
   type ConnectorCredentialsService,
-  connectorAccess,
-  connectorOAuth,
   formatLastError,
   type RevokeGrant,
+  requireOAuthProvider,
+  toConnectorAccess,
 } from './connector-credentials.service.ts';
 
 /** Error codes that make a connection unusable although the provider accepts its credentials. */
@@ -115,7 +115,7 @@ export function createConnectionsService(deps: {
   }
 
   async function checkKeys(config: ConnectionConfig, keys: ConnectionCredentials): Promise<RemoteAccount> {
-    return access.connectors.acme_s3.check(connectorAccess(config, keys)).catch(throwCheckFailed);
+    return access.connectors.acme_s3.check(toConnectorAccess(config, keys)).catch(throwCheckFailed);
   }
 
   async function storeGrant(
@@ -167,7 +167,7 @@ export function createConnectionsService(deps: {
 
     async beginConsent(actor: RequestActor, request: ConnectorConsentRequest): Promise<string> {
       const { loginHint, siteId, returnTo, publicUrl } = request;
-      const { provider, settings, scopes } = connectorOAuth(access, request.provider);
+      const { provider, settings, scopes } = requireOAuthProvider(access, request.provider);
       const hasSites = provider === 'acme_sharepoint';
       if (hasSites && siteId === undefined) throw fieldError('site_id', 'is required for acme_sharepoint', 'required');
       const hint = loginHint === undefined || provider === 'acme_dropbox' ? {} : { login_hint: loginHint };
@@ -192,7 +192,7 @@ export function createConnectionsService(deps: {
       actor: RequestActor,
       { provider, consentCode }: { provider: ConnectorProvider; consentCode: string },
     ): Promise<ConnectionView> {
-      const { settings } = connectorOAuth(access, provider);
+      const { settings } = requireOAuthProvider(access, provider);
       const { consent, tokens } = await consents.finish(actor, { provider, consentCode }, { purpose, settings });
       const { accessToken, refreshToken, expiresAt } = tokens;
       const { siteId } = consent;

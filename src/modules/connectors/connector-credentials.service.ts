@@ -60,7 +60,7 @@ export function createConnectorCredentials(deps: {
       return connection;
     }
     return service.use({ load, requestId, isTrial }, (credentials, row) =>
-      call(connectorAccess(row.config, credentials), access.connectors[row.provider]),
+      call(toConnectorAccess(row.config, credentials), access.connectors[row.provider]),
     );
   }
 
@@ -109,7 +109,7 @@ export function createConnectorCredentials(deps: {
 /** S3 region if none is configured; S3-compatible services without regions accept it. */
 const defaultRegion = 'us-east-1';
 
-export function connectorAccess(config: Connection['config'], credentials: ConnectionCredentials): ConnectorAccess {
+export function toConnectorAccess(config: Connection['config'], credentials: ConnectionCredentials): ConnectorAccess {
   if (credentials.kind === 'oauth') {
     return { kind: 'oauth', accessToken: credentials.accessToken, siteId: config.site_id ?? null };
   }
@@ -119,11 +119,14 @@ export function connectorAccess(config: Connection['config'], credentials: Conne
 }
 
 /** Returns the OAuth settings of a provider. Throws `wrong_auth_kind` for S3, and `provider_not_configured`. */
-export function connectorOAuth(
+export function requireOAuthProvider(
   { consents }: ConnectorAccesses,
   provider: ConnectorProvider,
 ): ConnectorOAuth & { provider: OAuthConnectorProvider } {
-  if (provider === 'acme_s3') throw appError('wrong_auth_kind', { detail: 'acme_s3 is connected with keys.' });
+  if (provider === 'acme_s3')
+    throw appError('wrong_auth_kind', {
+      detail: 'acme_s3 is connected with keys.',
+    });
   const oauth = consents[provider];
   if (oauth === null) throw appError('provider_not_configured');
   return { ...oauth, provider };
@@ -172,7 +175,7 @@ export function createGrantRevoker(deps: {
       if (await createConnectionsRepository(db).isAccountUsed(provider, accountId, connectionId)) return;
       const { revoke } = access.connectors[provider];
       if (revoke === null) await oauth.revoke(consent.settings, grant.refreshToken ?? grant.accessToken);
-      else await revoke(connectorAccess(config, grant));
+      else await revoke(toConnectorAccess(config, grant));
     } catch (error) {
       // A failed revocation does not fail the request: the grant expires, or the user revokes it at the provider.
       logger.warn({ msg: 'a grant could not be revoked', provider, code: error instanceof AppError && error.code });

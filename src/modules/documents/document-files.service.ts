@@ -130,7 +130,7 @@ function requireClean({ malware, contentSha256 }: DocumentRow): void {
 }
 
 /** The token of a signed URL is base64url of `<organization id><document id><hash><expiry in ms><HMAC-SHA256>`. */
-export function createFileTokens(key: Buffer): FileTokens {
+export function createDownloadUrlTokens(key: Buffer): FileTokens {
   const signatureOf = (payload: Buffer) => createHmac('sha256', key).update(payload).digest();
 
   return {

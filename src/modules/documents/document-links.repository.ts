@@ -11,9 +11,9 @@ import {
   type DocumentLink,
   DocumentModel,
   documentLink,
-  type FolderContent,
+  type FolderDocument,
   FolderLinkModel,
-  folderContent,
+  folderDocument,
 } from './documents.model.ts';
 
 type NewLink = { orgId: string; folderId: string; documentId: string; createdBy: string };
@@ -82,10 +82,10 @@ export function createFolderContentsRepository(db: Knex) {
 
     lock: (of: FolderSelection, limit: number) => lockDocumentsIn(db, of, limit),
 
-    async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderContent[]> {
+    async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderDocument[]> {
       return rows(
         db,
-        folderContent,
+        folderDocument,
         `select d.id, d.acl, d.id in (
            select l.document_id from folder_links l
            where l.document_id = any (:documentIds::uuid[]) and l.folder_id <> all (:folderIds::uuid[])

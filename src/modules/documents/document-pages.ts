@@ -9,7 +9,7 @@ const ROWS_PER_KEY_SEARCH = 10;
  * alone. Takes the cheaper of two query plans: scan all documents by time and skip unreadable ones, or merge the newest
  * documents of each set of access keys that the caller may read, of which there may be thousands.
  */
-export function pageOfReadableDocuments(
+export function selectReadableDocumentPage(
   db: Knex,
   actor: Actor,
   { limit, offset }: { limit: number; offset: number },

@@ -13,13 +13,13 @@ const SWEEP_LIMIT_MS = 1_000;
  */
 const PUBLISH_TIMEOUT_MS = 1_000;
 
-export type PublisherDeps = {
+export type DocumentPublisherDeps = {
   db: Knex;
   vectors: Pick<VectorStore, 'publish'>;
   logger: Pick<Logger, 'warn'>;
 };
 
-export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) {
+export function createDocumentPublisher({ db, vectors, logger }: DocumentPublisherDeps) {
   const documents = createDocumentsRepository(db);
 
   /**

@@ -164,7 +164,7 @@ export const chunkInDocument = shape({
 });
 export type ChunkInContext = Omit<Row<typeof chunkInDocument>, 'acl'> & { visibility: Visibility };
 
-export const publication = shape({
+export const vectorPublication = shape({
   ...pick(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
   documentId: uuid(),
   generation: integer(),
@@ -172,7 +172,7 @@ export const publication = shape({
   outdatedAt: text(),
   leasedUntil: text(),
 });
-export type Publication = Row<typeof publication>;
+export type VectorPublication = Row<typeof vectorPublication>;
 
 export const documentUsage = shape({ documents: bigint(), storageBytes: bigint() });
 export type DocumentUsage = Row<typeof documentUsage>;
@@ -180,5 +180,5 @@ export type DocumentUsage = Row<typeof documentUsage>;
 export const storedBytes = shape({ usedBytes: bigint(), deletedBytes: bigint() });
 export type StoredBytes = Row<typeof storedBytes>;
 
-export const folderContent = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
-export type FolderContent = Row<typeof folderContent>;
+export const folderDocument = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
+export type FolderDocument = Row<typeof folderDocument>;

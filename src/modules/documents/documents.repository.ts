@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, numeric, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { pageOfReadableDocuments } from './document-pages.ts';
+import { selectReadableDocumentPage } from './document-pages.ts';
 import {
   type ConversionText,
   conversionText,
@@ -15,10 +15,10 @@ import {
   documentView,
   FolderLinkModel,
   type NewDocumentRow,
-  type Publication,
-  publication,
   type StoredBytes,
   storedBytes,
+  type VectorPublication,
+  vectorPublication,
 } from './documents.model.ts';
 
 const PREVIEW_LENGTH = 280;
@@ -123,7 +123,7 @@ export function createDocumentsRepository(db: Knex) {
         .offset(offset)
         .select('documentId');
     }
-    if (createdBy === undefined) return pageOfReadableDocuments(db, actor, { limit, offset });
+    if (createdBy === undefined) return selectReadableDocumentPage(db, actor, { limit, offset });
     return readableIds(actor)
       .where('documents.createdBy', createdBy)
       .orderBy(newestFirst('documents.updatedAt', 'documents.id'))
@@ -282,10 +282,10 @@ export function createDocumentsRepository(db: Knex) {
      * Takes the lease to publish a document. Returns undefined if the vector store is up to date or another process
      * holds the lease.
      */
-    async leasePublication(id: string): Promise<Publication | undefined> {
+    async leasePublication(id: string): Promise<VectorPublication | undefined> {
       return firstRow(
         db,
-        publication,
+        vectorPublication,
         `update documents set points_leased_until = clock_timestamp() + make_interval(secs => :seconds)
          where id = :id and points_outdated_at is not null and active_generation is not null
            and coalesce(points_leased_until < clock_timestamp(), true)
@@ -301,7 +301,7 @@ export function createDocumentsRepository(db: Knex) {
      * Ends the lease to publish a document. The document stays marked as outdated if it changed after the published
      * state.
      */
-    async settlePublication({ documentId, outdatedAt, leasedUntil }: Publication): Promise<void> {
+    async settlePublication({ documentId, outdatedAt, leasedUntil }: VectorPublication): Promise<void> {
       await db.raw(
         `update documents set
            points_outdated_at = nullif(points_outdated_at, :outdatedAt::timestamptz),

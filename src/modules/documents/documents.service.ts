@@ -22,7 +22,7 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
-import { createDocumentPublisher, type PublisherDeps } from './document-publisher.ts';
+import { createDocumentPublisher, type DocumentPublisherDeps } from './document-publisher.ts';
 import type {
   ChunkInContext,
   ChunkRow,
@@ -75,7 +75,7 @@ type DocumentChange = {
 
 type DocumentList = { items: DocumentView[]; total: number };
 
-type DocumentsDeps = PublisherDeps & {
+type DocumentsDeps = DocumentPublisherDeps & {
   db: Knex;
   uploads: Pick<UploadsService, 'store' | 'settle' | 'discard'>;
   originals: Pick<OriginalsService, 'scheduleRelease' | 'releaseNow'>;

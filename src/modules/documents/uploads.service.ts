@@ -26,7 +26,7 @@ type Reservation = {
   addedMeanwhile: number;
 };
 
-export type Upload = {
+export type FileUpload = {
   fileName: string;
   mediaType: string;
   content: Readable;
@@ -78,7 +78,7 @@ export function createUploadsService(deps: {
      * `payload_too_large`, `storage_quota_exceeded`, and `rate_limited` if the file will fit after other uploads end or
      * deleted files are removed.
      */
-    async store(actor: Actor, upload: Upload): Promise<StoredUpload> {
+    async store(actor: Actor, upload: FileUpload): Promise<StoredUpload> {
       const { orgId } = actor;
       const { fileName, mediaType, content, announcedBytes = 0, replaces } = upload;
       const { fileSizeBytes, storageBytes } = await limits.of(orgId);

@@ -13,7 +13,7 @@ import {
   uuid,
 } from '#src/adapters/postgres/shapes.ts';
 
-export class CachedEmbeddingModel extends model(
+class CachedEmbeddingModel extends model(
   'embeddings',
   {
     orgId: uuid(),
@@ -25,7 +25,7 @@ export class CachedEmbeddingModel extends model(
   ['orgId', 'model', 'textSha256'],
 ) {}
 
-export class EmbeddingDimensionsModel extends model(
+class EmbeddingDimensionsModel extends model(
   'embedding_models',
   {
     model: text(),

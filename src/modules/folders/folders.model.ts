@@ -32,8 +32,8 @@ export const folderView = shape({ ...FolderModel.columns, entityMissing: boolean
 
 export type FolderView = Row<typeof folderView>;
 
-export const documentName = shape({ folderId: uuid(), id: uuid(), name: text() });
+export const documentNameInFolder = shape({ folderId: uuid(), id: uuid(), name: text() });
 
-export type DocumentName = Row<typeof documentName>;
+export type DocumentNameInFolder = Row<typeof documentNameInFolder>;
 
-export type FolderNode = FolderView & { folders: FolderNode[]; documents: DocumentName[] };
+export type FolderNode = FolderView & { folders: FolderNode[]; documents: DocumentNameInFolder[] };

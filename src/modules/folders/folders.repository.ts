@@ -5,8 +5,8 @@ import { bigint, firstRow, integer, oneRow, type Row, rows, shape, uuidArray } f
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
-  type DocumentName,
-  documentName,
+  type DocumentNameInFolder,
+  documentNameInFolder,
   type Folder,
   FolderModel,
   type FolderView,
@@ -76,14 +76,14 @@ export function createFoldersRepository(db: Knex) {
     async listDocumentNames(
       actor: Actor,
       { folderId, limit }: { folderId?: string; limit: number },
-    ): Promise<DocumentName[]> {
+    ): Promise<DocumentNameInFolder[]> {
       const query = readableBy(FolderLinkModel.query(db), actor, 'documents')
         .join('documents', 'documents.id', 'folderLinks.documentId')
         .orderByRaw('lower(documents.name), documents.id')
         .limit(limit)
         .select('folderLinks.folderId', 'documents.id', 'documents.name');
       if (folderId !== undefined) query.where('folderLinks.orgId', actor.orgId).where({ folderId });
-      return rows(db, documentName, query);
+      return rows(db, documentNameInFolder, query);
     },
 
     async insertRoot(folder: NewFolder): Promise<void> {

@@ -5,7 +5,7 @@ import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
-import type { DocumentName, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
+import type { DocumentNameInFolder, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
 /**
@@ -31,7 +31,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
     return folder;
   };
 
-  async function documentNames(actor: Actor, folderId?: string): Promise<DocumentName[]> {
+  async function documentNames(actor: Actor, folderId?: string): Promise<DocumentNameInFolder[]> {
     const found = await folders.listDocumentNames(actor, {
       ...(folderId !== undefined && { folderId }),
       limit: maxDocuments + 1,

@@ -9,16 +9,16 @@ import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import type { RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import {
   type ImportConnection,
+  ImportDeletionModel,
   ImportFileModel,
   type ImportFileRow,
-  ImportGoneModel,
   type ImportPlace,
   ImportPlaceModel,
   ImportRunModel,
   type ImportRunRow,
   importConnection,
   importFileView,
-  type ListedFile,
+  type ListedRemoteFile,
   type NewImportRun,
 } from './imports.model.ts';
 
@@ -43,7 +43,7 @@ const within = ({ orgId, runId }: RunKey) => ({ orgId, runId });
 const OLD_RUNS_AT_ONCE = 20;
 
 /** The result of listing one page of an import place. `nextPage` is the cursor of its next page; null at the end. */
-export type PlaceProgress = {
+export type ImportPlaceProgress = {
   nextPage: string | null;
   remoteId?: string;
   error?: { code: string; message: string };
@@ -186,7 +186,7 @@ export function createImportRunsRepository(db: Knex) {
      * Stores the cursor of the next page of an import place; null marks the place as listed. Returns false if another
      * worker stored it first.
      */
-    async advancePlace({ id, nextPage }: ImportPlace, to: PlaceProgress): Promise<boolean> {
+    async advancePlace({ id, nextPage }: ImportPlace, to: ImportPlaceProgress): Promise<boolean> {
       const { code = null, message = null } = to.error ?? {};
       const { remoteId } = to;
       const done = {
@@ -210,8 +210,8 @@ export function createImportRunsRepository(db: Knex) {
      */
     async addFiles(
       of: ImportRun,
-      found: readonly (ListedFile & { unchangedAs: string | null })[],
-    ): Promise<ListedFile[]> {
+      found: readonly (ListedRemoteFile & { unchangedAs: string | null })[],
+    ): Promise<ListedRemoteFile[]> {
       if (found.length === 0) return [];
       const inserted = await rows(
         db,
@@ -312,11 +312,11 @@ export function createImportRunsRepository(db: Knex) {
     async addGone(of: ImportRun, gone: readonly ({ remoteId: string } | { path: string })[]): Promise<void> {
       if (gone.length === 0) return;
       const deleted = gone.map((one) => ({ ...within(of), ...one }));
-      await db.batchInsert(ImportGoneModel.tableName, deleted, 500);
+      await db.batchInsert(ImportDeletionModel.tableName, deleted, 500);
     },
 
     async removeGone(of: ImportRun, remoteIds: readonly string[]): Promise<void> {
-      await ImportGoneModel.table(db)
+      await ImportDeletionModel.table(db)
         .where(within(of))
         .whereIn('remoteId', [...remoteIds])
         .delete();

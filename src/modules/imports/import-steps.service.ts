@@ -20,7 +20,7 @@ import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';
 import { createFileImporter, type FileImporterDeps } from './file-importer.ts';
 import { createImportRunsRepository, type MainImportFailure } from './import-runs.repository.ts';
 import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.model.ts';
-import { createRemoteListing } from './remote-listing.ts';
+import { createRemoteFileListing } from './remote-listing.ts';
 import { createConnectionSchedulesRepository, createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
 const SLICE_MS = 20_000;
@@ -57,7 +57,7 @@ export function createImportStepsService(
   },
 ) {
   const { db, documents, jobs, findActor } = deps;
-  const listing = createRemoteListing(deps);
+  const listing = createRemoteFileListing(deps);
   const importer = createFileImporter(deps);
   const runs = createImportRunsRepository(db);
   const downloads = createSlotCounter();

@@ -78,7 +78,7 @@ export class ImportFileModel extends model(
   ['runId', 'n'],
 ) {}
 
-export class ImportGoneModel extends model(
+export class ImportDeletionModel extends model(
   'import_gone',
   {
     orgId: uuid(),
@@ -171,7 +171,7 @@ export type SyncCursor = Row<typeof syncCursor>;
  */
 export type ImportPlace = Row<typeof ImportPlaceModel>;
 
-export type ListedFile = { item: number; remote: RemoteFile; localPath: string[] };
+export type ListedRemoteFile = { item: number; remote: RemoteFile; localPath: string[] };
 
 export type ImportFileRow = Row<typeof ImportFileModel>;
 

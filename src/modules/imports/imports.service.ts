@@ -12,7 +12,7 @@ import type { ImportFileRow, ImportPlace, ImportResult, ImportRunRow } from './i
 /** Maximum number of results in one response; the counts of the import's job include all files. */
 const MAX_RESULTS = 1_000;
 
-export type ImportRequest = {
+type ImportRequest = {
   /**
    * Id of the import run, derived from the request, so that a repeated request returns the results of the same run.
    */

@@ -4,7 +4,7 @@ import { foldersBelow, nameFromFile, parentPath } from '#src/domain/documents/na
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorCredentials, RemoteChange, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
-import { createImportRunsRepository, type PlaceProgress } from './import-runs.repository.ts';
+import { createImportRunsRepository, type ImportPlaceProgress } from './import-runs.repository.ts';
 import type { ImportedFile, ImportPlace, ImportRunRow, SyncCursor } from './imports.model.ts';
 import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
@@ -12,14 +12,14 @@ import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
  * Lists the files of an import run at the provider, one page at a time. One transaction stores the files of a page and
  * the cursor of the next page, so a repeated step counts no file twice and misses none.
  */
-export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCredentials }) {
+export function createRemoteFileListing(deps: { db: Knex; credentials: ConnectorCredentials }) {
   const { db, credentials } = deps;
   const connectionOf = (of: ImportRun, { jobId }: ImportRunRow) => ({ ...of, requestId: jobId });
 
   async function storePage(
     of: ImportRun,
     place: ImportPlace,
-    to: PlaceProgress,
+    to: ImportPlaceProgress,
     write: (trx: Knex, run: ImportRunRow) => Promise<void> = () => Promise.resolve(),
   ): Promise<void> {
     await db.transaction(async (trx) => {

@@ -28,7 +28,7 @@ const SLICE_SIZE = 8 * BATCH_SIZE;
 
 type ChunkingSource = Pick<ChunkSource, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
 
-export type ChunkingStep = {
+export type ChunkingCallOptions = {
   orgId: string;
   embed: (windows: readonly string[], windowsTotal: number) => Promise<readonly Float32Array[]>;
   signal: AbortSignal;
@@ -45,7 +45,7 @@ export function createDocumentChunkerService(deps: {
   const { chunker, embeddings, chunkContexts } = deps;
 
   return {
-    async chunk(source: ChunkingSource, step: ChunkingStep): Promise<IndexedChunk[]> {
+    async chunk(source: ChunkingSource, step: ChunkingCallOptions): Promise<IndexedChunk[]> {
       return chunker.chunk(source, await measureDistances(source, step), step);
     },
 
@@ -53,7 +53,10 @@ export function createDocumentChunkerService(deps: {
      * Chunks a document, and adds the contexts that the chat model has written so far to the contextual prefixes of the
      * chunks.
      */
-    async chunkWithContexts(source: ChunkingSource & ConvertedBody, step: ChunkingStep): Promise<IndexedChunk[]> {
+    async chunkWithContexts(
+      source: ChunkingSource & ConvertedBody,
+      step: ChunkingCallOptions,
+    ): Promise<IndexedChunk[]> {
       const distances = await measureDistances(source, step);
       const chunks = await chunker.chunk(source, distances, step);
       const contexts = (await chunkContexts.find(source, chunks)).map((context) => context ?? '');
@@ -87,7 +90,7 @@ export function createDocumentChunkerService(deps: {
     },
   };
 
-  async function measureDistances(source: ChunkingSource, step: ChunkingStep): Promise<number[]> {
+  async function measureDistances(source: ChunkingSource, step: ChunkingCallOptions): Promise<number[]> {
     const { orgId, embed, signal, report } = step;
     const windows = await chunker.windows(source, { orgId, signal });
     const distances: number[] = [];

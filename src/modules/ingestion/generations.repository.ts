@@ -11,16 +11,16 @@ import {
   type ConversionKey,
   ConversionModel,
   type ConversionSummary,
+  type DocumentGenerationState,
   type DocumentKey,
-  type DocumentState,
-  documentState,
+  documentGenerationState,
   GenerationModel,
+  type GenerationPublication,
   type GenerationRange,
+  generationPublication,
   type IngestionTarget,
   ingestionTarget,
   type NewConversion,
-  type Publication,
-  publication,
   RecognizedPageModel,
 } from './ingestion.model.ts';
 
@@ -103,8 +103,12 @@ export function createGenerationsRepository(db: Knex) {
       return firstRow(db, ingestionTarget, target);
     },
 
-    async findDocumentState(of: IngestDocumentInput): Promise<DocumentState | undefined> {
-      return firstRow(db, documentState, document(of).select('generation as newestGeneration', 'activeGeneration'));
+    async findDocumentState(of: IngestDocumentInput): Promise<DocumentGenerationState | undefined> {
+      return firstRow(
+        db,
+        documentGenerationState,
+        document(of).select('generation as newestGeneration', 'activeGeneration'),
+      );
     },
 
     async listOlderOpenRuns(of: IngestDocumentInput): Promise<string[]> {
@@ -171,20 +175,23 @@ export function createGenerationsRepository(db: Knex) {
      * Finds what the vector store needs to serve the generation. Returns undefined once the document is deleted or a
      * newer generation was requested.
      */
-    async findPublication(of: IngestDocumentInput): Promise<Publication | undefined> {
+    async findPublication(of: IngestDocumentInput): Promise<GenerationPublication | undefined> {
       const published = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.generation' })
         .where({ 'd.orgId': of.orgId, 'd.id': of.documentId, 'd.generation': of.generation })
         .whereNull('d.deletedAt')
         .select('g.embeddingModel as model', 'd.acl', 'd.retrievalSettings');
-      return firstRow(db, publication, published);
+      return firstRow(db, generationPublication, published);
     },
 
     /**
      * Activates a generation by compare-and-set: returns false if a newer generation was requested, or if the
      * document's model, access keys or retrieval settings changed after they were published.
      */
-    async activate(of: IngestDocumentInput, { model, acl, retrievalSettings }: Publication): Promise<boolean> {
+    async activate(
+      of: IngestDocumentInput,
+      { model, acl, retrievalSettings }: GenerationPublication,
+    ): Promise<boolean> {
       const activated = await document(of)
         .where({ generation: of.generation, acl, retrievalSettings })
         .update({

@@ -8,7 +8,7 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createGenerationsRepository } from './generations.repository.ts';
 
 /** A document whose row the caller's transaction has locked, with the fields that an ingestion needs. */
-export type IngestibleDocument = IngestionSource & {
+type IngestibleDocument = IngestionSource & {
   id: string;
   name: string;
   sourceFormat: string | null;

@@ -96,8 +96,8 @@ export const ingestionTarget = shape({
 });
 export type IngestionTarget = Row<typeof ingestionTarget>;
 
-export const documentState = pick(ingestionTarget, 'newestGeneration', 'activeGeneration');
-export type DocumentState = Row<typeof documentState>;
+export const documentGenerationState = pick(ingestionTarget, 'newestGeneration', 'activeGeneration');
+export type DocumentGenerationState = Row<typeof documentGenerationState>;
 
 type Conversion = Row<typeof ConversionModel>;
 export type ConversionKey = Pick<Conversion, 'orgId' | 'contentSha256' | 'converterVersion' | 'sourceFormat'>;
@@ -110,8 +110,8 @@ export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 export const chunkText = shape({ id: uuid(), contextualText: text(), content: text() });
 export type ChunkText = Row<typeof chunkText>;
 
-export const publication = shape({ model: text(), acl: textArray(), retrievalSettings: text() });
-export type Publication = Row<typeof publication>;
+export const generationPublication = shape({ model: text(), acl: textArray(), retrievalSettings: text() });
+export type GenerationPublication = Row<typeof generationPublication>;
 
 export type DocumentKey = { orgId: string; documentId: string };
 

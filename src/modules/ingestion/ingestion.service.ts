@@ -25,7 +25,7 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter, MalwareScanner } from '#src/ports/documents.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import type { ChunkContextsService, ChunkingStep, DocumentChunkerService } from './chunking.service.ts';
+import type { ChunkContextsService, ChunkingCallOptions, DocumentChunkerService } from './chunking.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { createDocumentConversion } from './conversion.ts';
 import { createChunkEmbedding } from './embedding.ts';
@@ -120,7 +120,7 @@ export function createIngestionService(deps: {
       const chunks = await documentChunker.chunkWithContexts(source, chunkingStep(of, target, step));
       const newChunks = chunks.map((chunk) => ({
         ...chunk,
-        id: chunkId(of, chunk.index),
+        id: deriveChunkId(of, chunk.index),
         textSha256: embeddings.hash(indexedText(chunk)),
       }));
       if (newChunks.length === 0) throw appError('empty_document');
@@ -284,7 +284,11 @@ export function createIngestionService(deps: {
    * Options for chunking with the organization's embedding cache, which holds the vectors of `embedWindows` and of
    * interrupted runs.
    */
-  function chunkingStep({ orgId }: IngestDocumentInput, { ragConfig }: IngestionTarget, step: Step): ChunkingStep {
+  function chunkingStep(
+    { orgId }: IngestDocumentInput,
+    { ragConfig }: IngestionTarget,
+    step: Step,
+  ): ChunkingCallOptions {
     const by = { orgId, model: ragConfig.embedding.model };
     return { ...step, orgId, embed: (windows) => embeddings.embed(by, windows, { signal: step.signal }) };
   }
@@ -313,7 +317,7 @@ export function createIngestionService(deps: {
 /**
  * Derives a chunk's id from its position and not from its text, so that a repeated step finds its own rows and points.
  */
-export function chunkId(of: IngestDocumentInput, index: number): string {
+export function deriveChunkId(of: IngestDocumentInput, index: number): string {
   return uuidv5(`${of.generation}:${index}`, of.documentId);
 }
 

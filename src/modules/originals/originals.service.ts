@@ -122,7 +122,10 @@ export function createOriginalsService(deps: {
     /** Ends the claim of an upload; call it in the transaction that inserts the row which refers to the blob. */
     async settle(trx: Knex, { claimId }: Pick<StoredUpload, 'claimId'>): Promise<void> {
       if (await createOriginalsRepository(trx).deleteClaim(claimId)) return;
-      throw appError('service_unavailable', { detail: 'The upload took longer than an hour.', retryAfterSeconds: 1 });
+      throw appError('service_unavailable', {
+        detail: 'The upload took longer than an hour.',
+        retryAfterSeconds: 1,
+      });
     },
 
     /**

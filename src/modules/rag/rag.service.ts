@@ -11,7 +11,7 @@ import { appError, type ExpectedVersions, fieldError, requireVersion } from '#sr
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type {
   ChunkContextsService,
-  ChunkingStep,
+  ChunkingCallOptions,
   DocumentChunkerService,
 } from '#src/modules/ingestion/chunking.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
@@ -80,8 +80,8 @@ export function createRagService(deps: {
       return generations.openIfNeeded(trx, actor, document, { reservedId });
     });
 
-  function chunkingStep(orgId: string, model: string, signal: AbortSignal): ChunkingStep {
-    const embed: ChunkingStep['embed'] = (windows, windowsTotal) => {
+  function chunkingStep(orgId: string, model: string, signal: AbortSignal): ChunkingCallOptions {
+    const embed: ChunkingCallOptions['embed'] = (windows, windowsTotal) => {
       if (windowsTotal > maxPreviewWindows) {
         throw appError('preview_too_large', {
           detail: `A preview of semantic chunking takes at most ${maxPreviewWindows} sentences; this text has ${windowsTotal}.`,

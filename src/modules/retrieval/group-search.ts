@@ -8,14 +8,14 @@ import {
 import { appError } from '#src/errors.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import {
-  chooseOwnSearches,
-  createLegSearch,
-  type Leg,
-  type LegSearchDeps,
+  chooseSearchesByOwnSettings,
+  createSearchLegRunner,
   type PlannedSearch,
-  planSearches,
+  planGroupSearches,
+  type SearchLeg,
+  type SearchLegDeps,
 } from './leg-search.ts';
-import type { Candidate, RetrievalDegradation } from './retrieval.model.ts';
+import type { RetrievalCandidate, RetrievalDegradation } from './retrieval.model.ts';
 import type { RetrievalRepository } from './retrieval.repository.ts';
 
 /** Number of merged hits that are loaded for reranking and for the final selection. */
@@ -33,11 +33,11 @@ const changeSeconds = 1;
  * `found` holds the hits of a BM25 or vector search. `confirmed` holds those that Postgres confirms: readable, in the
  * active generation, and with the settings that the search used.
  */
-type Answer = Leg & { found: readonly LegHit[]; confirmed: readonly ConfirmedHit[] };
+type Answer = SearchLeg & { found: readonly LegHit[]; confirmed: readonly ConfirmedHit[] };
 
 type ConfirmedHit = LegHit & { rrfK: number };
 
-export type GroupQuery = {
+export type GroupSearchQuery = {
   query: string;
   includeDocumentIds?: readonly string[] | undefined;
   excludeDocumentIds?: readonly string[] | undefined;
@@ -45,9 +45,9 @@ export type GroupQuery = {
 };
 
 /** Searches groups of documents, each by the retrieval settings of the group, and merges the hits into one ranking. */
-export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalRepository }) {
+export function createGroupSearch(deps: SearchLegDeps & { repository: RetrievalRepository }) {
   const { repository } = deps;
-  const startLegs = createLegSearch(deps);
+  const startLegs = createSearchLegRunner(deps);
 
   /**
    * @returns the best hits of all groups, best first. A BM25 or vector search that fails is skipped and reported as a
@@ -56,12 +56,12 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
    */
   return async (
     actor: Actor,
-    query: GroupQuery,
-  ): Promise<{ candidates: Candidate[]; degradations: RetrievalDegradation[] }> => {
+    query: GroupSearchQuery,
+  ): Promise<{ candidates: RetrievalCandidate[]; degradations: RetrievalDegradation[] }> => {
     const documents = readableDocuments(actor, query);
     const legs = startLegs(documents, query);
 
-    async function ask(asked: readonly Leg[]): Promise<Answer[]> {
+    async function ask(asked: readonly SearchLeg[]): Promise<Answer[]> {
       const found = await Promise.all(asked.map((leg) => legs.search(leg)));
       const isSilent = asked.length > 0 && found.every((hits) => hits === null);
       if (isSilent && asked[0]?.onlyDocumentIds === undefined) throw noLegAnswered(legs.degradations());
@@ -79,14 +79,14 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
       const onlyDocumentIds = await repository.listChanged(documents, seconds);
       if (onlyDocumentIds.length === 0) return [];
       const groups = await repository.listGroups({ ...documents, includeDocumentIds: onlyDocumentIds });
-      return ask(legsOf(planSearches(groups, own), depth).map((leg) => ({ ...leg, onlyDocumentIds })));
+      return ask(legsOf(planGroupSearches(groups, own), depth).map((leg) => ({ ...leg, onlyDocumentIds })));
     }
 
-    async function search(depth: number): Promise<{ candidates: Candidate[]; isIncomplete: boolean }> {
+    async function search(depth: number): Promise<{ candidates: RetrievalCandidate[]; isIncomplete: boolean }> {
       const beganMs = performance.now();
       const groups = await repository.listGroups(documents);
-      const own = await chooseOwnSearches(groups, () => repository.countReadable(documents));
-      const answers = await ask(legsOf(planSearches(groups, own), depth));
+      const own = await chooseSearchesByOwnSettings(groups, () => repository.countReadable(documents));
+      const answers = await ask(legsOf(planGroupSearches(groups, own), depth));
       const again = await askChanged(own, depth, beganMs);
       const isFirstSearch = depth === 1 && again.length === 0;
       const merged = mergeGroups(groupsOf(join([...answers, ...again])), candidateCount);
@@ -100,7 +100,7 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
       };
     }
 
-    let candidates: Candidate[] = [];
+    let candidates: RetrievalCandidate[] = [];
     for (const depth of depths) {
       const found = await search(depth);
       candidates = found.candidates;
@@ -110,7 +110,10 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
   };
 }
 
-function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentIds }: GroupQuery): ReadableDocuments {
+function readableDocuments(
+  actor: Actor,
+  { includeDocumentIds, excludeDocumentIds }: GroupSearchQuery,
+): ReadableDocuments {
   return {
     orgId: actor.orgId,
     acl: keysOf(actor),
@@ -120,15 +123,15 @@ function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentId
 }
 
 /** Lists the BM25 and vector searches to run. BM25 searches come first, because they need no embedding. */
-function legsOf(searches: readonly PlannedSearch[], depth: number): Leg[] {
+function legsOf(searches: readonly PlannedSearch[], depth: number): SearchLeg[] {
   const words = searches.filter(({ settings }) => settings.mode !== 'vector');
   const semantic = searches.filter(({ settings }) => settings.mode !== 'word_match');
   return [
-    ...words.map((search): Leg => {
+    ...words.map((search): SearchLeg => {
       const limit = search.settings.wordMatchLimit;
       return { search, kind: 'words', limit, asked: limit };
     }),
-    ...semantic.map((search): Leg => {
+    ...semantic.map((search): SearchLeg => {
       const limit = search.settings.vectorLimit;
       return { search, kind: 'vectors', limit, asked: Math.min(depth * limit, deepestSearch) };
     }),
@@ -152,7 +155,7 @@ function noLegAnswered(degradations: readonly RetrievalDegradation[]) {
   return appError('service_unavailable', { detail: `${why} Try again in a moment.` });
 }
 
-function confirm(leg: Leg, found: readonly LegHit[], signatures: ReadonlyMap<string, string>): Answer {
+function confirm(leg: SearchLeg, found: readonly LegHit[], signatures: ReadonlyMap<string, string>): Answer {
   const rrfKs = new Map(leg.search.groups.map(({ signature, settings }) => [signature, settings.rrfK]));
   const confirmed = found.flatMap((hit): ConfirmedHit[] => {
     const rrfK = rrfKs.get(signatures.get(hit.id) ?? '');
@@ -185,6 +188,6 @@ function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {
  * Key under which hits of several groups are merged: one BM25 list, since all share an index, and one list per
  * embedding model, since scores are comparable only within a model.
  */
-function nameOf({ search, kind }: Leg): string {
+function nameOf({ search, kind }: SearchLeg): string {
   return kind === 'words' ? kind : `${kind} of ${search.embeddingModel}`;
 }

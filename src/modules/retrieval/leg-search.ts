@@ -26,25 +26,25 @@ export type PlannedSearch = {
  * Maximum number of searches by document groups' own settings per question, to bound its cost. Three or four different
  * configurations are usual.
  */
-export const maxOwnSearches = 16;
+export const maxSearchesByOwnSettings = 16;
 
 /**
  * Chooses the groups that are searched by their own settings: all, or those with the most documents if there are too
  * many.
  * @param count returns the number of readable documents by group signature
  */
-export async function chooseOwnSearches(
+export async function chooseSearchesByOwnSettings(
   groups: readonly DocumentGroup[],
   count: () => Promise<ReadonlyMap<string, number>>,
 ): Promise<ReadonlySet<string>> {
   const alike = Map.groupBy(groups, keyOf);
-  if (alike.size <= maxOwnSearches) return new Set(alike.keys());
+  if (alike.size <= maxSearchesByOwnSettings) return new Set(alike.keys());
   const counts = await count();
   const sizes = Array.from(alike, ([key, members]) => {
     return { key, size: members.reduce((sum, { signature }) => sum + (counts.get(signature) ?? 0), 0) };
   });
   // Sorts groups of equal size by key, so that a repeated question gets the same answer.
-  const largest = sizes.sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1)).slice(0, maxOwnSearches);
+  const largest = sizes.sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1)).slice(0, maxSearchesByOwnSettings);
   return new Set(largest.map(({ key }) => key));
 }
 
@@ -52,7 +52,7 @@ export async function chooseOwnSearches(
  * Plans one search per distinct own settings. The groups that are not in `own` are searched by the default settings,
  * together per embedding model.
  */
-export function planSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedSearch[] {
+export function planGroupSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedSearch[] {
   const planned = groups.map((group) => {
     const key = keyOf(group);
     return own.has(key) ? { key, group } : { key: `others ${group.embeddingModel}`, group: asNew(group) };
@@ -79,7 +79,7 @@ function asNew(group: DocumentGroup): DocumentGroup {
  * A leg is one BM25 search or one vector search of a question, optionally restricted to some documents. It requests
  * `asked` hits, of which `limit` are used.
  */
-export type Leg = {
+export type SearchLeg = {
   search: PlannedSearch;
   kind: 'words' | 'vectors';
   limit: number;
@@ -87,7 +87,7 @@ export type Leg = {
   onlyDocumentIds?: readonly string[] | undefined;
 };
 
-export type LegSearchDeps = {
+export type SearchLegDeps = {
   db: Knex;
   vectors: Pick<VectorStore, 'search'>;
   embedders: Embedders;
@@ -98,7 +98,7 @@ export type LegSearchDeps = {
    * Queues that limit the concurrent searches of this process, fair among organizations, so that other requests get
    * database connections. BM25 and vector searches have separate queues, because the vector store may not answer.
    */
-  inTurn: Record<Leg['kind'], FairQueue>;
+  inTurn: Record<SearchLeg['kind'], FairQueue>;
   /**
    * Timeout of each BM25 or vector search. A user is waiting, so a result without a slow one is better than a late
    * result.
@@ -107,7 +107,7 @@ export type LegSearchDeps = {
 };
 
 /** Runs the BM25 and vector searches of one question. Embeds the question once per model. */
-export function createLegSearch(deps: LegSearchDeps) {
+export function createSearchLegRunner(deps: SearchLegDeps) {
   const { db, vectors, embedders, analyze, models, logger, inTurn, timeoutMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);
 
@@ -144,13 +144,13 @@ export function createLegSearch(deps: LegSearchDeps) {
       return vector;
     }
 
-    const readableOf = ({ search, onlyDocumentIds }: Leg): ReadableDocuments => ({
+    const readableOf = ({ search, onlyDocumentIds }: SearchLeg): ReadableDocuments => ({
       ...documents,
       retrievalSettings: search.groups.map(({ retrievalSettings }) => retrievalSettings),
       ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
     });
 
-    async function byWords(leg: Leg): Promise<LegHit[] | null> {
+    async function byWords(leg: SearchLeg): Promise<LegHit[] | null> {
       const { search, asked: limit } = leg;
       signal.throwIfAborted();
       // After a BM25 search has timed out, another one would time out too.
@@ -165,7 +165,7 @@ export function createLegSearch(deps: LegSearchDeps) {
       }
     }
 
-    async function byVectors(leg: Leg): Promise<LegHit[] | null> {
+    async function byVectors(leg: SearchLeg): Promise<LegHit[] | null> {
       const { search, asked: limit } = leg;
       const { embeddingModel: model, settings } = search;
       const vector = await queryVector(model);
@@ -186,7 +186,7 @@ export function createLegSearch(deps: LegSearchDeps) {
     }
 
     return {
-      search: (leg: Leg): Promise<LegHit[] | null> =>
+      search: (leg: SearchLeg): Promise<LegHit[] | null> =>
         leg.kind === 'words' ? inTurn.words(documents.orgId, () => byWords(leg)) : byVectors(leg),
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };

@@ -28,7 +28,7 @@ const instruction =
   'You order passages by how well they answer the question of the user. Answer with JSON: {"ranking": [numbers of ' +
   'all passages, best first]}. Name each passage exactly once.';
 
-export type RankablePassage = { documentName: string; pageNumber: number; content: string };
+type RankablePassage = { documentName: string; pageNumber: number; content: string };
 
 export type PassageRanker = ReturnType<typeof createPassageRanker>;
 

@@ -12,8 +12,8 @@ import {
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
 /** A chunk that a BM25 search found. Scores are comparable only within one search. */
-export const wordHit = shape({ chunkId: uuid(), score: double() });
-export type WordHit = Row<typeof wordHit>;
+export const wordSearchHit = shape({ chunkId: uuid(), score: double() });
+export type WordSearchHit = Row<typeof wordSearchHit>;
 
 /** A passage that a word search found. It contains `termCount` of the query's terms. */
 export const passageHit = shape({
@@ -48,21 +48,21 @@ const retrievedChunk = shape({
 });
 export type RetrievedChunk = Row<typeof retrievedChunk>;
 
-export const candidate = shape({
+export const retrievalCandidate = shape({
   ...retrievedChunk.columns,
   signature: text(),
   reranking: json<RagConfig['reranking']>(),
 });
-export type Candidate = Row<typeof candidate>;
+export type RetrievalCandidate = Row<typeof retrievalCandidate>;
 
-export const chunkOfRun = shape({ ...retrievedChunk.columns, chunkCount: integer() });
-export type ChunkOfRun = Row<typeof chunkOfRun>;
+export const documentPartChunk = shape({ ...retrievedChunk.columns, chunkCount: integer() });
+export type DocumentPartChunk = Row<typeof documentPartChunk>;
 
 export type RetrievalDegradation = {
   reason: 'embedder_unavailable' | 'vector_store_unavailable' | 'word_search_unavailable' | 'reranker_unavailable';
 };
 
-export type Retrieval = {
+export type RetrievalResult = {
   chunks: RetrievedChunk[];
   degradations: RetrievalDegradation[];
 };

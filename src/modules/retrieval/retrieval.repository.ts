@@ -5,12 +5,12 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import {
-  type Candidate,
-  type ChunkOfRun,
-  candidate,
-  chunkOfRun,
   type DocumentGroup,
+  type DocumentPartChunk,
   documentGroup,
+  documentPartChunk,
+  type RetrievalCandidate,
+  retrievalCandidate,
 } from './retrieval.model.ts';
 
 /**
@@ -109,7 +109,7 @@ export function createRetrievalRepository(db: Knex) {
       return new Map((await rows(db, signatureOfChunk, found)).map((row) => [row.id, row.signature]));
     },
 
-    async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<Candidate[]> {
+    async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<RetrievalCandidate[]> {
       if (chunkIds.length === 0) return [];
       const found = readableChunks(actor, chunkIds).select(
         ...['c.id as chunkId', 'c.documentId', 'd.name as documentName', 'c.pageNumber', 'c.content', 'c.tokenCount'],
@@ -119,14 +119,14 @@ export function createRetrievalRepository(db: Knex) {
           db.raw("d.rag_config -> 'reranking' as reranking"),
         ],
       );
-      return rows(db, candidate, found);
+      return rows(db, retrievalCandidate, found);
     },
 
     async loadRun(
       actor: Actor,
       documentId: string,
       { first, limit }: { first: number; limit: number },
-    ): Promise<ChunkOfRun[]> {
+    ): Promise<DocumentPartChunk[]> {
       const ofActive =
         'from chunks a where a.org_id = d.org_id and a.document_id = d.id and a.generation = d.active_generation';
       const run = readableBy(db('documents as d'), actor, 'd')
@@ -142,7 +142,7 @@ export function createRetrievalRepository(db: Knex) {
           'd.activeEmbeddingModel as embeddingModel',
           db.raw(`(select count(*)::integer ${ofActive}) as chunk_count`),
         );
-      return rows(db, chunkOfRun, run);
+      return rows(db, documentPartChunk, run);
     },
 
     async readableChunkIds(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {

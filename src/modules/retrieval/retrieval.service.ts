@@ -5,18 +5,24 @@ import { keepTopK, planReranking, type RerankingOptions } from '#src/domain/retr
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import { createGroupSearch, type GroupQuery } from './group-search.ts';
-import type { LegSearchDeps } from './leg-search.ts';
+import { createGroupSearch, type GroupSearchQuery } from './group-search.ts';
+import type { SearchLegDeps } from './leg-search.ts';
 import type { PassageRanker } from './passage-ranker.ts';
-import type { Candidate, PassageHit, Retrieval, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
+import type {
+  PassageHit,
+  RetrievalCandidate,
+  RetrievalDegradation,
+  RetrievalResult,
+  RetrievedChunk,
+} from './retrieval.model.ts';
 import { createRetrievalRepository } from './retrieval.repository.ts';
-import { createWordSearchRepository, type WordSearchEffort } from './word-search.repository.ts';
+import { createWordSearchRepository, type WordSearchLimits } from './word-search.repository.ts';
 
 /**
  * Limits of the word search while a user types: for frequent words it reads less than a question does, and skips older
  * documents first.
  */
-const effort: Partial<WordSearchEffort> = { postings: 500, furthest: 1_000, candidatesPerHit: 1, documents: 100 };
+const effort: Partial<WordSearchLimits> = { postings: 500, furthest: 1_000, candidatesPerHit: 1, documents: 100 };
 const chunks = 1_000;
 /** Once rare words give this many hits, the search ignores documents that contain only frequent words. */
 const enough = 50;
@@ -26,7 +32,7 @@ const enough = 50;
  */
 const passages = 600;
 
-export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
+export function createPassageSearch(deps: Pick<SearchLegDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
   const { searchPassages } = createWordSearchRepository(deps.db, effort);
 
   return (actor: Actor, query: string): Promise<PassageHit[]> => {
@@ -48,18 +54,18 @@ export type { PassageHit, RetrievalDegradation, RetrievedChunk } from './retriev
 
 export type RetrievalService = ReturnType<typeof createRetrievalService>;
 
-export type RetrieveInput = GroupQuery & {
+export type RetrieveInput = GroupSearchQuery & {
   reranking: RerankingOptions;
   contextTokens: number | null;
 };
 
-type Ranking = { ranked: Candidate[]; degradations: RetrievalDegradation[] };
+type Ranking = { ranked: RetrievalCandidate[]; degradations: RetrievalDegradation[] };
 
 /**
  * Finds passages that answer a question, in the documents that the actor may read and by their own retrieval settings.
  */
 export function createRetrievalService(
-  deps: LegSearchDeps & { rank: PassageRanker; models: Pick<ModelsService, 'reranker'> },
+  deps: SearchLegDeps & { rank: PassageRanker; models: Pick<ModelsService, 'reranker'> },
 ) {
   const { db, rank, models, logger } = deps;
   const repository = createRetrievalRepository(db);
@@ -68,7 +74,7 @@ export function createRetrievalService(
   /** Reranks the chunks if the chat or a document group asks for it. Keeps their order if reranking fails. */
   async function rerank(
     actor: Actor,
-    candidates: Candidate[],
+    candidates: RetrievalCandidate[],
     { query, reranking: options, signal }: RetrieveInput,
   ): Promise<Ranking> {
     const unchanged = { ranked: candidates, degradations: [] };
@@ -108,7 +114,7 @@ export function createRetrievalService(
 
   return {
     /** Selects the best chunks for a prompt. Throws `service_unavailable` if all searches fail. */
-    async retrieve(actor: Actor, input: RetrieveInput): Promise<Retrieval> {
+    async retrieve(actor: Actor, input: RetrieveInput): Promise<RetrievalResult> {
       const { ranked, degradations } = await rankChunks(actor, input);
       const tokens = Math.min(contextLimits.tokens, input.contextTokens ?? contextLimits.tokens);
       return { chunks: selectChunks(ranked, { ...contextLimits, tokens }), degradations };

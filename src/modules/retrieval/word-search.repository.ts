@@ -10,7 +10,7 @@ import {
 import { bigint, integer, type Row, rowsWithin, type Shape, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, CHUNKS_PER_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import { type PassageHit, passageHit, type WordHit, wordHit } from './retrieval.model.ts';
+import { type PassageHit, passageHit, type WordSearchHit, wordSearchHit } from './retrieval.model.ts';
 
 const termCount = shape({
   term: text(),
@@ -29,7 +29,7 @@ type WeightedTerm = { term: string; chunkCount: number; weight: number };
  * Limits of what a BM25 search reads; only rows that the caller may read count. docs/benchmarks.md shows cost and
  * benefit of larger limits.
  */
-export type WordSearchEffort = {
+export type WordSearchLimits = {
   terms: number;
   postings: number;
   /**
@@ -46,7 +46,7 @@ export type WordSearchEffort = {
   documents: number;
 };
 
-const defaultEffort: WordSearchEffort = {
+const defaultEffort: WordSearchLimits = {
   terms: 64,
   postings: 5_000,
   furthest: 100_000,
@@ -162,7 +162,7 @@ function isByKeysAlone({ includeDocumentIds, excludeDocumentIds, retrievalSettin
   return [includeDocumentIds, excludeDocumentIds, retrievalSettings].every((narrowing) => narrowing === undefined);
 }
 
-export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSearchEffort> = {}) {
+export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSearchLimits> = {}) {
   const effort = { ...defaultEffort, ...otherEffort };
 
   function ask<S extends Shape>(search: Search, source: S, sql: string, values: Record<string, unknown>) {
@@ -328,7 +328,8 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
      * that could then still be among the best hits.
      * @param query.terms duplicates count once
      */
-    searchWords: (query: WordQuery): Promise<WordHit[]> => search(query, { hit: wordHit, select: bestChunks }),
+    searchWords: (query: WordQuery): Promise<WordSearchHit[]> =>
+      search(query, { hit: wordSearchHit, select: bestChunks }),
 
     /**
      * Searches like `searchWords`, and groups the passages by document: at most three of each, first the best passage

@@ -21,7 +21,7 @@ export type NameCandidate = Row<typeof nameCandidate>;
 
 export type PassagePosition = Pick<PassageHit, 'documentId' | 'generation' | 'chunkIndex'>;
 
-export const searchRow = shape({
+export const searchResultRow = shape({
   ...pick(DocumentModel, 'id', 'name', 'sourceFormat', 'createdBy', 'createdAt', 'updatedAt').columns,
   /** Ids of the document's folders that the caller may read. */
   folderIds: uuidArray(),
@@ -30,10 +30,10 @@ export const searchRow = shape({
   /** The first characters of the document's converted text; empty before the first ingestion. */
   beginning: text(),
 });
-export type SearchRow = Row<typeof searchRow>;
+export type SearchResultRow = Row<typeof searchResultRow>;
 
 export const passageText = pick(ChunkModel, 'documentId', 'generation', 'chunkIndex', 'content');
 export type PassageText = Row<typeof passageText>;
 
 /** A search result. `preview` is sanitized HTML. */
-export type SearchHit = Omit<SearchRow, 'beginning'> & { preview: string; rank: number };
+export type SearchHit = Omit<SearchResultRow, 'beginning'> & { preview: string; rank: number };

@@ -18,8 +18,8 @@ import {
   type PassagePosition,
   type PassageText,
   passageText,
-  type SearchRow,
-  searchRow,
+  type SearchResultRow,
+  searchResultRow,
 } from './search.model.ts';
 
 /**
@@ -126,7 +126,7 @@ export function createSearchRepository(db: Knex) {
     },
 
     /** @returns the documents that the caller may read, in no particular order */
-    async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchRow[]> {
+    async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchResultRow[]> {
       const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
         .whereRaw('folder_links.document_id = d.id')
@@ -142,7 +142,7 @@ export function createSearchRepository(db: Knex) {
           db.raw('coalesce(c.char_count, 0) as char_count'),
           db.raw(`coalesce(left(c.body, ${beginningCharacters}), '') as beginning`),
         );
-      return rows(db, searchRow, found);
+      return rows(db, searchResultRow, found);
     },
 
     /** @returns the passages that the caller may read and that belong to the active generation */
