@@ -125,7 +125,7 @@ export function requireOAuthProvider(
 ): ConnectorOAuth & { provider: OAuthConnectorProvider } {
   if (provider === 'acme_s3')
     throw appError('wrong_auth_kind', {
-      detail: 'acme_s3 is connected with keys.',
+      detail: 'acme_s3 has no OAuth consent. Create its connection with access keys.',
     });
   const oauth = consents[provider];
   if (oauth === null) throw appError('provider_not_configured');

@@ -96,7 +96,7 @@ export function createUploadsService(deps: {
         if (bytes <= own.bytes) return;
         if (bytes > freeBytes) {
           throw appError('storage_quota_exceeded', {
-            detail: `The organization's tier allows ${storageBytes} bytes of documents.`,
+            detail: `The file does not fit: the organization's tier allows ${storageBytes} bytes of documents.`,
           });
         }
         const taken = others().reduce((sum, other) => sum + other.bytes, own.addedMeanwhile);

@@ -263,7 +263,7 @@ function isSameDocument({ document }: ImportedFile, { document: known }: Importe
 
 function changedMeanwhile(): AppError {
   return appError('service_unavailable', {
-    detail: 'The document was changed during its import.',
+    detail: 'Another request changed the document during its import. Try again.',
     retryAfterSeconds: 1,
   });
 }

@@ -123,7 +123,7 @@ export function createOriginalsService(deps: {
     async settle(trx: Knex, { claimId }: Pick<StoredUpload, 'claimId'>): Promise<void> {
       if (await createOriginalsRepository(trx).deleteClaim(claimId)) return;
       throw appError('service_unavailable', {
-        detail: 'The upload took longer than an hour.',
+        detail: 'The upload took longer than an hour. Upload the file again.',
         retryAfterSeconds: 1,
       });
     },

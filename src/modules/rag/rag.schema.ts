@@ -74,7 +74,7 @@ const previewConfigSchema = z
     ({ chunking, ...config }) => chunking === undefined || !Object.keys(chunkingFields).some((key) => key in config),
     {
       path: ['chunking'],
-      message: 'must not be combined with chunking fields beside it',
+      message: 'must not be combined with method, target_tokens or overlap_tokens on the same level',
     },
   )
   .describe('A configuration, or its `chunking` alone. What is left out is as in a new document.');

@@ -149,10 +149,10 @@ function couldHaveMore({ kind, limit, asked, found, confirmed }: Answer): boolea
 function noLegAnswered(degradations: readonly RetrievalDegradation[]) {
   const reasons = new Set(degradations.map(({ reason }) => reason));
   const missing = reasons.has('embedder_unavailable') ? 'the embedding service' : 'the vector store';
-  const why = reasons.has('word_search_unavailable')
+  const cause = reasons.has('word_search_unavailable')
     ? 'The word search timed out, and no other search is available.'
     : `The documents are configured for vector search only, and ${missing} does not answer.`;
-  return appError('service_unavailable', { detail: `${why} Try again in a moment.` });
+  return appError('service_unavailable', { detail: `${cause} Try again in a moment.` });
 }
 
 function confirm(leg: SearchLeg, found: readonly LegHit[], signatures: ReadonlyMap<string, string>): Answer {

@@ -119,7 +119,7 @@ export function createSearchLegRunner(deps: SearchLegDeps) {
 
     function degrade(reason: RetrievalDegradation['reason'], error: unknown): null {
       signal.throwIfAborted();
-      logger.warn({ err: error, reason }, 'retrieval is degraded');
+      logger.warn({ err: error, reason }, 'a BM25 or vector search failed; its hits are missing');
       degradations.add(reason);
       return null;
     }
