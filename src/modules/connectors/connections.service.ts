@@ -261,7 +261,7 @@ export function createConnectionsService(deps: {
       await db.transaction(async (trx) => {
         const connection = await lock(trx, actor, id);
         requireVersion(expected, connection);
-        // Another request changed the connection while its credentials were checked at the provider.
+        // Fails if another request changed the connection while its credentials were checked at the provider.
         if (checked !== null && !isSame(before, connection)) throw appError('precondition_failed');
         const { displayName = connection.displayName, config = {} } = change;
         const isRenamed = displayName !== connection.displayName;

@@ -40,7 +40,6 @@ const MAX_PAUSE_MS = 1_000;
 
 export type ConnectorCredentialsService = ReturnType<typeof createConnectorCredentials>;
 
-/** Calls file providers with the stored credentials of connections. */
 export function createConnectorCredentials(deps: {
   db: Knex;
   access: ConnectorAccesses;

@@ -231,8 +231,8 @@ export function createConnectorDocumentsRepository(db: Knex) {
 }
 
 /**
- * Lease for updating a Temporal schedule; longer than the timeout of a call of Temporal. Then another process may take
- * over.
+ * Lease for updating a Temporal schedule; longer than the timeout of a call of Temporal, so that no other process
+ * updates the schedule meanwhile.
  */
 const LEASE_SECONDS = 30;
 

@@ -109,7 +109,10 @@ export function createDocumentConversion(deps: {
     },
   };
 
-  /** Runs OCR on scanned pages, and stores each page at once, so that a killed worker repeats at most one page. */
+  /**
+   * Returns the pages that OCR has already read, and a callback that stores each further page at once, so that a killed
+   * worker repeats at most one page.
+   */
   async function recognitionOf(
     of: IngestDocumentInput,
     converterVersion: string,

@@ -16,7 +16,6 @@ const BATCH_SIZE = 256;
 /** Number of chunks that one activity embeds in about half a minute; then other documents can run. */
 const SLICE_SIZE = 4 * BATCH_SIZE;
 
-/** Embeds the chunks of a generation (stage `embed`), and checks the vectors before activation. */
 export function createChunkEmbedding(deps: {
   db: Knex;
   embeddings: Pick<EmbeddingsService, 'embed'>;

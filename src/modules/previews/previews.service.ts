@@ -118,7 +118,6 @@ export function createPreviewsService(deps: {
       return jobIdOf(of);
     },
 
-    /** Renders an office file to PDF, unless the organization already has a preview of the same original. */
     async render(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<RenderResult> {
       await startStage(of, 'render');
       const target = await repository.findTarget(of);
@@ -174,7 +173,7 @@ export function createPreviewsService(deps: {
       if (!isOfficeFormat(sourceFormat)) throw missing('Only office files have previews.');
       const original = { orgId, documentId: document.id, originalKey };
       const job = await repository.findJob(original);
-      // Only workers render, so a missing renderer in this process means something only if there is no job.
+      // Only workers render, so a missing renderer in this process explains a missing preview only if there is no job.
       if (job === undefined && renderer === null) {
         throw missing('This deployment has no office program to make previews with.');
       }

@@ -51,7 +51,6 @@ type IngestRequest = { redo: boolean; reservedId: string };
 
 export type RagService = ReturnType<typeof createRagService>;
 
-/** Reads and changes the retrieval configuration of documents, starts ingestions, and previews chunks. */
 export function createRagService(deps: {
   db: Knex;
   documents: Pick<DocumentsService, 'getConverted' | 'getView' | 'lockWritable' | 'setConfig' | 'publishNow'>;
@@ -122,7 +121,6 @@ export function createRagService(deps: {
       return config;
     },
 
-    /** Starts an ingestion if the document needs one, or in any case if `redo` is set. */
     async ingest(actor: RequestActor, documentId: string, request: IngestRequest): Promise<IngestAnswer> {
       const plan = await openGeneration(actor, documentId, request);
       // Reads the state before the job starts, so that a new ingestion is always reported as incomplete.

@@ -49,7 +49,7 @@ export function createReembeddingRepository(db: Knex) {
       return query.pluck('id');
     },
 
-    /** Locks a document until the end of the transaction. Returns undefined if it already has the wanted model. */
+    /** Locks a document until the end of the transaction. Returns undefined if it already uses the target model. */
     async lockOutdated(of: { orgId: string; model: string }, id: string) {
       return outdated(of).where({ id }).forNoKeyUpdate().first();
     },

@@ -44,7 +44,6 @@ export type GroupSearchQuery = {
   signal: AbortSignal;
 };
 
-/** Searches groups of documents, each by the retrieval settings of the group, and merges the hits into one ranking. */
 export function createGroupSearch(deps: SearchLegDeps & { repository: RetrievalRepository }) {
   const { repository } = deps;
   const startLegs = createSearchLegRunner(deps);

@@ -106,7 +106,6 @@ export type SearchLegDeps = {
   timeoutMs?: number;
 };
 
-/** Runs the BM25 and vector searches of one question. Embeds the question once per model. */
 export function createSearchLegRunner(deps: SearchLegDeps) {
   const { db, vectors, embedders, analyze, models, logger, inTurn, timeoutMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);

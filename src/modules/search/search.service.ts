@@ -35,7 +35,6 @@ type RatedPassage = PassageHit & Pick<FoundText, 'coverage'>;
 
 export type SearchService = ReturnType<typeof createSearchService>;
 
-/** Searches documents by name and by text, and merges both into one ranking. */
 export function createSearchService(deps: {
   db: Knex;
   retrieval: Pick<RetrievalService, 'searchPassages'>;
