@@ -11,12 +11,12 @@ export function googleOAuth(baseUrl: string | null, client: OAuthProvider['clien
     tokenUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/token`,
     revokeUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/revoke`,
     client,
-    // Google returns a refresh token only with these parameters.
+    // With these parameters, Google returns a refresh token; without them, it does not.
     authorizeParameters: { access_type: 'offline', prompt: 'consent' },
   };
 }
 
-/** Parses the body of an answer. Throws `provider_unavailable` if it is not JSON. */
+/** Parses the body of a provider's response. Throws `provider_unavailable` if it is not JSON. */
 export function parseJson(provider: string, { body }: ProviderAnswer): unknown {
   try {
     return JSON.parse(body);
@@ -66,7 +66,10 @@ export function providerStatusError(provider: string, { status, headers }: Provi
   return appError('provider_unavailable', { detail: `${provider} answers ${status}.` });
 }
 
-/** Pieces are joined at this number, because one-byte pieces would take a hundred times the memory of the body. */
+/**
+ * Maximum of separate pieces of a body before they are joined: one-byte pieces take a hundred times the memory of the
+ * body.
+ */
 const maxPieces = 1_024;
 
 /** Reads a whole body. Returns null, and closes the connection, if it is larger than `limitBytes`. */
@@ -75,7 +78,7 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limitBytes: numb
   return isWhole ? bytes : null;
 }
 
-/** Reads at least the first `limitBytes` of a body, or all of it, and closes the connection. */
+/** Returns the first `limitBytes` of a body, and closes the connection. */
 export async function readBodyStart(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
   return (await readUpTo(body, limitBytes)).bytes.subarray(0, limitBytes);
 }
@@ -83,7 +86,7 @@ export async function readBodyStart(body: AsyncIterable<Uint8Array>, limitBytes:
 async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number) {
   let pieces: Uint8Array[] = [];
   let sizeBytes = 0;
-  // Leaving the loop destroys the body, which closes the connection.
+  // Leaving the loop early destroys the body, which closes the connection.
   for await (const piece of body) {
     pieces.push(piece);
     sizeBytes += piece.length;
@@ -93,7 +96,7 @@ async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number) {
   return { bytes: Buffer.concat(pieces), isWhole: true };
 }
 
-/** A pass-through stream that fails with `tooLarge()` after `limitBytes`. */
+/** Creates a pass-through stream that fails with `tooLarge()` after `limitBytes`. */
 export function limitSize(limitBytes: number, tooLarge: () => Error): Transform {
   let sizeBytes = 0;
   return new Transform({

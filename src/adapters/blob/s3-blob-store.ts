@@ -32,8 +32,9 @@ class S3Error extends Error {
 }
 
 /**
- * - wrong keys, or a bucket that is missing or in another region: `blob_store_refused`, an operator has to act.
- * - everything else (408, 429, 5xx, network, timeouts): `service_unavailable`, which is retried.
+ * Maps errors of the S3 client: wrong keys, or a bucket that is missing or in another region, become
+ * `blob_store_refused`, which needs an operator. Everything else (408, 429, 5xx, network, timeouts) becomes
+ * `service_unavailable`, which is retried.
  */
 function toAppError(error: unknown): AppError {
   const cause = new S3Error(describeError(error));
@@ -64,16 +65,22 @@ function describeError(error: unknown): string {
 }
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Timeout without a byte in either direction; long, because a copy within the store is slow. */
+/** Timeout for a socket without a byte in either direction; long, because a copy within the store is slow. */
 const SOCKET_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 3;
 /** S3's minimum size of a multipart part, except for the last part. */
 const PART_BYTES = 5 * 1024 ** 2;
-/** Parts in memory: 4 × 2 of large files and 8 small files, so that small files do not wait for large ones. */
+/**
+ * Concurrent uploads, which hold 4 × 2 parts of large files and 8 small files in memory. The limits are separate so
+ * that small files do not wait for large ones.
+ */
 const LARGE_UPLOADS = 4;
 const PARTS_PER_UPLOAD = 2;
 const SMALL_UPLOADS = 8;
-/** Limit of the files that wait in `tempDir`, below `temporaryStorage` of the chart: a pod that exceeds that is evicted. */
+/**
+ * Limit of the bytes that wait in `tempDir`. Must stay below `temporaryStorage` of the Helm chart, because Kubernetes
+ * evicts a pod that exceeds it.
+ */
 const MAX_WAITING_BYTES = 48 * 1024 ** 3;
 /** A staging object is a stray after 24 hours, which is longer than any upload. */
 const STRAY_AFTER_MS = 24 * 60 * 60_000;
@@ -110,7 +117,8 @@ export function createS3BlobStore(
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SOCKET_TIMEOUT_MS,
-      // Slow downloads occupy sockets, and a wait for a free socket would count as a connection timeout.
+      // No limit of sockets: slow downloads occupy them, and the wait for a free socket would count as a connection
+      // timeout.
       httpAgent: { maxSockets: Number.POSITIVE_INFINITY },
       httpsAgent: { maxSockets: Number.POSITIVE_INFINITY },
     },
@@ -152,19 +160,19 @@ export function createS3BlobStore(
     await client.send(new DeleteObjectCommand(stagedOf(stagingKey))).catch(failing);
   };
 
-  /** A file above `PART_BYTES` is uploaded in parts. */
   async function upload(target: { Bucket: string; Key: string }, path: string, sizeBytes: number): Promise<void> {
     const limit = sizeBytes > PART_BYTES ? largeUploads : smallUploads;
     await limit(async () => {
       const params = { ...target, Body: createReadStream(path) };
-      // An error of the abort by the library would replace the error of the upload.
+      // With `leavePartsOnError`, the SDK does not abort a failed upload: an error of its abort would hide the upload's
+      // own error.
       const options = { partSize: PART_BYTES, queueSize: PARTS_PER_UPLOAD, leavePartsOnError: true };
       const parts = new Upload({ client, params, ...options });
       try {
         await parts.done();
       } catch (error) {
         const { uploadId: UploadId } = parts;
-        // `deleteStrays` aborts an upload whose abort fails.
+        // If this abort fails, `deleteStrays` aborts the upload later.
         if (UploadId !== undefined) {
           await client.send(new AbortMultipartUploadCommand({ ...target, UploadId })).catch(() => undefined);
         }
@@ -173,7 +181,6 @@ export function createS3BlobStore(
     });
   }
 
-  /** Counts the bytes that wait in `tempDir`. Throws `service_unavailable` above the limit. */
   async function* counted(content: AsyncIterable<Buffer>, waiting: { bytes: number }): AsyncGenerator<Buffer> {
     for await (const piece of content) {
       waiting.bytes += piece.length;
@@ -230,7 +237,7 @@ export function createS3BlobStore(
       try {
         await client.send(copy);
       } catch (error) {
-        // A repeated promotion finds the content already at its key.
+        // A retry finds the object at its key, because an earlier attempt was interrupted after the copy.
         if (isMissing(error) && (await exists(key))) return;
         throw toAppError(error);
       }

@@ -29,7 +29,7 @@ function graphOAuth({ baseUrl, client }: OAuthSettings): OAuthProvider {
     tokenUrl: `${root}/oauth2/v2.0/token`,
     revokeUrl: null,
     client,
-    // Microsoft asks which account to connect instead of silently taking the signed-in one.
+    // Lets the user choose an account at Microsoft, which would silently connect the signed-in one otherwise.
     authorizeParameters: { prompt: 'select_account' },
   };
 }
@@ -54,7 +54,6 @@ type ConnectorSettings = Readonly<
   }
 >;
 
-/** @param deps.agent the HTTP agent with the SSRF guard, for downloads */
 export function createConnectors(
   settings: ConnectorSettings,
   deps: { call: ProviderCaller; agent: Dispatcher },

@@ -72,7 +72,9 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     return { files: pageEntries(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
   };
 
-  /** File names are not unique in Drive: resolves each name to the most recently modified file. */
+  /**
+   * Resolves the names of a path one by one. File names are not unique in Drive: takes the most recently modified file.
+   */
   async function resolve(access: ConnectorAccess, names: readonly string[], isFolder = false): Promise<DriveFile> {
     let found = await read(access, 'root');
     for (const [depth, wanted] of names.entries()) {
@@ -123,7 +125,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         return remoteFile(await followShortcut(access, await resolve(access, names)), names.reduce(childPath, ''));
       }
       const found = await read(access, wanted.fileId);
-      // Files that other users share have no parent folder in this account.
+      // Files that other users share have no parent folder in this account; their path starts at its root.
       const folder = (await pathsWithin(access, null)(found.parentId)) ?? '';
       return remoteFile(await followShortcut(access, found), childPath(folder, found.name));
     },
@@ -146,8 +148,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         content,
         mediaType: to?.mediaType ?? file.mimeType,
         fileName: isNamed ? file.name : `${file.name}${to.ending}`,
-        // The revision is read before the content: if the file changes in between, the next listing has another
-        // revision.
+        // Reads the revision before the content: if the file changes in between, the next listing has another revision.
         revision: file.revision,
       };
     },
@@ -211,7 +212,7 @@ function fileOf(value: unknown): DriveFile {
     parentId: asText(asArray(parents)[0]) || null,
     driveId: asText(rest.driveId),
     sizeBytes: typeof size === 'string' ? Number(size) : null,
-    // Google's own file formats have no MD5 checksum.
+    // Google's own file formats have no MD5 checksum, so their modification time is the revision.
     revision: asText(md5Checksum) || asText(modifiedTime),
     isTrashed: trashed === true,
     targetId: asText(asRecord(rest.shortcutDetails).targetId),

@@ -13,12 +13,12 @@ import {
 } from './provider-api.ts';
 
 const name = 'Dropbox';
-/** A listing page of more than 500 entries could exceed the size limit of a response. */
+/** At most 500 entries per listing page: more could exceed the size limit of a response. */
 const listing = { limit: 500, include_non_downloadable_files: true };
 
 /**
- * Dropbox API v2. Files without content, such as Paper documents, are exported in Dropbox's default format. Changes name
- * deleted files only by their paths. Why not Dropbox's own client: see docs/adr/0038.
+ * Dropbox API v2. Files without content, such as Paper documents, are exported in Dropbox's default format. Change
+ * lists name deleted files by path only, without an id. Why not Dropbox's own client: see docs/adr/0038.
  */
 export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://api.dropboxapi.com'}/2`;
@@ -137,7 +137,7 @@ function headerJson(value: object): string {
   });
 }
 
-/** The summary is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
+/** Dropbox's `error_summary` is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
 function readErrorCode({ body }: ProviderAnswer): string {
   return asText(parseErrorBody(body).error_summary).replace(/[/.]+$/, '');
 }

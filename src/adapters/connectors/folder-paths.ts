@@ -27,12 +27,12 @@ export function readCursor(text: string): FolderCursor {
 
 type Folder = { name: string; parentId: string | null };
 
-/** Maximum depth of folders: more than any provider allows; also ends cycles. */
+/** Maximum depth of folders: more than any provider allows, so a deeper path is a cycle. */
 const maxDepth = 200;
 
 /**
- * Resolves folder paths by their parents and caches each folder. The returned function returns null for a folder
- * outside of `within`.
+ * Creates a function that finds the path of a folder through its parents, and caches each folder. The function returns
+ * null for a folder outside of `within`.
  * @param within a folder with a known path; null for the whole drive
  * @param read returns null for a missing folder
  */

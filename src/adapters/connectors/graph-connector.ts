@@ -39,8 +39,8 @@ type Item = {
 };
 
 /**
- * Microsoft Graph v1.0: the drive of the account, or the document library of a site. Links to further pages and changes
- * are opaque, so they are stored whole; they are followed only on Graph's own host.
+ * Microsoft Graph v1.0: the drive of the account, or the document library of a site. Graph's links to the next page and
+ * to later changes are opaque, so whole URLs are stored; they are followed only on Graph's own host.
  */
 export function createGraphConnector({
   provider,
@@ -104,11 +104,11 @@ export function createGraphConnector({
 
     async download(access, { fileId }, options) {
       const url = urlOf(access, { fileId, path: '' });
-      // The item is read without `$select`, because not every drive can select the download URL.
+      // Reads the item without `$select`, because not every drive can select the download URL.
       const item = await read(access, url, '');
       if (item.kind !== 'file') throw appError('unsupported_format', { detail: `The item is not a file in ${name}.` });
       const { content } = await api.open(access, item.downloadUrl || `${url}/content`, options);
-      // The revision is read before the content: if the file changes in between, the next listing has another revision.
+      // Reads the revision before the content: if the file changes in between, the next listing has another revision.
       return { content, mediaType: item.mimeType, fileName: item.name, revision: item.revision };
     },
 

@@ -15,7 +15,7 @@ import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports
 
 export type ConnectorDeps = DownloadLimits & {
   call: ProviderCaller;
-  /** The HTTP agent must have the SSRF guard. */
+  /** An HTTP agent with the SSRF guard, because providers choose the URLs of downloads. */
   agent: Dispatcher;
   baseUrl: string | null;
 };
@@ -63,14 +63,15 @@ export function createProviderApi(
     isOwn(url) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
 
   function failure(answer: ProviderAnswer): AppError {
-    // The error holds only the provider's error code: a longer text may quote the request.
+    // Keeps only the provider's error code: a longer text may quote the request.
     const reason = /^[a-zA-Z_./]{1,80}$/.exec(readErrorCode(answer))?.[0] ?? '';
     return errorByCode(reason, answer) ?? failureOf(name, answer, reason);
   }
 
   return {
     async ask(access, url, request = {}) {
-      // The URL of a page was stored between steps and may have been changed; only downloads may be on other hosts.
+      // The URL of a listing page comes from a stored cursor, which may have been changed: the access token is sent
+      // only to the provider's own hosts. Downloads may be on other hosts.
       if (!isOwn(url)) throw appError('provider_rejected', { detail: `The URL of the page is not one of ${name}.` });
       const headers = { accept: 'application/json', ...request.headers, ...authorization(access, url) };
       const answer = await call(url, { ...request, headers });
@@ -84,7 +85,7 @@ export function createProviderApi(
         ...request,
         ...{ agent, silenceMs, downloadMs },
         headersFor: (target) => ({ ...headers, ...authorization(access, target) }),
-        // A pre-signed URL that fails says nothing about the connection's grant; a new one may work.
+        // A failed download from another host says nothing about the connection's grant: a new pre-signed URL may work.
         failure: (refusal, from) =>
           isOwn(from) || refusal.status >= 429
             ? failure(refusal)
@@ -132,7 +133,7 @@ function failureOf(name: string, { status, headers }: ProviderAnswer, reason: st
 export const folderMediaType = 'application/x-directory';
 
 export function urlSegment(id: string): string {
-  // Dot segments and empty ones would address the parent resource.
+  // An id of `.`, `..` or no characters would address the parent resource.
   if (id === '' || id === '.' || id === '..') throw appError('remote_file_not_found');
   return encodeURIComponent(id);
 }
@@ -165,14 +166,15 @@ export function pauseSecondsOf(text: string): number | null {
 }
 
 /**
- * Time limit for a whole file, against endlessly slow downloads. Shorter than the hour of an import step (`transferPolicy` in
- * `workflows/policies.ts`), so that it becomes an error of the file.
+ * Time limit for a whole download, against endlessly slow ones. Shorter than the hour of an import step
+ * (`transferPolicy` in `workflows/policies.ts`), so that a slow file fails alone and not the step with all its files.
  */
 export const maxDownloadMs = 50 * 60_000;
 
 /**
- * Limits a download. Fails with `payload_too_large` above `limitBytes`, before the first byte if the announced size is too
- * large, and with `provider_unavailable` if it is interrupted or too slow. Destroying it closes the connection.
+ * Limits the size and the time of a download. Fails with `payload_too_large` above `limitBytes`, before the first byte
+ * if the announced size is too large, and with `provider_unavailable` if it is interrupted or too slow. Destroying the
+ * returned stream closes the connection.
  * @param options.announcedBytes 0 if unknown
  */
 export function limitDownload(
@@ -191,7 +193,7 @@ export function limitDownload(
     clearTimeout(timer);
     body.destroy();
   });
-  // An error without a listener would end the process.
+  // An `error` event without a listener would end the process.
   content.on('error', () => {});
   return body.pipe(content);
 }
@@ -201,7 +203,10 @@ function tooLarge(limitBytes: number) {
 }
 
 const maxRedirects = 3;
-/** Time limit without a byte of content; also for redirects, headers and the body of an error response. */
+/**
+ * Time limit for a pause between two bytes of a download; also for redirects, headers and the body of an error
+ * response.
+ */
 const defaultSilenceMs = 30_000;
 const maxErrorBodyBytes = 16_000;
 
@@ -227,7 +232,7 @@ async function openContent(url: string, options: DownloadRequest): Promise<{ con
     const { url: finalUrl, answer } = await follow(url, { ...options, signal: until, silenceMs });
     const headers = headersOf(answer);
     const status = answer.statusCode;
-    // Status 206 without a range request is not the whole file.
+    // Refuses 206 (Partial Content): without a range request, it is not the whole file.
     if (status < 200 || status >= 300 || status === 206) {
       throw failure(
         { status, headers, body: (await readBodyStart(answer.body, maxErrorBodyBytes)).toString('utf8') },
@@ -281,7 +286,7 @@ function closeConnection(body: Readable): void {
 function toDownloadError(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (!(error instanceof AppError)) return unavailable('The provider does not respond, or closed the connection.');
-  // `url_not_allowed` is for URLs of users; this one comes from the provider or the deployment.
+  // `url_not_allowed` is the error for a user's URL, but this URL comes from the provider or the settings.
   return error.code === 'url_not_allowed'
     ? unavailable('The provider redirects to a non-public address that EGRESS_ALLOW does not list.')
     : error;

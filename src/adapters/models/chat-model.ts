@@ -19,22 +19,24 @@ import {
   maxAnswerBytes,
 } from './openai-client.ts';
 
-/** Longest silence of a stream; services send at least comments while they work. */
+/** Time limit for a pause in a stream; model services send at least SSE comments while they work. */
 const silenceTimeoutMs = 60_000;
-/** Longest stream: ten thousand tokens of a slow model under CPU contention. */
+/** Time limit for a whole stream: enough for ten thousand tokens of a slow model under CPU contention. */
 const longestStreamMs = 60 * 60_000;
-/** Size limit of a stream per requested token; an event is a few hundred bytes of JSON. */
+/** Size limit of a stream per requested token; a stream event is a few hundred bytes of JSON. */
 const bytesPerToken = 4_096;
 const maxEventBytes = 1_000_000;
 
-/** The packaged model server serves streams first; this header marks a stream that no user reads. */
+/**
+ * The packaged model server prefers streams to other calls, because users read them; this header marks a stream that no
+ * user reads.
+ */
 const backgroundStream = { 'x-urgency': 'judge' };
 
 const maxReplyCharacters = 4_000_000;
 
 const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
 
-/** Chat models over Chat Completions. Callers retry, because they know whether a user waits. */
 export function createChatModel(
   endpoint: ModelEndpoint,
   watch = () => createStreamTimeout(silenceTimeoutMs, longestStreamMs),
@@ -86,7 +88,7 @@ export function createChatModel(
         if (piece.end !== 'none') end = piece.end;
         usage = piece.usage ?? usage;
       }
-      // The OpenAI client ends an aborted stream without an error.
+      // The OpenAI client ends an aborted stream without throwing an error.
       signal.throwIfAborted();
     } catch (error) {
       throw toModelError(error, signal);
@@ -162,7 +164,7 @@ function replyOf(
   { text, end, usage = noUsage }: Pick<ChatAnswer, 'text' | 'end' | 'usage'>,
   called: readonly ModelToolCall[],
 ): ModelReply {
-  // Tool calls that were not allowed are dropped, unless the reply has nothing else; then they explain the empty text.
+  // Drops tool calls that were not allowed, unless the reply has no text; then they tell why it is empty.
   const isBlank = text.trim() === '';
   const toolCalls = tools.length > 0 && (mayCall || isBlank) ? called : [];
   if (isBlank && toolCalls.length === 0) throw invalid('it is empty');
@@ -180,7 +182,7 @@ export type StreamTimeout = {
   stop(): void;
 };
 
-/** The client's own timeout ends with the headers of a stream, so this one watches the body. */
+/** Time limits for the body of a stream: the OpenAI client's own timeout ends when the headers arrive. */
 export function createStreamTimeout(timeoutMs: number, longestMs: number): StreamTimeout {
   const controller = new AbortController();
   const giveUp = (detail: string) => controller.abort(appError('model_unavailable', { detail }));
@@ -196,7 +198,9 @@ export function createStreamTimeout(timeoutMs: number, longestMs: number): Strea
   };
 }
 
-/** Makes streamed text storable: holds back half of a split surrogate pair until the other half arrives. */
+/**
+ * Makes streamed text storable in Postgres: holds back half of a split surrogate pair until the other half arrives.
+ */
 function createStorablePieces() {
   let half = '';
   return {
@@ -209,18 +213,18 @@ function createStorablePieces() {
   };
 }
 
-/** Longer tool names and arguments are truncated; the tool call is then rejected when it is executed. */
+/** Longer tool names and arguments are truncated; executing such a tool call then fails. */
 const maxNameCharacters = 200;
 const maxArgumentCharacters = 200_000;
-/** A model that exceeds the number or the size of tool calls is in a loop. */
+/** Limits of a reply's tool calls: a model that exceeds them is in a loop. */
 const maxCalls = 64;
 const maxCharacters = 4_000_000;
 
 type CallSoFar = { index: number | null; id: string; name: string; args: string };
 
 /**
- * Assembles tool calls from a whole reply or from pieces of a stream. Services differ: a piece may lack its index, or
- * have the index of another call with a different id; names may be split or repeated; arguments may be an object.
+ * Assembles tool calls from a whole reply or from the deltas of a stream. Services differ: a delta may lack its index,
+ * or have the index of another call with a different id; names may be split or repeated; arguments may be an object.
  * Anything else becomes a call without a name, which is rejected later. Throws `model_response_invalid` only beyond the
  * limits.
  */
@@ -281,7 +285,10 @@ function tooManyCalls(): AppError {
   });
 }
 
-/** Larger token counts are read as 0: no model reaches them, and an integer column could not store them. */
+/**
+ * Maximum of a token count; a larger one is read as 0, because no model reaches it and an integer column could not
+ * store it.
+ */
 const maxTokens = 1_000_000_000;
 
 type ChatAnswer = {
@@ -314,7 +321,7 @@ function endOf(reason: unknown): ChatAnswer['end'] {
   return reason === 'error' ? 'broken' : 'good';
 }
 
-/** Joins content parts, and leaves out parts with the model's reasoning. */
+/** Joins the text parts of a message, without the parts that hold the model's reasoning. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';

@@ -4,7 +4,7 @@ import OpenAI, { APIConnectionError, APIError, OpenAIError } from 'openai';
 import { AppError, appError } from '#src/errors.ts';
 
 type ResponseLimits = {
-  /** Maximum size of the whole response, uncompressed. */
+  /** Maximum size of the whole response, after decompression. */
   maxBytes: number;
   /** Timeout for the whole response, or until the first byte of a stream. */
   deadlineMs: number;
@@ -15,7 +15,10 @@ type ResponseLimits = {
 const eventEnds = ['\n\n', '\r\r', '\r\n\r\n'];
 const eventEndBytes = 4;
 
-/** A `fetch` with limits: the OpenAI client reads any size, and waits forever for the end of an error. */
+/**
+ * Creates a `fetch` with limits, because the OpenAI client reads responses of any size, and waits forever for the body
+ * of an error response.
+ */
 export function limitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
   const { maxBytes, deadlineMs, maxEventBytes } = limits;
   return async (input, init) => {
@@ -43,7 +46,10 @@ export function limitedFetch(limits: ResponseLimits, heard: () => void = () => {
   };
 }
 
-/** Returns a function that takes each piece of an event stream and returns the size of the incomplete event. */
+/**
+ * Measures an event stream: the function takes each piece of it and returns the bytes of the event that is still
+ * incomplete.
+ */
 function createEventMeter(): (bytes: Uint8Array) => number {
   let openBytes = 0;
   let tail: Uint8Array = new Uint8Array();
@@ -65,7 +71,7 @@ function tooLong() {
   return appError('model_response_invalid', { detail: 'The response of the model service is longer than the limit.' });
 }
 
-/** A model service. `traceparent` is only sent to servers of this deployment (see `isOwnServer`). */
+/** A model service. `traceparent` is only sent to internal servers (see `isInternalServer`). */
 export type ModelEndpoint = {
   baseUrl: string;
   apiKey: string;
@@ -111,7 +117,7 @@ const shortestPauseSeconds = 1;
 const minSecretLength = 8;
 
 /**
- * Maps errors of the OpenAI client to the error catalogue. An aborted call gives the reason of the signal.
+ * Maps errors of the OpenAI client to the error catalogue. For an aborted call, returns the reason of its signal.
  * - 401, 402, 403, 404, exhausted quota: `model_not_configured`; an operator has to act.
  * - 408, 409, 429, 5xx, network errors, timeouts, errors within a stream: `model_unavailable`, with Retry-After.
  * - a text beyond the context window, recognized by error code, or by message for 400, 413, 422: `context_too_long`.
@@ -123,7 +129,7 @@ const minSecretLength = 8;
  */
 export function createModelErrors({ apiKey }: { apiKey: string }) {
   const mask = (text: string) => (apiKey.length < minSecretLength ? text : text.replaceAll(apiKey, '[key]'));
-  /** Replaces the error of the client, which contains the whole response with its headers. */
+  /** Replaces the OpenAI client's error as a cause, because it contains the whole response with its headers. */
   const causeOf = (error: unknown) => new Error(mask(wordsOf(error)));
 
   function ofStatus(error: APIError, status: number): AppError {
@@ -153,7 +159,7 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
       return appError('model_unavailable', { detail, cause: causeOf(error) });
     }
     if (error instanceof APIError) return ofStatus(error, error.status ?? statusInStream(error));
-    // The client throws a TypeError for a response of an unexpected shape.
+    // The OpenAI client throws a TypeError for a response of an unexpected shape.
     if (error instanceof SyntaxError || error instanceof TypeError || error instanceof OpenAIError) {
       const detail = 'The response of the model service is unreadable.';
       return appError('model_response_invalid', { detail, cause: causeOf(error) });
@@ -162,7 +168,7 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
   };
 }
 
-/** Errors within an event stream have no HTTP status, because 200 was sent at its beginning. */
+/** An error event within a stream has no HTTP status, because 200 was sent at the beginning of the stream. */
 function statusInStream({ type }: APIError): number {
   return type === 'invalid_request_error' ? 400 : 503;
 }
@@ -187,7 +193,10 @@ export function isRequestTooLarge(error: unknown): boolean {
   return [400, 422].includes(status) && /too (?:many|long|large|big)|maximum|exceed|at most|limit/i.test(message);
 }
 
-/** Limits Retry-After to an hour, in case a clock is wrong, and to a second, so that bulk work does not spin. */
+/**
+ * Limits Retry-After to at most an hour, in case a clock is wrong, and to at least a second, so that bulk work does not
+ * spin.
+ */
 function retryAfter(headers: Headers | undefined): number | undefined {
   const value = headers?.get('retry-after');
   if (value === null || value === undefined) return undefined;

@@ -60,7 +60,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
       try {
         await openid.tokenRevocation(configurationOf(provider), token);
       } catch (error) {
-        // Google's error for an unknown token, which is a success by RFC 7009.
+        // `invalid_token` is Google's error for an unknown token, which RFC 7009 counts as revoked.
         if (error instanceof openid.ResponseBodyError && error.error === 'invalid_token') return;
         throw oauthErrorOf(error, 'provider_rejected');
       }
@@ -93,7 +93,10 @@ export function fetchThroughCaller(call: ProviderCaller): openid.CustomFetch {
   };
 }
 
-/** Maps openid-client's errors to codes (`ofGrant`: for a rejected code or token). Causes may quote secrets. */
+/**
+ * Maps errors of openid-client to error codes without a cause, because its errors may quote secrets. `ofGrant` is the
+ * code for a rejected authorization code or refresh token.
+ */
 export function oauthErrorOf(error: unknown, ofGrant: ErrorCode): unknown {
   if (error instanceof Error && error.cause instanceof AppError) return error.cause;
   if (!failuresOfCalls.some((kind) => error instanceof kind)) return error;
@@ -104,7 +107,9 @@ export function oauthErrorOf(error: unknown, ofGrant: ErrorCode): unknown {
   return appError('provider_unavailable', { detail: "The provider's token endpoint does not give a valid answer." });
 }
 
-/** Errors of openid-client about an answer; wrong arguments make it throw a TypeError instead. */
+/**
+ * Classes of openid-client's errors about a provider's response; for wrong arguments, it throws a TypeError instead.
+ */
 const failuresOfCalls = [
   openid.ClientError,
   openid.ResponseBodyError,
@@ -112,10 +117,13 @@ const failuresOfCalls = [
   openid.WWWAuthenticateChallengeError,
 ];
 
-/** Errors in the registration of our client (RFC 6749 §5.2, and Google's for an unregistered redirect URI). */
+/**
+ * OAuth errors that mean a wrong registration of this service at the provider (RFC 6749 §5.2; `redirect_uri_mismatch`
+ * is Google's).
+ */
 const clientErrors = ['invalid_client', 'unauthorized_client', 'redirect_uri_mismatch'];
 
-/** Status and OAuth error of a 4xx answer; the status is null for 429 and any other failure. */
+/** Returns the status and the OAuth error of a 4xx response; the status is null for 429 and any other failure. */
 function rejectionOf(error: unknown): { status: number | null; oauthError: string } {
   const isAnswered = error instanceof openid.ResponseBodyError || error instanceof openid.WWWAuthenticateChallengeError;
   const answer = isAnswered ? error : error instanceof openid.ClientError ? error.cause : null;

@@ -5,7 +5,9 @@ import type { ListPosition } from '#src/contracts/request-data.ts';
 export const sortKeyOf = (time: string): string =>
   `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key`;
 
-/** Orders a list by time and id, newest first. Reads one row more than `limit`, as a sign of a next page. */
+/**
+ * Orders a list by time and id, newest first. Reads one row more than `limit`, which shows that there is a next page.
+ */
 export function newestFirst(
   query: Knex.QueryBuilder,
   options: { time: string; id: string; limit: number; after: ListPosition | null },

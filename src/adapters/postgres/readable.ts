@@ -15,7 +15,7 @@ export function readableBy<Query extends Builder>(
   return query;
 }
 
-/** The access rule as an SQL condition on documents `d`. Its bindings are `readableValues`. */
+/** The access rule as an SQL condition on documents `d`. `readableBindings` returns its bindings. */
 export const isReadable = `d.org_id = :orgId and d.acl && :acl::text[]
   and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
   and (:include::uuid[] is null or d.id = any (:include::uuid[]))
@@ -33,14 +33,15 @@ export function readableValues(readable: ReadableDocuments) {
 }
 
 /**
- * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL and is
- * exact in every snapshot. Narrows a search; `isReadable` on the rows still decides. Bindings: `readableValues`.
+ * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL, and is up
+ * to date in every snapshot. Narrows a search; `isReadableSql` still decides on each row. Bindings: `readableBindings`.
  */
 export const readableAclHashes = 'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
 
 /**
  * Ids and active generations of readable documents, by an index-only scan. `offset 0` keeps the planner from reading
- * all documents. The limit, which is above what `isNarrow` allows, tells the planner that a hash table fits in memory.
+ * all documents. The limit, which is above what `isNarrowAccess` allows, tells the planner that a hash table fits in
+ * memory.
  */
 export const readableDocumentIds = `
   select opened.id, opened.active_generation
@@ -59,16 +60,19 @@ export const readableCounts = `
 /** Numbers of documents that the caller can read (`opened`) and that the organization has (`stored`). */
 export type ReadableCounts = { opened: number; stored: number };
 
-/** Above this number of readable documents, listing them is slower than skipping unreadable ones. */
+/** Above this number of readable documents, a search that lists them is slower than one that skips unreadable ones. */
 const narrowDocuments = 50_000;
-/** If at least 1 in 4 documents is readable, checking the access of each search candidate is as fast. */
+/** If at least 1 in 4 documents is readable, it is as fast to check the access of each search candidate. */
 const narrowShare = 4;
 
 export function isNarrow({ opened, stored }: ReadableCounts): boolean {
   return opened <= narrowDocuments && opened * narrowShare <= stored;
 }
 
-/** SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL (being deleted). */
+/**
+ * SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL, which marks a row that is
+ * being deleted.
+ */
 export const isOrphaned = (table: string): string => `
   cardinality(${table}.acl) > 0 and not exists (
     select from unnest(${table}.acl) as held (key)
@@ -82,7 +86,9 @@ const documentId = shape({ id: uuid() });
 
 export type FolderSelection = { orgId: string; folderIds: readonly string[] };
 
-/** Locks the documents in these folders by id, which prevents deadlocks. Skips those that are being deleted. */
+/**
+ * Locks the documents in these folders, in order of their ids to prevent deadlocks. Skips those that are being deleted.
+ */
 export async function lockDocumentsIn(
   trx: Knex,
   { orgId, folderIds }: FolderSelection,
@@ -103,8 +109,8 @@ export async function lockDocumentsIn(
 }
 
 /**
- * Recomputes access keys of documents and their jobs: the author's, and those of all folders with a link. Call it after
- * each change of links or folders, while the documents are locked.
+ * Recomputes the access keys of documents and their jobs: the author's key, and those of all folders that link the
+ * document. Call it after each change of links or folders, while the documents are locked.
  */
 export async function renewDocumentKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
   const changed = await rows(

@@ -25,7 +25,6 @@ const typeIds = {
 
 type ColumnType = keyof typeof typeIds;
 
-/** A column of a table or result. `Value` is its TypeScript type. */
 export type Column<Value = unknown> = {
   readonly type: ColumnType;
   readonly isNullable: boolean;
@@ -63,7 +62,7 @@ export const integerArray = () => column<number[]>('integer[]');
 export const tsvector = () => column<string>('tsvector');
 export const vector = () => column<string>('vector');
 
-/** The columns of a result that is not a row of a table. */
+/** The columns of a statement's result that is not a row of a table. */
 export type Shape<C extends Columns = Columns> = { columns: C };
 
 export function shape<const C extends Columns>(columns: C): Shape<C> {
@@ -85,8 +84,8 @@ export type Bindings = Readonly<Record<string, unknown>> | readonly unknown[];
 export type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
 
 /**
- * Runs a statement and returns its rows. Compares names and types of the result's columns with the shape each time, so
- * that a wrong shape fails in every test of the statement.
+ * Runs an SQL statement and returns its rows. Compares names and types of the result's columns with the shape each
+ * time, so that a wrong shape fails in every test of the statement.
  * @param source a shape, or a model for statements that return its whole rows
  * @param statement SQL text with bindings, or a query builder of knex or objection that was created on `db`
  * @param timeoutMs after this time, the statement is cancelled and a KnexTimeoutError is thrown
@@ -104,7 +103,7 @@ export async function rows<S extends Shape>(
     // Keeps the field types of the result, which `rows` compares with the shape; see
     // `ObservedPostgres.processResponse`.
     .queryContext({ keepsResult: true })
-    // Rows as arrays, because objects with column names would have to be copied to rename their keys.
+    // Reads rows as arrays: with objects, each row would have to be copied to rename its keys.
     .options({ rowMode: 'array' });
   const result: Result = await (timeoutMs === undefined ? query : query.timeout(timeoutMs, { cancel: true }));
   const fields = compare(result.fields, source.columns);
@@ -121,7 +120,6 @@ export async function firstRow<S extends Shape>(
   return row;
 }
 
-/** Runs a statement that always returns exactly one row, such as a count. */
 export async function oneRow<S extends Shape>(
   db: Statements,
   source: S,
@@ -186,7 +184,7 @@ function nameOfType(id: number): string {
 
 let checksNulls = false;
 
-/** For tests: a null in a non-nullable column throws. In production, it is passed on. */
+/** For tests: makes a null in a non-nullable column throw. In production, it is passed on. */
 export function checkNulls(): void {
   checksNulls = true;
 }

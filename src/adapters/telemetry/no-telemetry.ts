@@ -3,7 +3,6 @@ import type { OpenSpan, Telemetry } from '#src/ports/telemetry.ts';
 const ignore = () => undefined;
 export const noSpan: OpenSpan = { rename: ignore, set: ignore, run: (work) => work(), end: ignore };
 
-/** Telemetry that does nothing, for processes without metrics and tracing. */
 export const noTelemetry: Telemetry = {
   metrics: {
     count: ignore,

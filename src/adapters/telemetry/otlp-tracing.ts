@@ -33,7 +33,6 @@ export function createOtlpTracing(options: {
   version: string;
 }): Tracing {
   const ids = new RandomIdGenerator();
-  // Samples by trace id, so that all processes keep the same traces.
   const byRatio = new TraceIdRatioBasedSampler(options.sampleRatio);
   let givenSpanId: string | undefined;
   const provider = new TracerProvider({
@@ -77,7 +76,7 @@ export function createOtlpTracing(options: {
   return {
     isOn: true,
     start(facts): OpenSpan {
-      // Calls outside of a request or a run, such as those of sweeps, are not traced.
+      // Calls outside of a request or a workflow run, such as those of sweeps, are not traced.
       const isPart = facts.kind === 'client' || facts.kind === 'producer' || facts.kind === 'internal';
       if (isPart && facts.parent === undefined && trace.getSpan(contexts.active()) === undefined) return noSpan;
       const [span, within] = begin(facts);
@@ -108,7 +107,7 @@ export function createOtlpTracing(options: {
       return active && { trace_id: active.traceId, span_id: active.spanId };
     },
     async close() {
-      // If the collector is down, the remaining spans are lost instead of delaying the shutdown.
+      // If the collector is down, the unsent spans are lost instead of delaying the shutdown.
       const sent = provider.shutdown().catch(() => undefined);
       await Promise.race([sent, delay(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
     },

@@ -8,7 +8,9 @@ const READ_TIMEOUT_MS = 3_000;
 
 type AnySample = GaugeSample<GaugeName>;
 
-/** @param options.others reads further metrics in Prometheus text format, which are appended to the page */
+/**
+ * @param options.others reads further metrics in the Prometheus text format, which are appended to this process's own
+ */
 export function createPrometheusMetrics(options: { others?: () => Promise<string> }): Metrics {
   const { others = async () => '' } = options;
   const registry = new Registry();

@@ -64,8 +64,8 @@ export function createWebSearch(deps: Deps & { credentials: ToolCredentials }): 
 function entryOf(number: number, result: unknown): string {
   const { title, url, description, age } = asRecord(result);
   const [extract, when] = [plain(description, 1_000), plain(age, 60)];
-  // Only the result's own URL is a line by itself (see `isUrlInTexts`): extracts are quoted, so that a page cannot add
-  // URLs.
+  // Only the result's own URL is a line by itself, which `isUrlInTexts` trusts. Extracts are quoted, so that a page
+  // cannot add URLs that may be fetched.
   const lines = [asText(url).replace(/\s.*$/s, '').slice(0, 2_000), extract && `> ${extract}`, when && `(${when})`];
   return [`${number}. ${plain(title, 300)}`, ...lines].filter(Boolean).join('\n');
 }

@@ -7,7 +7,7 @@ import { providerStatusError } from '../providers.ts';
 const name = 'Google Calendar';
 const defaultLimit = 20;
 const defaultSpanMs = 30 * 24 * 3_600_000;
-/** Google may return fewer events than requested although there are more. */
+/** Limit of pages per listing: several may be needed, because Google may return fewer events than requested. */
 const maxPages = 10;
 
 type Deps = { call: ProviderCaller; credentials: ToolCredentials; baseUrl: string | null };
@@ -25,7 +25,7 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
       ...rest,
       headers: { ...headers, accept: 'application/json', authorization: `Bearer ${token}` },
     });
-    // 409: an event with this id exists, so an earlier attempt created it.
+    // 409 means that the event exists: an earlier attempt created it.
     if (answer.status === 409) return null;
     if (answer.status !== 200) throw errorOf(answer);
     return asRecord(parseJson(name, answer));

@@ -4,10 +4,10 @@ import { text } from 'node:stream/consumers';
 import { runInNewContext } from 'node:vm';
 
 const outputCharacters = 4_000;
-/** Ends the calculation if the parent process has died. */
+/** Ends a calculation whose parent process has died, and cannot kill it any more. */
 const timeoutMs = 10_000;
 
-// The bundled build: loading hundreds of separate modules would take a second.
+// Loads the bundled build of mathjs: hundreds of separate modules would take a second.
 const { create, all } = createRequire(import.meta.url)('mathjs/lib/browser/math.js') as typeof import('mathjs');
 const math = create(all ?? {});
 const { evaluate, format } = math;

@@ -28,21 +28,27 @@ const generationKey = pick(ChunkVectorModel, 'orgId', 'documentId', 'generation'
 
 type VectorQuery = Parameters<VectorStore['search']>[0];
 
-/** Models with more vectors than this get an HNSW index. Scanning as many takes 25 to 80 ms, depending on the load. */
+/**
+ * Models with more vectors than this get an HNSW index. A scan of as many vectors takes 25 to 80 ms, depending on the
+ * load.
+ */
 const EXACT_LIMIT = 50_000;
 
 /**
- * An index search reads about `limit · stored / readable` vectors, because it passes unreadable ones; a scan reads all
+ * An index search reads about `limit · stored / readable` vectors, because it skips unreadable ones; a scan reads all
  * `readable` ones. Measured: both take equally long at `readable = SCAN_SHARE · √(limit · stored)`.
  */
 const SCAN_SHARE = 4;
 
-/** TTL of the index list and of readable counts. Old values can only make a search slower, not wrong. */
+/**
+ * TTL of the cached index list and counts of readable vectors. Outdated values can only make a search slower, not
+ * wrong.
+ */
 const CACHE_TTL_MS = 60_000;
 
 /**
- * Chunk vectors in Postgres. Unreadable chunks take no place in the ranking, because the access rule is part of the
- * query. Scans the readable vectors, which is exact; only if they are many, it uses the model's HNSW index.
+ * Chunk vectors in Postgres. The access rule is part of the query, so unreadable chunks do not push readable ones out
+ * of the ranking. Scans the readable vectors, which is exact; only if they are many, it uses the model's HNSW index.
  */
 export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
   const indexes = cached(CACHE_TTL_MS, () => listVectorIndexes(db));
@@ -66,14 +72,14 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
     if (stored === undefined) return false;
     const { orgId, acl, includeDocumentIds, retrievalSettings = [] } = query.readable;
-    // The cache key ignores excluded documents, because they are few.
+    // The cache key of a count ignores excluded documents, because they are few.
     const key = [orgId, query.model, ...retrievalSettings, '', ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
     const readable = await countReadable(key, query);
     return readable > Math.min(exactLimit, SCAN_SHARE * Math.sqrt(query.limit * stored));
   }
 
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
-    // The filter on model and dimensions comes first, because the distance of vectors of different sizes is an error.
+    // The condition on model and dimensions is needed, because the distance of vectors of different sizes is an error.
     return rowsWithin(
       timeoutMs,
       db,
@@ -88,7 +94,6 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     );
   }
 
-  /** Reads the HNSW index nearest first, and checks access to each vector. */
   async function searchIndex(query: VectorQuery): Promise<VectorHit[]> {
     const dimensions = query.vector.length;
     return db.transaction(async (trx) => {
@@ -140,13 +145,13 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
       );
     },
 
-    // No-op: searches join the access keys from `documents`.
+    // No-op: searches read the access keys from `documents`.
     async publish() {},
 
     async search(query) {
       query.signal?.throwIfAborted();
       let hits = (await shouldUseIndex(query)) ? await searchIndex(query) : [];
-      // Too few hits of the index mean that few vectors are readable, so a scan of them is cheap.
+      // If the index yields too few hits, few vectors are readable, so a scan of them is cheap.
       if (hits.length < query.limit) hits = await scan(query);
       return hits.filter(({ similarity }) => similarity >= query.minSimilarity);
     },
@@ -220,7 +225,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
   return {
     ...readableValues(readable),
-    // The binding is not named `vector`, because knex would replace the cast `::vector`, too.
+    // The binding must not be named `vector`: knex would replace the cast `::vector`, too.
     query: toVectorText(vector),
     model,
     dimensions: vector.length,
@@ -244,7 +249,7 @@ function fromVectorText(text: string): Float32Array {
   return Float32Array.from(numbers);
 }
 
-/** Runs statements on one connection of the pool, without a transaction. */
+/** Runs statements on one connection of the pool, but without a transaction. */
 async function withOwnConnection(db: Knex, work: (own: Statements) => Promise<void>): Promise<void> {
   const connection = await db.client.acquireConnection();
   const raw = (sql: string, bindings: readonly Knex.RawBinding[] = []) => db.raw(sql, bindings).connection(connection);
@@ -266,7 +271,7 @@ type StoredModel = Row<typeof storedModel>;
 const MAX_INDEXED_DIMENSIONS = 4_000;
 const PREFIX = 'chunk_vectors_hnsw_';
 
-/** Half-precision vectors are indexed, which halves the memory; searches sort the hits again by the full vectors. */
+/** Indexes half-precision vectors, which halves the memory; searches sort the hits again by the full vectors. */
 const indexedEmbedding = (dimensions: number): string => `embedding::halfvec(${dimensions})`;
 
 /** The index name has a hash of the model, because a model name can have any characters. */
@@ -290,9 +295,12 @@ function listIndexes(db: Statements): Promise<Row<typeof vectorIndex>[]> {
   );
 }
 
-/** Keeps an HNSW index per model above `limit` vectors, and drops it below half. One process does so at a time. */
+/**
+ * Keeps an HNSW index for each model with more than `limit` vectors, and drops it below half of that. An advisory lock
+ * lets one process do so at a time.
+ */
 async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
-  // `create index concurrently` cannot run in a transaction, and `set` belongs to a connection.
+  // `create index concurrently` cannot run in a transaction, and `set` only changes its own connection.
   await withOwnConnection(db, async (own) => {
     // pgvector below 0.8 has no iterative index scans, which filtered searches need.
     const vectors = await firstRow(
@@ -332,7 +340,7 @@ async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   });
 }
 
-/** The vector index covers only vectors with the expected dimensions: others would make its creation fail. */
+/** The HNSW index covers only vectors with the expected dimensions: others would make its creation fail. */
 function definition({ model, dimensions }: StoredModel): string {
   return `create index concurrently ${indexName(model, dimensions)} on chunk_vectors
           using hnsw ((${indexedEmbedding(dimensions)}) halfvec_cosine_ops) with (m = 16, ef_construction = 128)

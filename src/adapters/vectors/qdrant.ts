@@ -13,17 +13,20 @@ import {
   type StoredPoint,
 } from './qdrant-client.ts';
 
-/** Vector components per request: about 2 MB of JSON. Qdrant rejects 32 MB, and a small request is cheap to repeat. */
+/**
+ * Numbers (vectors × dimensions) per request: about 2 MB of JSON. Qdrant rejects 32 MB, and a small request is cheap to
+ * repeat.
+ */
 const numbersPerRequest = 100_000;
 
-/** Qdrant's similarities are rounded: that of opposite vectors can be just below −1. */
+/** Qdrant rounds similarities: that of opposite vectors can be just below −1. */
 const roundingError = 1e-6;
 
 const concurrentCounts = 8;
 
 /**
- * Chunk vectors in Qdrant: a collection per embedding model, a tenant per organization. Points get their access keys
- * when they are published; before that, no search finds them.
+ * Chunk vectors in Qdrant: one collection per embedding model, one tenant per organization. Points get their access
+ * keys when they are published; before that, no search finds them.
  */
 export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
   const points = createQdrantClient(options);
@@ -45,7 +48,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
           vector: [...vector],
           payload: { document_id: documentId, generation },
         }));
-        // Does not replace published points: a batch of a worker that was presumed dead may arrive late.
+        // Does not replace published points: a batch may arrive late from a worker that was presumed dead.
         const onlyIf = hasNone('acl');
         await checkingSize(points.upsert(collectionOf(model), { orgId, points: body, onlyIf }, size));
       }
@@ -112,7 +115,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
 }
 
 /**
- * A hash of the model is part of the collection name, because models may differ only in characters that a name cannot
+ * The name of a collection has a hash of the model, because models may differ only in characters that a name cannot
  * have.
  */
 function nameOf(model: string): string {

@@ -6,7 +6,7 @@ import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web.ts';
 import { urlNotAllowed } from './guarded-agent.ts';
 
-/** File name of a Content-Disposition header (RFC 6266), also of common malformed ones. */
+/** Reads the file name of a Content-Disposition header (RFC 6266), also of common malformed ones. */
 export function dispositionFileName(header: string): string | null {
   const [, charset = '', encoded = ''] = /;\s*filename\*\s*=\s*"?([\w-]+)'[^']*'([^;"]+)/i.exec(header) ?? [];
   const extended = decodeExtended(charset, encoded.trim());
@@ -32,7 +32,7 @@ const userAgent = 'AgentConversationService';
 const maxRedirects = 3;
 /** Limit of interim responses such as 103 Early Hints; servers send one or two. */
 const maxInterimAnswers = 10;
-/** Minimum average size of pieces after `count` pieces: tiny ones would keep the event loop busy. */
+/** Minimum average size of a response's pieces after `count` of them: tiny pieces would keep the event loop busy. */
 const smallPieces = { count: 20_000, averageBytes: 64 };
 
 type Response = Dispatcher.ResponseData;
@@ -99,7 +99,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
 }
 
 /**
- * Checks the URL, and removes its fragment and the last dot of its host. The HTTP agent checks the address of the host
+ * Checks a URL, and removes its fragment and the last dot of its host. The HTTP agent checks the address of the host
  * when it connects.
  */
 function permitted(text: string, base?: string): URL {
@@ -124,7 +124,7 @@ function read(
     drop(body);
     throw error;
   };
-  // 206 is refused, because the request asked for the whole content.
+  // Refuses 206 (Partial Content), because the request asked for the whole content.
   if (statusCode < 200 || statusCode >= 300 || statusCode === 206) {
     refuse(unreachable(`The server answers ${statusCode}.`));
   }
@@ -139,7 +139,9 @@ function read(
   };
 }
 
-/** Decoders of Content-Encoding. Only one layer: several layers would be a decompression bomb. */
+/**
+ * Decoders of Content-Encoding. Accepts only one encoding per response: several layers would be a decompression bomb.
+ */
 const unpackers = new Map<string, () => Transform | null>([
   ['identity', () => null],
   ['gzip', createGunzip],
@@ -160,7 +162,7 @@ function measured(
     drop(body);
     unpacker?.destroy();
   });
-  // An `error` event without a listener would end the process if the reader is gone.
+  // Without a listener, an `error` event would end the process if the reader is gone.
   content.on('error', () => {});
   let pieces = 0;
   let bytes = 0;
