@@ -4,7 +4,7 @@ import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
 
 /** `baseUrl` is null for Google's own hosts. */
-export function googleOAuth(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
+export function googleOAuthProvider(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
   return {
     issuer: baseUrl ?? 'https://accounts.google.com',
     authorizeUrl: `${baseUrl ?? 'https://accounts.google.com'}/o/oauth2/v2/auth`,
@@ -17,7 +17,7 @@ export function googleOAuth(baseUrl: string | null, client: OAuthProvider['clien
 }
 
 /** Parses the body of a provider's response. Throws `provider_unavailable` if it is not JSON. */
-export function parseJson(provider: string, { body }: ProviderAnswer): unknown {
+export function parseProviderJson(provider: string, { body }: ProviderAnswer): unknown {
   try {
     return JSON.parse(body);
   } catch {
@@ -97,7 +97,7 @@ async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number) {
 }
 
 /** Creates a pass-through stream that fails with `tooLarge()` after `limitBytes`. */
-export function limitSize(limitBytes: number, tooLarge: () => Error): Transform {
+export function limitStreamSize(limitBytes: number, tooLarge: () => Error): Transform {
   let sizeBytes = 0;
   return new Transform({
     transform(piece: Buffer, _encoding, done) {

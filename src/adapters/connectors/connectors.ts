@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { googleOAuth } from '#src/adapters/providers.ts';
+import { googleOAuthProvider } from '#src/adapters/providers.ts';
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
@@ -14,7 +14,7 @@ type OAuthSettings = { baseUrl: string | null; client: OAuthProvider['client'] }
 function connectorOAuth(provider: OAuthConnectorProvider, settings: OAuthSettings): ConnectorOAuth {
   if (provider === 'acme_drive') {
     const scopes = ['https://www.googleapis.com/auth/drive.readonly'];
-    return { settings: googleOAuth(settings.baseUrl, settings.client), scopes };
+    return { settings: googleOAuthProvider(settings.baseUrl, settings.client), scopes };
   }
   if (provider === 'acme_dropbox') return dropboxOAuth(settings);
   const scope = provider === 'acme_onedrive' ? 'Files.Read.All' : 'Sites.Read.All';

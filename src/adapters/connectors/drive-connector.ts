@@ -4,23 +4,23 @@ import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/
 import type { ProviderAnswer } from '#src/ports/web.ts';
 import {
   childPath,
-  createFolderPaths,
+  createFolderPathResolver,
+  decodeFolderCursor,
+  encodeFolderCursor,
   type FolderCursor,
   pathSegments,
-  queriedPathSegments,
-  readCursor,
-  writeCursor,
+  pathSegmentsOfQuery,
 } from './folder-paths.ts';
 import {
   type ConnectorDeps,
   createProviderApi,
+  encodeUrlSegment,
   folderMediaType,
   nullIfNotFound,
-  pageEntries,
   parseErrorBody,
-  requiredText,
+  requireObjectList,
+  requireText,
   throttledError,
-  urlSegment,
 } from './provider-api.ts';
 
 const name = 'Google Drive';
@@ -61,7 +61,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     api.ask(access, `${root}/${path}?${new URLSearchParams(query)}`);
 
   const read = async (access: ConnectorAccess, id: string): Promise<DriveFile> => {
-    const file = fileOf(await ask(access, `files/${urlSegment(id)}`, { fields, supportsAllDrives: 'true' }));
+    const file = fileOf(await ask(access, `files/${encodeUrlSegment(id)}`, { fields, supportsAllDrives: 'true' }));
     if (file.isTrashed) throw appError('remote_file_not_found');
     return file;
   };
@@ -69,7 +69,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   const search = async (access: ConnectorAccess, q: string, more: Readonly<Record<string, string>>) => {
     const query = { q: `${q} and trashed = false`, fields: `nextPageToken,files(${fields})`, ...everyDrive, ...more };
     const { files, nextPageToken } = await ask(access, 'files', query);
-    return { files: pageEntries(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
+    return { files: requireObjectList(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
   };
 
   /**
@@ -97,7 +97,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   }
 
   const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
-    createFolderPaths(within, (id) => read(access, id).catch(nullIfNotFound));
+    createFolderPathResolver(within, (id) => read(access, id).catch(nullIfNotFound));
 
   return {
     provider: 'acme_drive',
@@ -106,7 +106,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     async check(access) {
       const { user } = await ask(access, 'about', { fields: 'user(permissionId,emailAddress)' });
       const { permissionId, emailAddress } = asRecord(user);
-      return { accountId: requiredText(name, permissionId), accountName: asText(emailAddress) };
+      return { accountId: requireText(name, permissionId), accountName: asText(emailAddress) };
     },
 
     async list(access, { fileId, path }, page) {
@@ -121,7 +121,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = queriedPathSegments(wanted);
+        const names = pathSegmentsOfQuery(wanted);
         return remoteFile(await followShortcut(access, await resolve(access, names)), names.reduce(childPath, ''));
       }
       const found = await read(access, wanted.fileId);
@@ -137,7 +137,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       if (to === undefined && file.mimeType.startsWith('application/vnd.google-apps.')) {
         throw appError('unsupported_format', { detail: `${name} cannot export files of type ${file.mimeType}.` });
       }
-      const id = urlSegment(listed.targetId || file.id);
+      const id = encodeUrlSegment(listed.targetId || file.id);
       const query = new URLSearchParams(
         to === undefined ? { alt: 'media', supportsAllDrives: 'true' } : { mimeType: to.mediaType },
       );
@@ -160,12 +160,12 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         const drive = folder.driveId === '' ? {} : { driveId: folder.driveId };
         const query = { supportsAllDrives: 'true', ...drive };
         const { startPageToken } = await ask(access, 'changes/startPageToken', query);
-        const position = requiredText(name, startPageToken);
-        return writeCursor({ position, folderId: folder.id, path: pathSegments(path).join('/'), ...drive });
+        const position = requireText(name, startPageToken);
+        return encodeFolderCursor({ position, folderId: folder.id, path: pathSegments(path).join('/'), ...drive });
       },
 
       async since(access, cursor) {
-        const from = readCursor(cursor);
+        const from = decodeFolderCursor(cursor);
         const answer = await ask(access, 'changes', {
           pageToken: from.position,
           pageSize: '500',
@@ -173,10 +173,10 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
           ...everyDrive,
           ...(from.driveId !== undefined && { driveId: from.driveId }),
         }).catch(throwExpiredCursor);
-        const changes = await changesIn(access, from, pageEntries(name, answer.changes));
+        const changes = await changesIn(access, from, requireObjectList(name, answer.changes));
         const next = asText(answer.nextPageToken);
-        const position = requiredText(name, next || answer.newStartPageToken);
-        return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
+        const position = requireText(name, next || answer.newStartPageToken);
+        return { changes, cursor: encodeFolderCursor({ ...from, position }), hasMore: next !== '' };
       },
     },
   };

@@ -2,14 +2,14 @@ import { asRecord, asText } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
-import { pathSegments, queriedPathSegments } from './folder-paths.ts';
+import { pathSegments, pathSegmentsOfQuery } from './folder-paths.ts';
 import {
   type ConnectorDeps,
   createProviderApi,
   folderMediaType,
-  pageEntries,
   parseErrorBody,
-  requiredText,
+  requireObjectList,
+  requireText,
 } from './provider-api.ts';
 
 const name = 'Dropbox';
@@ -48,7 +48,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
     async check(access) {
       const { account_id, email } = await ask(access, 'users/get_current_account', null);
-      return { accountId: requiredText(name, account_id), accountName: asText(email) };
+      return { accountId: requireText(name, account_id), accountName: asText(email) };
     },
 
     async list(access, folder, page) {
@@ -57,13 +57,13 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
         ? ask(access, 'files/list_folder', first)
         : ask(access, 'files/list_folder/continue', { cursor: page }));
       return {
-        files: pageEntries(name, entries).map(remoteFile),
-        nextPage: has_more === true ? requiredText(name, cursor) : null,
+        files: requireObjectList(name, entries).map(remoteFile),
+        nextPage: has_more === true ? requireText(name, cursor) : null,
       };
     },
 
     async find(access, wanted) {
-      const path = pathArgument({ fileId: wanted.fileId, path: queriedPathSegments(wanted).join('/') });
+      const path = pathArgument({ fileId: wanted.fileId, path: pathSegmentsOfQuery(wanted).join('/') });
       if (path === '') return remoteFile({ '.tag': 'folder' });
       return remoteFile(await ask(access, 'files/get_metadata', { path }));
     },
@@ -89,13 +89,13 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
     changes: {
       async begin(access, folder) {
         const wanted = { path: pathArgument(folder), recursive: true, ...listing };
-        return requiredText(name, (await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
+        return requireText(name, (await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
       },
 
       async since(access, from) {
         const { entries, cursor, has_more } = await ask(access, 'files/list_folder/continue', { cursor: from });
-        const changes = pageEntries(name, entries).map(changeOf);
-        return { changes, cursor: requiredText(name, cursor), hasMore: has_more === true };
+        const changes = requireObjectList(name, entries).map(changeOf);
+        return { changes, cursor: requireText(name, cursor), hasMore: has_more === true };
       },
     },
   };

@@ -4,23 +4,23 @@ import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/
 import type { ProviderAnswer } from '#src/ports/web.ts';
 import {
   childPath,
-  createFolderPaths,
+  createFolderPathResolver,
+  decodeFolderCursor,
+  encodeFolderCursor,
   type FolderCursor,
   pathSegments,
-  queriedPathSegments,
-  readCursor,
-  writeCursor,
+  pathSegmentsOfQuery,
 } from './folder-paths.ts';
 import {
   type ConnectorDeps,
   createProviderApi,
+  encodeUrlSegment,
   folderMediaType,
   nullIfNotFound,
-  pageEntries,
   parseErrorBody,
-  requiredText,
   requireOAuthAccess,
-  urlSegment,
+  requireObjectList,
+  requireText,
 } from './provider-api.ts';
 
 const fields = 'id,name,size,file,folder,root,deleted,parentReference,cTag,eTag';
@@ -54,12 +54,12 @@ export function createGraphConnector({
   function driveOf(access: ConnectorAccess): string {
     if (provider === 'acme_onedrive') return `${root}/me/drive`;
     // Graph expects the commas in a site's id unescaped.
-    return `${root}/sites/${urlSegment(requireOAuthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
+    return `${root}/sites/${encodeUrlSegment(requireOAuthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
   }
 
   function urlOf(access: ConnectorAccess, { fileId, path }: { fileId?: string; path: string }): string {
-    if (fileId !== undefined) return `${driveOf(access)}/items/${urlSegment(fileId)}`;
-    const names = pathSegments(path).map(urlSegment);
+    if (fileId !== undefined) return `${driveOf(access)}/items/${encodeUrlSegment(fileId)}`;
+    const names = pathSegments(path).map(encodeUrlSegment);
     return names.length === 0 ? `${driveOf(access)}/root` : `${driveOf(access)}/root:/${names.join('/')}:`;
   }
 
@@ -67,7 +67,9 @@ export function createGraphConnector({
     itemOf(await api.ask(access, `${url.replace(/:$/, '')}${select}`));
 
   const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
-    createFolderPaths(within, (fileId) => read(access, urlOf(access, { fileId, path: '' })).catch(nullIfNotFound));
+    createFolderPathResolver(within, (fileId) =>
+      read(access, urlOf(access, { fileId, path: '' })).catch(nullIfNotFound),
+    );
 
   return {
     provider,
@@ -77,14 +79,14 @@ export function createGraphConnector({
       const { id, owner } = await api.ask(access, `${driveOf(access)}?$select=id,owner`);
       const { user, group } = asRecord(owner);
       const { email, displayName } = asRecord(user ?? group);
-      return { accountId: requiredText(name, id), accountName: asText(email) || asText(displayName) };
+      return { accountId: requireText(name, id), accountName: asText(email) || asText(displayName) };
     },
 
     async list(access, folder, page) {
       const first = `${urlOf(access, folder)}/children?$top=200&$select=${fields}`;
       const answer = await api.ask(access, page ?? first);
       const path = pathSegments(folder.path).join('/');
-      const items = pageEntries(name, answer.value).map(itemOf);
+      const items = requireObjectList(name, answer.value).map(itemOf);
       return {
         files: items.map((item) => remoteFile(item, childPath(path, item.name))),
         nextPage: asText(answer['@odata.nextLink']) || null,
@@ -93,7 +95,7 @@ export function createGraphConnector({
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = queriedPathSegments(wanted);
+        const names = pathSegmentsOfQuery(wanted);
         const item = await read(access, urlOf(access, { path: names.join('/') }));
         return remoteFile(item, item.isRoot ? '' : childPath(names.slice(0, -1).join('/'), item.name));
       }
@@ -116,17 +118,17 @@ export function createGraphConnector({
       async begin(access, folder) {
         const { id } = await read(access, urlOf(access, folder));
         const latest = await api.ask(access, `${driveOf(access)}/root/delta?token=latest&$select=${fields}`);
-        const position = requiredText(name, latest['@odata.deltaLink']);
-        return writeCursor({ position, folderId: id, path: pathSegments(folder.path).join('/') });
+        const position = requireText(name, latest['@odata.deltaLink']);
+        return encodeFolderCursor({ position, folderId: id, path: pathSegments(folder.path).join('/') });
       },
 
       async since(access, cursor) {
-        const from = readCursor(cursor);
+        const from = decodeFolderCursor(cursor);
         const answer = await api.ask(access, from.position);
-        const changes = await changesIn(access, from, pageEntries(name, answer.value).map(itemOf));
+        const changes = await changesIn(access, from, requireObjectList(name, answer.value).map(itemOf));
         const next = asText(answer['@odata.nextLink']);
-        const position = requiredText(name, next || answer['@odata.deltaLink']);
-        return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
+        const position = requireText(name, next || answer['@odata.deltaLink']);
+        return { changes, cursor: encodeFolderCursor({ ...from, position }), hasMore: next !== '' };
       },
     },
   };

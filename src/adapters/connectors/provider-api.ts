@@ -5,8 +5,8 @@ import {
   asText,
   invalidProviderAnswer,
   isRecord,
-  limitSize,
-  parseJson,
+  limitStreamSize,
+  parseProviderJson,
   readBodyStart,
 } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -76,7 +76,7 @@ export function createProviderApi(
       const headers = { accept: 'application/json', ...request.headers, ...authorization(access, url) };
       const answer = await call(url, { ...request, headers });
       if (answer.status < 200 || answer.status >= 300) throw failure(answer);
-      const said = answer.body === '' ? null : parseJson(name, answer);
+      const said = answer.body === '' ? null : parseProviderJson(name, answer);
       if (said !== null && !isRecord(said)) throw invalidProviderAnswer(name);
       return said ?? {};
     },
@@ -98,12 +98,12 @@ export function createProviderApi(
  * Returns the entries of a page. Throws for anything but a list of objects: a wrong response must not look like an empty
  * folder, whose documents a sync may delete.
  */
-export function pageEntries(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
+export function requireObjectList(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
   if (!Array.isArray(value) || value.length > maxEntries || !value.every(isRecord)) throw invalidProviderAnswer(name);
   return value;
 }
 
-export function requiredText(name: string, value: unknown): string {
+export function requireText(name: string, value: unknown): string {
   const text = asText(value);
   if (text === '') throw invalidProviderAnswer(name);
   return text;
@@ -132,7 +132,7 @@ function failureOf(name: string, { status, headers }: ProviderAnswer, reason: st
 
 export const folderMediaType = 'application/x-directory';
 
-export function urlSegment(id: string): string {
+export function encodeUrlSegment(id: string): string {
   // An id of `.`, `..` or no characters would address the parent resource.
   if (id === '' || id === '.' || id === '..') throw appError('remote_file_not_found');
   return encodeURIComponent(id);
@@ -152,7 +152,7 @@ export function parseErrorBody(body: string): Readonly<Record<string, unknown>> 
 }
 
 export function throttledError(name: string, headers: Headers = new Headers()): AppError {
-  const retryAfterSeconds = pauseSecondsOf(headers.get('retry-after') ?? '');
+  const retryAfterSeconds = parseRetryAfterSeconds(headers.get('retry-after') ?? '');
   return appError('provider_throttled', {
     detail: `${name} limits the rate of requests.`,
     ...(retryAfterSeconds !== null && { retryAfterSeconds }),
@@ -160,7 +160,7 @@ export function throttledError(name: string, headers: Headers = new Headers()): 
 }
 
 /** Parses `Retry-After`: seconds or a date (RFC 9110 10.2.3), at most an hour. Returns null for anything else. */
-export function pauseSecondsOf(text: string): number | null {
+export function parseRetryAfterSeconds(text: string): number | null {
   const seconds = /^\d+$/.test(text.trim()) ? Number(text) : Math.ceil((Date.parse(text) - Date.now()) / 1_000);
   return Number.isNaN(seconds) ? null : Math.min(Math.max(seconds, 1), maxPauseSeconds);
 }
@@ -185,7 +185,7 @@ export function limitDownload(
     body.on('error', () => {}).destroy();
     throw tooLarge(limitBytes);
   }
-  const content = limitSize(limitBytes, () => tooLarge(limitBytes));
+  const content = limitStreamSize(limitBytes, () => tooLarge(limitBytes));
   const fail = (detail: string) => content.destroy(appError('provider_unavailable', { detail }));
   const timer = setTimeout(() => fail(`The download takes longer than ${longestMs / 60_000} minutes.`), longestMs);
   body.on('error', () => fail('The provider interrupted the download.'));

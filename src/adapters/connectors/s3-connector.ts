@@ -10,7 +10,7 @@ import { type Dispatcher, request as send } from 'undici';
 import { readBody } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
-import { folderMediaType, limitDownload, maxDownloadMs, pauseSecondsOf } from './provider-api.ts';
+import { folderMediaType, limitDownload, maxDownloadMs, parseRetryAfterSeconds } from './provider-api.ts';
 
 /** Objects per page of a listing, so that a page fits in `maxAnswerBytes`. */
 const pageSize = 300;
@@ -221,7 +221,7 @@ function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
   if (name === 'NoSuchKey') return appError('remote_file_not_found');
   if (invalidKeyCodes.includes(name) || status === 401) return appError('needs_reauth', { detail });
   if (status === 429 || status === 503) {
-    const asked = pauseSecondsOf(response?.headers?.['retry-after'] ?? '');
+    const asked = parseRetryAfterSeconds(response?.headers?.['retry-after'] ?? '');
     return appError('provider_throttled', { retryAfterSeconds: asked ?? defaultPauseSeconds });
   }
   // A clock error or a request that arrived too slowly is temporary: a retry may succeed.

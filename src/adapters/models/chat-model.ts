@@ -10,11 +10,11 @@ import type {
   ModelUsage,
   Truncation,
 } from '#src/ports/models.ts';
-import { createModelCapabilities, type LearnedCapabilities, type ModelCapabilities } from './model-capabilities.ts';
+import { type CapabilityLearner, createCapabilityLearner, type ModelCapabilities } from './model-capabilities.ts';
 import {
-  createModelErrors,
+  createLimitedFetch,
+  createModelErrorMapper,
   createOpenAiClient,
-  limitedFetch,
   type ModelEndpoint,
   maxAnswerBytes,
 } from './openai-client.ts';
@@ -40,10 +40,10 @@ const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTo
 export function createChatModel(
   endpoint: ModelEndpoint,
   watch = () => createStreamTimeout(silenceTimeoutMs, longestStreamMs),
-  capabilities: LearnedCapabilities = createModelCapabilities(),
+  capabilities: CapabilityLearner = createCapabilityLearner(),
 ): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
-  const toModelError = createModelErrors(endpoint);
+  const toModelError = createModelErrorMapper(endpoint);
 
   /** Repeats a call with other parameters if its error shows that the model does not accept the first ones. */
   async function ask<Answer>(request: ModelRequest, call: (body: ChatBody) => Promise<Answer>): Promise<Answer> {
@@ -62,10 +62,10 @@ export function createChatModel(
     const silence = watch();
     const signal = AbortSignal.any([request.signal, silence.signal]);
     const maxBytes = maxAnswerBytes + request.maxTokens * bytesPerToken;
-    const limited = limitedFetch({ maxBytes, maxEventBytes, deadlineMs: silenceTimeoutMs }, silence.heard);
+    const limited = createLimitedFetch({ maxBytes, maxEventBytes, deadlineMs: silenceTimeoutMs }, silence.heard);
     const { completions } = client.withOptions({ fetch: limited }).chat;
     const storable = createStorablePieces();
-    const called = createToolCallPieces();
+    const called = createToolCallAssembler();
     let text = '';
     const add = (piece: string) => {
       if (piece === '') return;
@@ -103,7 +103,7 @@ export function createChatModel(
   async function complete(request: ModelRequest): Promise<ModelReply> {
     const { signal, timeoutMs = silenceTimeoutMs } = request;
     if (timeoutMs === null) return stream(request, () => undefined);
-    const limited = limitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs });
+    const limited = createLimitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs });
     const { completions } = client.withOptions({ fetch: limited }).chat;
     const call = (body: ChatBody) => completions.create(body, { signal, timeout: timeoutMs });
     const answer = await ask(request, call).catch((error: unknown) => {
@@ -111,7 +111,7 @@ export function createChatModel(
     });
     const { text, toolCalls, end, usage } = readChatAnswer(answer, 'message');
     if (end === 'broken') throw invalid('the service reports that it is incomplete');
-    const called = createToolCallPieces();
+    const called = createToolCallAssembler();
     called.add(toolCalls);
     return replyOf(request, { text: toStorable(text), end, usage }, called.calls());
   }
@@ -228,7 +228,7 @@ type CallSoFar = { index: number | null; id: string; name: string; args: string 
  * Anything else becomes a call without a name, which is rejected later. Throws `model_response_invalid` only beyond the
  * limits.
  */
-export function createToolCallPieces() {
+export function createToolCallAssembler() {
   const calls: CallSoFar[] = [];
   let characters = 0;
 

@@ -12,10 +12,10 @@ import {
 import { AppError, appError } from '#src/errors.ts';
 import type { Embedder, Embedders, EmbedOptions } from '#src/ports/models.ts';
 import {
-  createModelErrors,
+  createLimitedFetch,
+  createModelErrorMapper,
   createOpenAiClient,
   isRequestTooLarge,
-  limitedFetch,
   type ModelEndpoint,
   maxAnswerBytes,
 } from './openai-client.ts';
@@ -154,7 +154,7 @@ function createEmbeddingCall(
 ): EmbeddingCall {
   const deadlineMs = options.timeoutMs ?? callTimeoutMs;
   const client = createOpenAiClient(options, deadlineMs);
-  const toModelError = createModelErrors(options);
+  const toModelError = createModelErrorMapper(options);
   const { model } = options;
   const asked = options.dimensions ?? undefined;
   let before: number | undefined;
@@ -165,7 +165,7 @@ function createEmbeddingCall(
     try {
       const dimensionsAsked = asked === undefined ? {} : { dimensions: asked };
       const maxBytes = maxAnswerBytes + texts.length * maxVectorBytes;
-      const { embeddings } = client.withOptions({ fetch: limitedFetch({ maxBytes, deadlineMs }) });
+      const { embeddings } = client.withOptions({ fetch: createLimitedFetch({ maxBytes, deadlineMs }) });
       answer = await embeddings.create({ ...body, ...dimensionsAsked }, signal === undefined ? {} : { signal });
     } catch (error) {
       const fault = toModelError(error, signal);

@@ -30,7 +30,7 @@ const defaults: ModelCapabilities = {
  */
 const withoutToolsMs = 10 * 60_000;
 
-export type LearnedCapabilities = ReturnType<typeof createModelCapabilities>;
+export type CapabilityLearner = ReturnType<typeof createCapabilityLearner>;
 
 /**
  * Learns from error responses which parameters each chat model accepts, because no API lists them. OpenAI's reasoning
@@ -38,7 +38,7 @@ export type LearnedCapabilities = ReturnType<typeof createModelCapabilities>;
  * seeds, JSON schemas or any `response_format`. Many models cannot call tools; some services reject earlier tool calls
  * in a conversation unless the request lists the tools again.
  */
-export function createModelCapabilities(deps: { logger?: Pick<Logger, 'warn'>; nowMs?: () => number } = {}) {
+export function createCapabilityLearner(deps: { logger?: Pick<Logger, 'warn'>; nowMs?: () => number } = {}) {
   const { logger, nowMs = Date.now } = deps;
   const learned = new Map<string, ModelCapabilities>();
   const withoutToolsUntil = new Map<string, number>();

@@ -19,7 +19,7 @@ const eventEndBytes = 4;
  * Creates a `fetch` with limits, because the OpenAI client reads responses of any size, and waits forever for the body
  * of an error response.
  */
-export function limitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
+export function createLimitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
   const { maxBytes, deadlineMs, maxEventBytes } = limits;
   return async (input, init) => {
     const deadline = new AbortController();
@@ -85,7 +85,7 @@ export const maxAnswerBytes = 2_000_000;
 export function createOpenAiClient({ baseUrl, apiKey, traceparent }: ModelEndpoint, timeoutMs: number): OpenAI {
   class Client extends OpenAI {
     protected override async prepareRequest(request: RequestInit): Promise<void> {
-      const trace = isOwnServer(baseUrl) ? traceparent?.() : undefined;
+      const trace = isInternalServer(baseUrl) ? traceparent?.() : undefined;
       if (trace !== undefined && request.headers instanceof Headers) request.headers.set('traceparent', trace);
     }
   }
@@ -97,14 +97,14 @@ export function createOpenAiClient({ baseUrl, apiKey, traceparent }: ModelEndpoi
     maxRetries: 0,
     timeout: timeoutMs,
     logLevel: 'off',
-    fetch: limitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs }),
+    fetch: createLimitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs }),
     // Redirects are not followed: a prompt with private content must only go to the configured host.
     fetchOptions: { redirect: 'manual' },
   });
 }
 
 /** True for a server on this machine, in a private network, or with a host name without a dot. */
-export function isOwnServer(baseUrl: string): boolean {
+export function isInternalServer(baseUrl: string): boolean {
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
   return isIP(host) === 0 ? !host.includes('.') : ipaddr.process(host).range() !== 'unicast';
 }
@@ -127,7 +127,7 @@ const minSecretLength = 8;
  * Removes `apiKey` from details (shown to tenants) and causes (logs, run histories), because services quote rejected
  * keys.
  */
-export function createModelErrors({ apiKey }: { apiKey: string }) {
+export function createModelErrorMapper({ apiKey }: { apiKey: string }) {
   const mask = (text: string) => (apiKey.length < minSecretLength ? text : text.replaceAll(apiKey, '[key]'));
   /** Replaces the OpenAI client's error as a cause, because it contains the whole response with its headers. */
   const causeOf = (error: unknown) => new Error(mask(wordsOf(error)));

@@ -15,7 +15,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
       ...(revokeUrl !== null && { revocation_endpoint: revokeUrl }),
     };
     const configuration = new openid.Configuration(server, client.id, client.secret);
-    configuration[openid.customFetch] = fetchThroughCaller(call);
+    configuration[openid.customFetch] = createOAuthFetch(call);
     if (tokenUrl.startsWith('http:')) openid.allowInsecureRequests(configuration);
     return configuration;
   }
@@ -43,7 +43,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
         const checks = { pkceCodeVerifier: codeVerifier };
         return tokensOf(await openid.authorizationCodeGrant(configurationOf(provider), callback, checks));
       } catch (error) {
-        throw oauthErrorOf(error, 'consent_invalid');
+        throw toOAuthError(error, 'consent_invalid');
       }
     },
 
@@ -51,7 +51,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
       try {
         return tokensOf(await openid.refreshTokenGrant(configurationOf(provider), refreshToken));
       } catch (error) {
-        throw oauthErrorOf(error, 'needs_reauth');
+        throw toOAuthError(error, 'needs_reauth');
       }
     },
 
@@ -62,7 +62,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
       } catch (error) {
         // `invalid_token` is Google's error for an unknown token, which RFC 7009 counts as revoked.
         if (error instanceof openid.ResponseBodyError && error.error === 'invalid_token') return;
-        throw oauthErrorOf(error, 'provider_rejected');
+        throw toOAuthError(error, 'provider_rejected');
       }
     },
   };
@@ -79,7 +79,7 @@ function tokensOf(answer: TokenAnswer): OAuthTokens {
 }
 
 /** Lets openid-client send its requests through a {@link ProviderCaller}, which limits hosts, time and size. */
-export function fetchThroughCaller(call: ProviderCaller): openid.CustomFetch {
+export function createOAuthFetch(call: ProviderCaller): openid.CustomFetch {
   return async (url, { method, headers, body, signal }) => {
     const answer = await call(url, {
       method: method === 'GET' ? 'GET' : 'POST',
@@ -97,7 +97,7 @@ export function fetchThroughCaller(call: ProviderCaller): openid.CustomFetch {
  * Maps errors of openid-client to error codes without a cause, because its errors may quote secrets. `ofGrant` is the
  * code for a rejected authorization code or refresh token.
  */
-export function oauthErrorOf(error: unknown, ofGrant: ErrorCode): unknown {
+export function toOAuthError(error: unknown, ofGrant: ErrorCode): unknown {
   if (error instanceof Error && error.cause instanceof AppError) return error.cause;
   if (!failuresOfCalls.some((kind) => error instanceof kind)) return error;
   const { status, oauthError } = rejectionOf(error);

@@ -4,7 +4,7 @@ import type { StrategyCreated, StrategyCreatedStatic } from 'passport';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { Identity, SignInRequest } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
-import { fetchThroughCaller, oauthErrorOf } from './oauth-client.ts';
+import { createOAuthFetch, toOAuthError } from './oauth-client.ts';
 
 const discoveryMaxAgeMs = 60 * 60_000;
 /** Session property in which openid-client's strategy keeps the state of a sign-in between redirect and callback. */
@@ -28,7 +28,7 @@ export function createSignInStrategy({ call, issuer, client }: SignInStrategyDep
     const execute = [openid.enableNonRepudiationChecks];
     if (protocols.includes('http:')) execute.push(openid.allowInsecureRequests);
     try {
-      const options = { execute, [openid.customFetch]: fetchThroughCaller(call) };
+      const options = { execute, [openid.customFetch]: createOAuthFetch(call) };
       const authenticate = authenticateBy(client.secret);
       const provider = await openid.discovery(new URL(issuer), client.id, undefined, authenticate, options);
       const metadata = provider.serverMetadata();
@@ -155,7 +155,7 @@ function failureOfAnswer(error: unknown, ofContent: ErrorCode): unknown {
     });
   }
   const isOfCall = isRefused || code === undefined || faultsOfTransport.includes(code);
-  if (isOfCall || !(error instanceof openid.ClientError)) return oauthErrorOf(error, 'sign_in_invalid');
+  if (isOfCall || !(error instanceof openid.ClientError)) return toOAuthError(error, 'sign_in_invalid');
   return appError(ofContent, { detail: detailOf(code) });
 }
 

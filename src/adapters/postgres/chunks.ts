@@ -22,7 +22,7 @@ type GenerationRange = { orgId: string; documentId: string; from: number; before
  * Adds a generation's words to the keyword index. Call it last in a transaction, because it locks the index of the
  * organization.
  */
-export async function indexWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
+export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
   const { orgId, documentId, generation } = of;
   // Locks the row of the organization first, so that concurrent transactions run the statements below one after
   // another.
@@ -118,7 +118,7 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
  * Deletes all chunks of the generations in several transactions. In the last one, calls `last` to delete the
  * generations.
  */
-export async function deleteGenerationsWith(
+export async function deleteChunksOfGenerations(
   db: Knex,
   range: GenerationRange,
   last: (trx: Knex) => Promise<unknown>,
@@ -150,7 +150,7 @@ function countTerms(change: string, changed: string): string {
           on conflict (org_id, term) do update set chunk_count = s.chunk_count + excluded.chunk_count`;
 }
 
-export async function numberPages(db: Knex, of: { orgId: string; conversionId: string }): Promise<void> {
+export async function assignPageNumbers(db: Knex, of: { orgId: string; conversionId: string }): Promise<void> {
   await db.raw(
     `update chunks c set page_number = numbered.page_number
      from (

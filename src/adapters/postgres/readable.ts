@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import { type Builder, rows, shape, uuid } from './shapes.ts';
+import { rows, type SqlQueryBuilder, shape, uuid } from './shapes.ts';
 
 /** Restricts a query to the rows of `table` (or its alias) that the caller can read. Every list uses it. */
-export function readableBy<Query extends Builder>(
+export function whereReadable<Query extends SqlQueryBuilder>(
   query: Query,
   actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>,
   table: string,
@@ -16,12 +16,12 @@ export function readableBy<Query extends Builder>(
 }
 
 /** The access rule as an SQL condition on documents `d`. `readableBindings` returns its bindings. */
-export const isReadable = `d.org_id = :orgId and d.acl && :acl::text[]
+export const isReadableSql = `d.org_id = :orgId and d.acl && :acl::text[]
   and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
   and (:include::uuid[] is null or d.id = any (:include::uuid[]))
   and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
 
-export function readableValues(readable: ReadableDocuments) {
+export function readableBindings(readable: ReadableDocuments) {
   const listed = (values: readonly string[] | undefined) => (values === undefined ? null : [...values]);
   return {
     orgId: readable.orgId,
@@ -36,23 +36,24 @@ export function readableValues(readable: ReadableDocuments) {
  * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL, and is up
  * to date in every snapshot. Narrows a search; `isReadableSql` still decides on each row. Bindings: `readableBindings`.
  */
-export const readableAclHashes = 'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
+export const readableAclHashesSql =
+  'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
 
 /**
  * Ids and active generations of readable documents, by an index-only scan. `offset 0` keeps the planner from reading
  * all documents. The limit, which is above what `isNarrowAccess` allows, tells the planner that a hash table fits in
  * memory.
  */
-export const readableDocumentIds = `
+export const readableDocumentIdsSql = `
   select opened.id, opened.active_generation
-  from (select distinct acl_hash from (${readableAclHashes}) hashes) keys
+  from (select distinct acl_hash from (${readableAclHashesSql}) hashes) keys
   cross join lateral (
     select d.id, d.active_generation from documents d
     where d.org_id = :orgId and d.acl_hash = keys.acl_hash offset 0
   ) opened
   limit 100000`;
 
-export const readableCounts = `
+export const readableCountsSql = `
   select coalesce(sum(documents) filter (where acl && :acl::text[]), 0)::integer as opened,
          coalesce(sum(documents), 0)::integer as stored
   from document_totals where org_id = :orgId`;
@@ -65,7 +66,7 @@ const narrowDocuments = 50_000;
 /** If at least 1 in 4 documents is readable, it is as fast to check the access of each search candidate. */
 const narrowShare = 4;
 
-export function isNarrow({ opened, stored }: ReadableCounts): boolean {
+export function isNarrowAccess({ opened, stored }: ReadableCounts): boolean {
   return opened <= narrowDocuments && opened * narrowShare <= stored;
 }
 
@@ -73,7 +74,7 @@ export function isNarrow({ opened, stored }: ReadableCounts): boolean {
  * SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL, which marks a row that is
  * being deleted.
  */
-export const isOrphaned = (table: string): string => `
+export const isOrphanedSql = (table: string): string => `
   cardinality(${table}.acl) > 0 and not exists (
     select from unnest(${table}.acl) as held (key)
     where not exists (
@@ -89,7 +90,7 @@ export type FolderSelection = { orgId: string; folderIds: readonly string[] };
 /**
  * Locks the documents in these folders, in order of their ids to prevent deadlocks. Skips those that are being deleted.
  */
-export async function lockDocumentsIn(
+export async function lockDocumentsInFolders(
   trx: Knex,
   { orgId, folderIds }: FolderSelection,
   limit: number,
@@ -112,7 +113,7 @@ export async function lockDocumentsIn(
  * Recomputes the access keys of documents and their jobs: the author's key, and those of all folders that link the
  * document. Call it after each change of links or folders, while the documents are locked.
  */
-export async function renewDocumentKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
+export async function recomputeDocumentAccessKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
   const changed = await rows(
     trx,
     documentId,

@@ -25,22 +25,24 @@ const typeIds = {
 
 type ColumnType = keyof typeof typeIds;
 
-export type Column<Value = unknown> = {
+export type ColumnDefinition<Value = unknown> = {
   readonly type: ColumnType;
   readonly isNullable: boolean;
-  nullable(): Column<Value | null>;
+  nullable(): ColumnDefinition<Value | null>;
   /** Never set: exists only in the type of a column, to infer `Value`. */
   readonly value?: Value;
 };
 
-export type Columns = Readonly<Record<string, Column>>;
+export type ColumnDefinitions = Readonly<Record<string, ColumnDefinition>>;
 
-type RowOf<C extends Columns> = { -readonly [Name in keyof C]: C[Name] extends Column<infer Value> ? Value : never };
+type RowOf<C extends ColumnDefinitions> = {
+  -readonly [Name in keyof C]: C[Name] extends ColumnDefinition<infer Value> ? Value : never;
+};
 
 /** A row of a model or a shape: `Row<typeof DraftModel>`. */
-export type Row<Source extends { columns: Columns }> = RowOf<Source['columns']>;
+export type Row<Source extends { columns: ColumnDefinitions }> = RowOf<Source['columns']>;
 
-function column<Value>(type: ColumnType, isNullable = false): Column<Value> {
+function column<Value>(type: ColumnType, isNullable = false): ColumnDefinition<Value> {
   return { type, isNullable, nullable: () => column<Value | null>(type, true) };
 }
 
@@ -63,25 +65,25 @@ export const tsvector = () => column<string>('tsvector');
 export const vector = () => column<string>('vector');
 
 /** The columns of a statement's result that is not a row of a table. */
-export type Shape<C extends Columns = Columns> = { columns: C };
+export type ResultShape<C extends ColumnDefinitions = ColumnDefinitions> = { columns: C };
 
-export function shape<const C extends Columns>(columns: C): Shape<C> {
+export function shape<const C extends ColumnDefinitions>(columns: C): ResultShape<C> {
   return { columns };
 }
 
-export function pick<C extends Columns, Name extends keyof C>(
-  source: Shape<C>,
+export function pick<C extends ColumnDefinitions, Name extends keyof C>(
+  source: ResultShape<C>,
   ...names: Name[]
-): Shape<Pick<C, Name>> {
+): ResultShape<Pick<C, Name>> {
   const columns = Object.fromEntries(names.map((name) => [name, source.columns[name]]));
   return { columns: columns as Pick<C, Name> };
 }
 
 /** A database, a transaction or a single connection. */
-export type Statements = Pick<Knex, 'raw'>;
-export type Bindings = Readonly<Record<string, unknown>> | readonly unknown[];
+export type StatementRunner = Pick<Knex, 'raw'>;
+export type SqlBindings = Readonly<Record<string, unknown>> | readonly unknown[];
 // biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
-export type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
+export type SqlQueryBuilder = Knex.QueryBuilder | QueryBuilder<any, any>;
 
 /**
  * Runs an SQL statement and returns its rows. Compares names and types of the result's columns with the shape each
@@ -90,11 +92,11 @@ export type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
  * @param statement SQL text with bindings, or a query builder of knex or objection that was created on `db`
  * @param timeoutMs after this time, the statement is cancelled and a KnexTimeoutError is thrown
  */
-export async function rows<S extends Shape>(
-  db: Statements,
+export async function rows<S extends ResultShape>(
+  db: StatementRunner,
   source: S,
-  statement: string | Builder,
-  bindings: Bindings = [],
+  statement: string | SqlQueryBuilder,
+  bindings: SqlBindings = [],
   timeoutMs?: number,
 ): Promise<Row<S>[]> {
   const query = (
@@ -110,21 +112,21 @@ export async function rows<S extends Shape>(
   return result.rows.map((values) => rowOf(fields, values)) as Row<S>[];
 }
 
-export async function firstRow<S extends Shape>(
-  db: Statements,
+export async function firstRow<S extends ResultShape>(
+  db: StatementRunner,
   source: S,
-  statement: string | Builder,
-  bindings: Bindings = [],
+  statement: string | SqlQueryBuilder,
+  bindings: SqlBindings = [],
 ): Promise<Row<S> | undefined> {
   const [row] = await rows(db, source, statement, bindings);
   return row;
 }
 
-export async function oneRow<S extends Shape>(
-  db: Statements,
+export async function oneRow<S extends ResultShape>(
+  db: StatementRunner,
   source: S,
-  statement: string | Builder,
-  bindings: Bindings = [],
+  statement: string | SqlQueryBuilder,
+  bindings: SqlBindings = [],
 ): Promise<Row<S>> {
   const found = await rows(db, source, statement, bindings);
   const [row] = found;
@@ -135,14 +137,14 @@ export async function oneRow<S extends Shape>(
 type Result = { fields: { name: string; dataTypeID: number }[]; rows: unknown[][] };
 type Field = { key: string; isNullable: boolean };
 
-function knexQuery(builder: Builder): Knex.QueryBuilder {
+function knexQuery(builder: SqlQueryBuilder): Knex.QueryBuilder {
   return 'toKnexQuery' in builder ? builder.toKnexQuery() : builder;
 }
 
 const { format } = snakeCaseMappers();
-const expectedByColumns = new WeakMap<Columns, Map<string, Column & { key: string }>>();
+const expectedByColumns = new WeakMap<ColumnDefinitions, Map<string, ColumnDefinition & { key: string }>>();
 
-function expectedOf(columns: Columns) {
+function expectedOf(columns: ColumnDefinitions) {
   let expected = expectedByColumns.get(columns);
   if (expected === undefined) {
     const names = Object.keys(format(columns));
@@ -154,7 +156,7 @@ function expectedOf(columns: Columns) {
   return expected;
 }
 
-function compare(fields: Result['fields'], columns: Columns): Field[] {
+function compare(fields: Result['fields'], columns: ColumnDefinitions): Field[] {
   const expected = expectedOf(columns);
   const differences: string[] = [];
   const compared = fields.map(({ name, dataTypeID }) => {
@@ -174,7 +176,7 @@ function compare(fields: Result['fields'], columns: Columns): Field[] {
 }
 
 /** Postgres type ids from 16384 on belong to types of extensions. */
-function hasType({ type }: Column, id: number): boolean {
+function hasType({ type }: ColumnDefinition, id: number): boolean {
   return typeIds[type] === undefined ? id >= 16_384 : typeIds[type] === id;
 }
 
@@ -185,7 +187,7 @@ function nameOfType(id: number): string {
 let checksNulls = false;
 
 /** For tests: makes a null in a non-nullable column throw. In production, it is passed on. */
-export function checkNulls(): void {
+export function enableNullChecks(): void {
   checksNulls = true;
 }
 
@@ -200,12 +202,12 @@ function rowOf(fields: readonly Field[], values: readonly unknown[]): Record<str
 }
 
 /** Like `rows`, but throws `service_unavailable` after `timeoutMs`. */
-export async function rowsWithin<S extends Shape>(
+export async function rowsWithTimeout<S extends ResultShape>(
   timeoutMs: number,
   db: Knex,
   source: S,
   sql: string,
-  bindings: Bindings,
+  bindings: SqlBindings,
 ): Promise<Row<S>[]> {
   try {
     return await rows(db, source, sql, bindings, timeoutMs);

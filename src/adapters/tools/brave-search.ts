@@ -1,5 +1,5 @@
 import { decodeHTML } from 'entities';
-import { asArray, asRecord, asText, parseJson } from '#src/adapters/providers.ts';
+import { asArray, asRecord, asText, parseProviderJson } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
@@ -18,7 +18,7 @@ function createSearch({ call, baseUrl }: Deps) {
     const headers = { accept: 'application/json', 'x-subscription-token': apiKey };
     const answer = await call(url.href, { headers, ...(signal && { signal }) });
     if (answer.status !== 200) throw errorOf(answer);
-    return asArray(asRecord(asRecord(parseJson(name, answer)).web).results).slice(0, count);
+    return asArray(asRecord(asRecord(parseProviderJson(name, answer)).web).results).slice(0, count);
   };
 }
 
@@ -51,7 +51,7 @@ export function createBraveKeyCheck(deps: Deps): (apiKey: string) => Promise<voi
   };
 }
 
-export function createWebSearch(deps: Deps & { credentials: ToolCredentials }): ToolExecutor {
+export function createWebSearchTool(deps: Deps & { credentials: ToolCredentials }): ToolExecutor {
   const search = createSearch(deps);
   return async ({ query, count = defaultCount, page = 1 }, { actor, signal }) => {
     const wanted = { query: String(query), count: Number(count), page: Number(page) };

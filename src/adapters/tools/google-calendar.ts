@@ -1,4 +1,4 @@
-import { asArray, asRecord, asText, parseJson } from '#src/adapters/providers.ts';
+import { asArray, asRecord, asText, parseProviderJson } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
@@ -28,7 +28,7 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
     // 409 means that the event exists: an earlier attempt created it.
     if (answer.status === 409) return null;
     if (answer.status !== 200) throw errorOf(answer);
-    return asRecord(parseJson(name, answer));
+    return asRecord(parseProviderJson(name, answer));
   };
 }
 
@@ -42,7 +42,7 @@ function errorOf(answer: ProviderAnswer): AppError {
   return providerStatusError(name, isLimit ? { ...answer, status: 429 } : answer);
 }
 
-export function createListEvents(deps: Deps): ToolExecutor {
+export function createListEventsTool(deps: Deps): ToolExecutor {
   const events = createEvents(deps);
   return async ({ from, to, query, limit = defaultLimit, calendar_id = 'primary' }, { actor, signal }) => {
     const begin = from === undefined ? new Date() : momentOf('from', from);
@@ -77,7 +77,7 @@ export function createListEvents(deps: Deps): ToolExecutor {
 }
 
 /** The tool `calendar.create_event`. Idempotent: the event id is derived from the call, so a retry finds the event. */
-export function createCreateEvent(deps: Deps): ToolExecutor {
+export function createCreateEventTool(deps: Deps): ToolExecutor {
   const events = createEvents(deps);
   return async (args, { actor, callKey, signal }) => {
     const { title, start, end, time_zone, description, location, calendar_id = 'primary' } = args;

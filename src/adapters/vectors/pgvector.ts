@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
-import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
+import { isReadableSql, readableBindings } from '#src/adapters/postgres/readable.ts';
 import {
   bigint,
   boolean,
@@ -13,8 +13,8 @@ import {
   pick,
   type Row,
   rows,
-  rowsWithin,
-  type Statements,
+  rowsWithTimeout,
+  type StatementRunner,
   shape,
   text,
   uuid,
@@ -53,14 +53,14 @@ const CACHE_TTL_MS = 60_000;
 export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
   const indexes = cached(CACHE_TTL_MS, () => listVectorIndexes(db));
   const countReadable = cached(CACHE_TTL_MS, async (_key: string, query: VectorQuery) => {
-    const [row] = await rowsWithin(
+    const [row] = await rowsWithTimeout(
       timeoutMs,
       db,
       counted,
       `select count(*) from (
          select from documents d
          join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
-         where ${isReadable} and v.model = :model
+         where ${isReadableSql} and v.model = :model
          limit :bound
        ) readable`,
       { ...bindingsOf(query), bound: exactLimit + 1 },
@@ -80,14 +80,14 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
     // The condition on model and dimensions is needed, because the distance of vectors of different sizes is an error.
-    return rowsWithin(
+    return rowsWithTimeout(
       timeoutMs,
       db,
       vectorHit,
       `select v.chunk_id, 1 - (v.embedding <=> :query::vector) as similarity
        from documents d
        join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
-       where ${isReadable} and v.model = :model and vector_dims(v.embedding) = :dimensions
+       where ${isReadableSql} and v.model = :model and vector_dims(v.embedding) = :dimensions
        order by v.embedding <=> :query::vector, v.chunk_id
        limit :limit`,
       bindingsOf(query),
@@ -103,7 +103,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
          set local hnsw.max_scan_tuples = 40000;
          set local enable_sort = off`,
       );
-      return rowsWithin(
+      return rowsWithTimeout(
         timeoutMs,
         trx,
         vectorHit,
@@ -116,7 +116,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
            ) v
            cross join lateral (
              select from documents d
-             where d.id = v.document_id and d.active_generation = v.generation and ${isReadable}
+             where d.id = v.document_id and d.active_generation = v.generation and ${isReadableSql}
              limit 1
            ) d
            limit :limit
@@ -224,7 +224,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 
 function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
   return {
-    ...readableValues(readable),
+    ...readableBindings(readable),
     // The binding must not be named `vector`: knex would replace the cast `::vector`, too.
     query: toVectorText(vector),
     model,
@@ -250,7 +250,7 @@ function fromVectorText(text: string): Float32Array {
 }
 
 /** Runs statements on one connection of the pool, but without a transaction. */
-async function withOwnConnection(db: Knex, work: (own: Statements) => Promise<void>): Promise<void> {
+async function withOwnConnection(db: Knex, work: (own: StatementRunner) => Promise<void>): Promise<void> {
   const connection = await db.client.acquireConnection();
   const raw = (sql: string, bindings: readonly Knex.RawBinding[] = []) => db.raw(sql, bindings).connection(connection);
   try {
@@ -284,7 +284,7 @@ async function listVectorIndexes(db: Knex): Promise<Map<string, number>> {
   return new Map(usable.map(({ name, points }) => [name, points]));
 }
 
-function listIndexes(db: Statements): Promise<Row<typeof vectorIndex>[]> {
+function listIndexes(db: StatementRunner): Promise<Row<typeof vectorIndex>[]> {
   return rows(
     db,
     vectorIndex,

@@ -187,21 +187,21 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
   };
 }
 
-export function hasValue(key: keyof typeof payloadIndexes, value: string | number): Condition {
+export function payloadEquals(key: keyof typeof payloadIndexes, value: string | number): Condition {
   return { key, match: { value } };
 }
 
-export function hasAny(key: keyof typeof payloadIndexes, values: readonly string[]): Condition {
+export function payloadMatchesAny(key: keyof typeof payloadIndexes, values: readonly string[]): Condition {
   return { key, match: { any: [...values] } };
 }
 
-export function hasNone(key: keyof typeof payloadIndexes): Condition {
+export function payloadIsEmpty(key: keyof typeof payloadIndexes): Condition {
   return { is_empty: { key } };
 }
 
 function filterOf({ orgId, must = [], mustNot = [] }: PointSelection): Schemas['Filter'] {
   requireOrganization(orgId);
-  return { must: [hasValue('org_id', orgId), ...must], must_not: mustNot };
+  return { must: [payloadEquals('org_id', orgId), ...must], must_not: mustNot };
 }
 
 /** A filter without an organization would match the points of all organizations. */

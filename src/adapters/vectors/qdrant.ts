@@ -4,11 +4,11 @@ import { appError } from '#src/errors.ts';
 import type { GenerationKey, ReadableDocuments, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
 import {
   createQdrantClient,
-  hasAny,
-  hasNone,
-  hasValue,
   isVectorSizeError,
   type PointSelection,
+  payloadEquals,
+  payloadIsEmpty,
+  payloadMatchesAny,
   type QdrantOptions,
   type StoredPoint,
 } from './qdrant-client.ts';
@@ -49,7 +49,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
           payload: { document_id: documentId, generation },
         }));
         // Does not replace published points: a batch may arrive late from a worker that was presumed dead.
-        const onlyIf = hasNone('acl');
+        const onlyIf = payloadIsEmpty('acl');
         await checkingSize(points.upsert(collectionOf(model), { orgId, points: body, onlyIf }, size));
       }
     },
@@ -63,7 +63,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
       const { acl, includeDocumentIds } = readable;
       if (acl.length === 0 || includeDocumentIds?.length === 0) return [];
       const nearest = { vector: [...vector], limit, scoreThreshold: minSimilarity - roundingError, signal };
-      const found = await checkingSize(points.query(collectionOf(model), readableBy(readable), nearest));
+      const found = await checkingSize(points.query(collectionOf(model), whereReadable(readable), nearest));
       return found
         .map(({ id, score }) => ({ chunkId: String(id), similarity: score }))
         .sort((one, other) => other.similarity - one.similarity || (one.chunkId < other.chunkId ? -1 : 1));
@@ -104,7 +104,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
 
     async deleteGenerations({ orgId, documentId, from, before }) {
       const range = { ...(from !== undefined && { gte: from }), ...(before !== null && { lt: before }) };
-      const must = [hasValue('document_id', documentId), { key: 'generation', range }];
+      const must = [payloadEquals('document_id', documentId), { key: 'generation', range }];
       if (from === undefined && before === null) must.pop();
       for (const collection of await points.collections()) await points.delete(collection, { orgId, must });
     },
@@ -124,23 +124,23 @@ function nameOf(model: string): string {
 }
 
 function generationOf({ orgId, documentId, generation }: GenerationKey): PointSelection {
-  return { orgId, must: [hasValue('document_id', documentId), hasValue('generation', generation)] };
+  return { orgId, must: [payloadEquals('document_id', documentId), payloadEquals('generation', generation)] };
 }
 
 function withIds(orgId: string, chunkIds: readonly string[]): PointSelection {
   return { orgId, must: [{ has_id: [...chunkIds] }] };
 }
 
-function readableBy(readable: ReadableDocuments): PointSelection {
+function whereReadable(readable: ReadableDocuments): PointSelection {
   const { orgId, acl, includeDocumentIds, excludeDocumentIds = [], retrievalSettings } = readable;
   return {
     orgId,
     must: [
-      hasAny('acl', acl),
-      ...(retrievalSettings === undefined ? [] : [hasAny('retrieval_settings', retrievalSettings)]),
-      ...(includeDocumentIds === undefined ? [] : [hasAny('document_id', includeDocumentIds)]),
+      payloadMatchesAny('acl', acl),
+      ...(retrievalSettings === undefined ? [] : [payloadMatchesAny('retrieval_settings', retrievalSettings)]),
+      ...(includeDocumentIds === undefined ? [] : [payloadMatchesAny('document_id', includeDocumentIds)]),
     ],
-    mustNot: excludeDocumentIds.length === 0 ? [] : [hasAny('document_id', excludeDocumentIds)],
+    mustNot: excludeDocumentIds.length === 0 ? [] : [payloadMatchesAny('document_id', excludeDocumentIds)],
   };
 }
 

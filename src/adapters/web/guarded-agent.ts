@@ -43,7 +43,7 @@ export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAge
   const allowed = new Set(allow.map(normalizeHost));
   const settings = { timeout: connectTimeoutMs, allowH2: false };
   const connectAnywhere = buildConnector(settings);
-  const connectToPublic = buildConnector({ ...settings, lookup: publicLookup(resolve) });
+  const connectToPublic = buildConnector({ ...settings, lookup: createPublicLookup(resolve) });
 
   return new Agent({
     allowH2: false,
@@ -58,18 +58,18 @@ export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAge
   });
 }
 
-export function urlNotAllowed(detail: string): AppError {
+export function urlNotAllowedError(detail: string): AppError {
   return appError('url_not_allowed', { detail });
 }
 
 function refusalOf(hostName: string, port: string): AppError | null {
-  if (port !== '80' && port !== '443') return urlNotAllowed('Only ports 80 and 443 are allowed.');
+  if (port !== '80' && port !== '443') return urlNotAllowedError('Only ports 80 and 443 are allowed.');
   const isRefused = isIP(hostName) ? !isPublicAddress(hostName) : isPrivateName(hostName);
   return isRefused ? notPublic() : null;
 }
 
 /** Refuses a host name if any of its addresses is private, because the connection may use any of them. */
-export function publicLookup(resolve: ResolveHost): LookupFunction {
+export function createPublicLookup(resolve: ResolveHost): LookupFunction {
   return (hostName, { all }, callback) => {
     const choose = (addresses: string[]) => {
       const found = addresses.map((address) => ({ address, family: isIP(address) }));
@@ -83,7 +83,7 @@ export function publicLookup(resolve: ResolveHost): LookupFunction {
 }
 
 function notPublic(): AppError {
-  return urlNotAllowed('Only addresses of the public internet are allowed.');
+  return urlNotAllowedError('Only addresses of the public internet are allowed.');
 }
 
 /**

@@ -1,13 +1,13 @@
 import type { Readable, Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { type Dispatcher, request } from 'undici';
-import { limitSize } from '#src/adapters/providers.ts';
+import { limitStreamSize } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web.ts';
-import { urlNotAllowed } from './guarded-agent.ts';
+import { urlNotAllowedError } from './guarded-agent.ts';
 
 /** Reads the file name of a Content-Disposition header (RFC 6266), also of common malformed ones. */
-export function dispositionFileName(header: string): string | null {
+export function contentDispositionFileName(header: string): string | null {
   const [, charset = '', encoded = ''] = /;\s*filename\*\s*=\s*"?([\w-]+)'[^']*'([^;"]+)/i.exec(header) ?? [];
   const extended = decodeExtended(charset, encoded.trim());
   if (extended) return extended;
@@ -63,7 +63,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
   ): Promise<{ url: URL; response: Response }> {
     let url = permitted(asked);
     for (let redirects = 0; ; redirects += 1) {
-      if (!permits(url)) throw urlNotAllowed('This deployment does not allow this host.');
+      if (!permits(url)) throw urlNotAllowedError('This deployment does not allow this host.');
       const response = await ask(url, accept, signal);
       if (response.statusCode < 300 || response.statusCode >= 400) return { url, response };
       drop(response.body);
@@ -72,7 +72,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
       if (redirects === maxRedirects) throw unreachable(`The URL redirects more than ${maxRedirects} times.`);
       const next = permitted(location, url.href);
       if (url.protocol === 'https:' && next.protocol === 'http:') {
-        throw urlNotAllowed('The URL redirects from https to http.');
+        throw urlNotAllowedError('The URL redirects from https to http.');
       }
       url = next;
     }
@@ -103,12 +103,12 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
  * when it connects.
  */
 function permitted(text: string, base?: string): URL {
-  if (!URL.canParse(text, base)) throw urlNotAllowed('The URL, or the target of a redirect, is not a valid URL.');
+  if (!URL.canParse(text, base)) throw urlNotAllowedError('The URL, or the target of a redirect, is not a valid URL.');
   const url = new URL(text, base);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw urlNotAllowed('Only http and https URLs are allowed.');
+    throw urlNotAllowedError('Only http and https URLs are allowed.');
   if (url.username !== '' || url.password !== '')
-    throw urlNotAllowed('A URL with a user name or password is not allowed.');
+    throw urlNotAllowedError('A URL with a user name or password is not allowed.');
   url.hash = '';
   url.hostname = url.hostname.replace(/\.$/, '');
   return url;
@@ -134,7 +134,7 @@ function read(
   if (unpack === undefined) return refuse(unreachable('The response has a content encoding that was not requested.'));
   return {
     mediaType: mediaTypeOf(response),
-    fileName: dispositionFileName(headerOf(response, 'content-disposition') ?? ''),
+    fileName: contentDispositionFileName(headerOf(response, 'content-disposition') ?? ''),
     content: measured(body, unpack(), limitBytes, failed),
   };
 }
@@ -154,7 +154,7 @@ function measured(
   limitBytes: number,
   failed: (error: unknown) => unknown,
 ): Readable {
-  const content = limitSize(limitBytes, () => tooLarge(limitBytes));
+  const content = limitStreamSize(limitBytes, () => tooLarge(limitBytes));
   const fail = (error: unknown) => content.destroy(failed(error) as Error);
   body.on('error', fail);
   unpacker?.on('error', fail);

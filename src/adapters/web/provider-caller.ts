@@ -73,7 +73,7 @@ const issuerAnswerBytes = 256 * 1024;
  * Creates a caller that may also reach an identity provider on a private network. An entry in EGRESS_ALLOW would open
  * that host to every user.
  */
-export function createIssuerCaller(deps: {
+export function createIdentityProviderCaller(deps: {
   issuer: string;
   allow: readonly string[];
   deadlineMs?: number;

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { whereReadable } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, visibilityOf } from '#src/domain/access/visibility.ts';
 import { type ChunkInContext, ChunkModel, type ChunkRow, chunkInDocument, chunkRow } from './documents.model.ts';
@@ -9,7 +9,7 @@ export function createChunksRepository(db: Knex) {
   return {
     /** One SQL statement: with two, an activation of a generation in between could make both find nothing. */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
-      const chunks = readableBy(ChunkModel.table(db), actor, 'documents')
+      const chunks = whereReadable(ChunkModel.table(db), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',
@@ -31,7 +31,7 @@ export function createChunksRepository(db: Knex) {
     },
 
     async findActive(actor: Actor, chunkId: string): Promise<ChunkInContext | undefined> {
-      const found = readableBy(ChunkModel.table(db), actor, 'documents')
+      const found = whereReadable(ChunkModel.table(db), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',
