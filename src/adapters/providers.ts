@@ -16,7 +16,6 @@ export function googleOAuthProvider(baseUrl: string | null, client: OAuthProvide
   };
 }
 
-/** Parses the body of a provider's response. Throws `provider_unavailable` if it is not JSON. */
 export function parseProviderJson(provider: string, { body }: ProviderAnswer): unknown {
   try {
     return JSON.parse(body);
@@ -51,7 +50,7 @@ const maxRetryAfterSeconds = 3_600;
 export function providerStatusError(provider: string, { status, headers }: ProviderAnswer): AppError {
   if (status === 401) return appError('needs_reauth');
   if (status === 403)
-    return appError('not_granted', { detail: `The connection has no permission for this at ${provider}.` });
+    return appError('not_granted', { detail: `The connected account does not permit this action at ${provider}.` });
   if (status === 404)
     return appError('provider_rejected', { detail: `${provider} did not find the requested resource.` });
   if (status === 429) {
@@ -66,10 +65,7 @@ export function providerStatusError(provider: string, { status, headers }: Provi
   return appError('provider_unavailable', { detail: `${provider} answers ${status}.` });
 }
 
-/**
- * Maximum of separate pieces of a body before they are joined: one-byte pieces take a hundred times the memory of the
- * body.
- */
+/** Pieces of a body are joined at this number: one-byte pieces take a hundred times the memory of the body. */
 const maxPieces = 1_024;
 
 /** Reads a whole body. Returns null, and closes the connection, if it is larger than `limitBytes`. */
@@ -96,7 +92,6 @@ async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number) {
   return { bytes: Buffer.concat(pieces), isWhole: true };
 }
 
-/** Creates a pass-through stream that fails with `tooLarge()` after `limitBytes`. */
 export function limitStreamSize(limitBytes: number, tooLarge: () => Error): Transform {
   let sizeBytes = 0;
   return new Transform({

@@ -147,7 +147,7 @@ async function syncDirectories(from: string, upTo: string): Promise<void> {
 function missing(key: string): (error: unknown) => never {
   return (error) => {
     throw hasErrorCode(error, 'ENOENT')
-      ? appError('blob_missing', { cause: new Error(`there is no object ${key}`) })
+      ? appError('blob_missing', { cause: new Error(`blob ${key} does not exist`) })
       : error;
   };
 }

@@ -39,7 +39,10 @@ class S3Error extends Error {
 function toAppError(error: unknown): AppError {
   const cause = new S3Error(describeError(error));
   if (isRefusal(error)) {
-    return appError('blob_store_refused', { detail: 'The store of the files refuses us; tell the operator.', cause });
+    return appError('blob_store_refused', {
+      detail: 'The file store rejects the credentials or the bucket of this service; tell the operator.',
+      cause,
+    });
   }
   const detail = 'The store of the files is not reachable.';
   return appError('service_unavailable', { detail, retryAfterSeconds: 5, cause });
@@ -77,10 +80,7 @@ const PART_BYTES = 5 * 1024 ** 2;
 const LARGE_UPLOADS = 4;
 const PARTS_PER_UPLOAD = 2;
 const SMALL_UPLOADS = 8;
-/**
- * Limit of the bytes that wait in `tempDir`. Must stay below `temporaryStorage` of the Helm chart, because Kubernetes
- * evicts a pod that exceeds it.
- */
+/** Limit of the bytes in `tempDir`, below `temporaryStorage` of the Helm chart: Kubernetes evicts a pod above that. */
 const MAX_WAITING_BYTES = 48 * 1024 ** 3;
 /** A staging object is a stray after 24 hours, which is longer than any upload. */
 const STRAY_AFTER_MS = 24 * 60 * 60_000;
@@ -132,7 +132,7 @@ export function createS3BlobStore(
 
   const missing = (key: string) => (error: unknown) => {
     throw isMissing(error)
-      ? appError('blob_missing', { cause: new Error(`there is no object ${key}`) })
+      ? appError('blob_missing', { cause: new Error(`blob ${key} does not exist`) })
       : toAppError(error);
   };
   const failing = (error: unknown) => {
@@ -153,7 +153,7 @@ export function createS3BlobStore(
     const Range = range && { Range: `bytes=${range.start}-${range.end}` };
     const { Body } = await client.send(new GetObjectCommand({ ...objectOf(key), ...Range })).catch(missing(key));
     if (Body instanceof Readable) return Body;
-    throw new TypeError('the response of the store has no body');
+    throw new TypeError('the response of the S3 store has no body');
   }
 
   const unstage = async (stagingKey: string): Promise<void> => {

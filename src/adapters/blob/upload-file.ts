@@ -8,7 +8,7 @@ import { appError } from '#src/errors.ts';
  * outside of the store.
  */
 export function requireBlobKey(key: string): string {
-  if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`not a blob key: ${key}`);
+  if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`"${key}" is not a blob key`);
   return key;
 }
 
@@ -41,7 +41,11 @@ export async function writeUploadFile(
 /** Maps a full disk to `service_unavailable`: deletions free space, so a retry may succeed. */
 export function toStorageError(error: unknown): unknown {
   if (!hasErrorCode(error, 'ENOSPC', 'EDQUOT')) return error;
-  return appError('service_unavailable', { detail: 'The storage is full.', retryAfterSeconds: 60, cause: error });
+  return appError('service_unavailable', {
+    detail: 'The disk for files is full.',
+    retryAfterSeconds: 60,
+    cause: error,
+  });
 }
 
 export function hasErrorCode(error: unknown, ...codes: string[]): boolean {

@@ -72,7 +72,8 @@ export function createProviderApi(
     async ask(access, url, request = {}) {
       // The URL of a listing page comes from a stored cursor, which may have been changed: the access token is sent
       // only to the provider's own hosts. Downloads may be on other hosts.
-      if (!isOwn(url)) throw appError('provider_rejected', { detail: `The URL of the page is not one of ${name}.` });
+      if (!isOwn(url))
+        throw appError('provider_rejected', { detail: `The URL of the listing page does not belong to ${name}.` });
       const headers = { accept: 'application/json', ...request.headers, ...authorization(access, url) };
       const answer = await call(url, { ...request, headers });
       if (answer.status < 200 || answer.status >= 300) throw failure(answer);
@@ -89,7 +90,7 @@ export function createProviderApi(
         failure: (refusal, from) =>
           isOwn(from) || refusal.status >= 429
             ? failure(refusal)
-            : appError('provider_unavailable', { detail: `The download URL of ${name} failed.` }),
+            : appError('provider_unavailable', { detail: `The download URL that ${name} returned does not work.` }),
       }),
   };
 }
@@ -110,7 +111,7 @@ export function requireText(name: string, value: unknown): string {
 }
 
 export function requireOAuthAccess(access: ConnectorAccess): OAuthAccess {
-  if (access.kind !== 'oauth') throw new Error('this provider is connected by OAuth');
+  if (access.kind !== 'oauth') throw new Error('this provider needs an OAuth connection, not access keys');
   return access;
 }
 
@@ -133,7 +134,7 @@ function failureOf(name: string, { status, headers }: ProviderAnswer, reason: st
 export const folderMediaType = 'application/x-directory';
 
 export function encodeUrlSegment(id: string): string {
-  // An id of `.`, `..` or no characters would address the parent resource.
+  // An empty id, `.` or `..` would address the parent resource.
   if (id === '' || id === '.' || id === '..') throw appError('remote_file_not_found');
   return encodeURIComponent(id);
 }
@@ -203,10 +204,7 @@ function tooLarge(limitBytes: number) {
 }
 
 const maxRedirects = 3;
-/**
- * Time limit for a pause between two bytes of a download; also for redirects, headers and the body of an error
- * response.
- */
+/** Time limit between two bytes of a download; also for redirects, headers and the body of an error response. */
 const defaultSilenceMs = 30_000;
 const maxErrorBodyBytes = 16_000;
 

@@ -258,10 +258,7 @@ const defaultSilenceMs = 30_000;
  */
 const maxAnswerBytes = 512 * 1024;
 const maxTags = 30_000;
-/**
- * Limit of `=` signs in a listing, which bounds the number of XML attributes: S3 sends one or two, the rest is for `=`
- * in the keys of objects.
- */
+/** Limit of `=` signs in a listing, which bounds its XML attributes. S3 sends one or two; keys may have more. */
 const maxEqualsSigns = 10_000;
 
 /**

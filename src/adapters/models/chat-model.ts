@@ -27,10 +27,7 @@ const longestStreamMs = 60 * 60_000;
 const bytesPerToken = 4_096;
 const maxEventBytes = 1_000_000;
 
-/**
- * The packaged model server prefers streams to other calls, because users read them; this header marks a stream that no
- * user reads.
- */
+/** The packaged model server serves streams first, for users; this header marks a stream that no user reads. */
 const backgroundStream = { 'x-urgency': 'judge' };
 
 const maxReplyCharacters = 4_000_000;
@@ -285,10 +282,7 @@ function tooManyCalls(): AppError {
   });
 }
 
-/**
- * Maximum of a token count; a larger one is read as 0, because no model reaches it and an integer column could not
- * store it.
- */
+/** Larger token counts are read as 0: no model reaches them, and an integer column could not store them. */
 const maxTokens = 1_000_000_000;
 
 type ChatAnswer = {

@@ -29,10 +29,7 @@ const maxVectorBytes = 128 * 1024;
 const firstLimits: BatchLimits = { texts: 64, tokens: 16_000 };
 /** Concurrent bulk calls of this process: enough to keep the embedding service busy. */
 const maxBulkCalls = 4;
-/**
- * A rejected text below twice this length (in characters) is not split further, because its length cannot be the
- * reason.
- */
+/** A rejected text below twice this length (in characters) is not split: its length cannot be the reason. */
 const shortestPiece = 64;
 
 type Numbered = { index: number; vector: Float32Array };
@@ -179,7 +176,7 @@ function createEmbeddingCall(
     const vectors = readVectors(answer, texts.length);
     const expected = asked ?? before ?? vectors[0]?.length;
     const wrong = vectors.find(({ length }) => length !== expected);
-    // After a vector of another size, the next response sets the expected size: either of the two may have been wrong.
+    // After a vector of another size, the next response sets the expected size: the earlier one may have been wrong.
     before = wrong === undefined ? expected : undefined;
     if (wrong !== undefined) {
       throw invalid(`a vector has ${wrong.length} dimensions instead of ${expected}`);

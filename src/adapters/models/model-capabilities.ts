@@ -1,10 +1,7 @@
 import { APIError } from 'openai';
 import type { Logger } from 'pino';
 
-/**
- * Request parameters that a chat model accepts. `keepsTools` means that each request after a tool call must list the
- * tools again.
- */
+/** Request parameters that a chat model accepts. `keepsTools`: each request after a tool call must list the tools. */
 export type ModelCapabilities = {
   limit: 'max_tokens' | 'max_completion_tokens';
   takesTemperature: boolean;
@@ -24,10 +21,7 @@ const defaults: ModelCapabilities = {
   keepsTools: false,
 };
 
-/**
- * Time without tools after a model rejected them: short, because the rejection is recognized only by the wording of an
- * error.
- */
+/** Time without tools after a model rejected them: short, because only an error's wording tells of the rejection. */
 const withoutToolsMs = 10 * 60_000;
 
 export type CapabilityLearner = ReturnType<typeof createCapabilityLearner>;
@@ -100,10 +94,7 @@ function refusesTools({ status, message }: APIError): boolean {
   return [400, 404, 422, 500, 501].includes(status ?? 0) && toolRefusals.some((wording) => wording.test(message));
 }
 
-/**
- * The packaged model server's `unsupported_response_format` is not retried in another format: the server has no model
- * that writes JSON.
- */
+/** Does not retry `unsupported_response_format`: the packaged model server then has no model that writes JSON. */
 function refusesFormat({ status, message, code }: APIError): boolean {
   if (code === 'unsupported_response_format') return false;
   return (

@@ -46,10 +46,7 @@ export function createLimitedFetch(limits: ResponseLimits, heard: () => void = (
   };
 }
 
-/**
- * Measures an event stream: the function takes each piece of it and returns the bytes of the event that is still
- * incomplete.
- */
+/** Returns a function that takes each piece of an event stream, and returns the size of the incomplete event. */
 function createEventMeter(): (bytes: Uint8Array) => number {
   let openBytes = 0;
   let tail: Uint8Array = new Uint8Array();
@@ -193,10 +190,7 @@ export function isRequestTooLarge(error: unknown): boolean {
   return [400, 422].includes(status) && /too (?:many|long|large|big)|maximum|exceed|at most|limit/i.test(message);
 }
 
-/**
- * Limits Retry-After to at most an hour, in case a clock is wrong, and to at least a second, so that bulk work does not
- * spin.
- */
+/** Limits Retry-After to an hour, in case a clock is wrong, and to a second, so that bulk work does not spin. */
 function retryAfter(headers: Headers | undefined): number | undefined {
   const value = headers?.get('retry-after');
   if (value === null || value === undefined) return undefined;

@@ -103,7 +103,7 @@ export function toOAuthError(error: unknown, ofGrant: ErrorCode): unknown {
   const { status, oauthError } = rejectionOf(error);
   if (oauthError === 'invalid_grant') return appError(ofGrant);
   if (status === 401 || clientErrors.includes(oauthError)) return appError('provider_not_configured');
-  if (status !== null) return appError('provider_rejected', { detail: 'The provider rejects the request.' });
+  if (status !== null) return appError('provider_rejected', { detail: 'The OAuth provider rejects the request.' });
   return appError('provider_unavailable', { detail: "The provider's token endpoint does not give a valid answer." });
 }
 
@@ -117,10 +117,7 @@ const failuresOfCalls = [
   openid.WWWAuthenticateChallengeError,
 ];
 
-/**
- * OAuth errors that mean a wrong registration of this service at the provider (RFC 6749 §5.2; `redirect_uri_mismatch`
- * is Google's).
- */
+/** OAuth errors of a wrong client registration (RFC 6749 §5.2; `redirect_uri_mismatch` is Google's). */
 const clientErrors = ['invalid_client', 'unauthorized_client', 'redirect_uri_mismatch'];
 
 /** Returns the status and the OAuth error of a 4xx response; the status is null for 429 and any other failure. */

@@ -126,10 +126,7 @@ const requiredAddresses = ['authorization_endpoint', 'token_endpoint', 'jwks_uri
 /** A subject has at most 255 ASCII characters (OpenID Connect Core 1.0, §2). */
 const subjectPattern = /^[ -~]{1,255}$/;
 
-/**
- * Takes `email` and `email_verified` from the same source, because `email_verified` only refers to the `email` beside
- * it.
- */
+/** Takes both claims from the same source, because `email_verified` only refers to the `email` beside it. */
 const emailOf = ({ email, email_verified }: Identity['claims']) => ({ email, email_verified });
 
 /** Sends the client secret in the header (RFC 6749 §2.3.1) unless the provider only supports other methods. */

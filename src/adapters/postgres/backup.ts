@@ -21,7 +21,7 @@ export function createMaintenanceLock(databaseUrl: string): MaintenanceLock {
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     });
-    // Without a listener, a lost connection would end the process. The queries of `work` fail by themselves.
+    // Without a listener, a lost connection would end the process; the caller's queries fail anyway.
     client.on('error', () => undefined);
     await client.connect();
     try {

@@ -19,13 +19,11 @@ type Generation = { orgId: string; documentId: string; generation: number };
 type GenerationRange = { orgId: string; documentId: string; from: number; before: number | null };
 
 /**
- * Adds a generation's words to the keyword index. Call it last in a transaction, because it locks the index of the
- * organization.
+ * Adds a generation's words to the keyword index. Call it last in a transaction: it locks the organization's index.
  */
 export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
   const { orgId, documentId, generation } = of;
-  // Locks the row of the organization first, so that concurrent transactions run the statements below one after
-  // another.
+  // Locks the organization's row first, so that concurrent transactions run the statements below in turn.
   await trx.raw(
     `insert into chunk_statistics as s (org_id, chunk_count, term_count) values (?, ?, ?)
      on conflict (org_id) do update
@@ -114,10 +112,7 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
   return deleted.map((chunk) => chunk.textSha256);
 }
 
-/**
- * Deletes all chunks of the generations in several transactions. In the last one, calls `last` to delete the
- * generations.
- */
+/** Deletes all chunks in several transactions, the last of which also runs `last` to delete the generations. */
 export async function deleteChunksOfGenerations(
   db: Knex,
   range: GenerationRange,
@@ -129,8 +124,7 @@ export async function deleteChunksOfGenerations(
     isMore = (await db.transaction((trx) => deleteIndexedChunks(trx, range))) !== null;
   }
   await db.transaction(async (trx) => {
-    // Waits for transactions that still insert chunks (they lock their generation), so that their chunks are deleted,
-    // too.
+    // Waits for transactions that still insert chunks (they lock their generation), to delete their chunks, too.
     const { orgId, documentId, from, before } = range;
     await trx.raw(
       `select from document_generations

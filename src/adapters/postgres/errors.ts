@@ -7,10 +7,7 @@ const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'
  */
 const serverStates = /^(?:08...|57P0[123]|53300)$/;
 
-/**
- * Messages of outages without a SQLSTATE: pg's for a lost connection, knex's (after the statement) for an exhausted
- * pool.
- */
+/** Outages without a SQLSTATE: pg's for a lost connection, knex's (after the statement) for an exhausted pool. */
 const clientMessages =
   /(?:^| - )(?:Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Knex: Timeout acquiring a connection)/;
 
@@ -41,7 +38,7 @@ export function loggableError(error: unknown): unknown {
   // pino's serializer appends the messages and stacks of causes, so values are removed from causes, too.
   for (let cause: unknown = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth += 1) {
     if (!isPostgresError(cause) || !cause.code.startsWith('22')) continue;
-    // Errors of class 22 quote the value: `invalid input syntax for type integer: "…"`.
+    // Errors of SQLSTATE class 22 quote the value: `invalid input syntax for type integer: "…"`.
     fields.message = fields.message.replaceAll(cause.message, `a value was refused (${cause.code})`);
     fields.stack = fields.stack.replaceAll(cause.message, `a value was refused (${cause.code})`);
   }

@@ -179,10 +179,7 @@ function paused(waitMs: number): AppError {
 const taken = shape({ used: integer(), resetSeconds: integer() });
 const tried = shape({ taken: integer(), waitSeconds: integer() });
 
-/**
- * End of the delay after failed attempts. `ends_at` is a day after the last failure, because failures expire after a
- * day.
- */
+/** End of the delay after failed attempts. Failures expire after a day, so the last one was a day before `ends_at`. */
 const delayEnd = `r.ends_at - interval '1 day' + make_interval(secs => case
   when r.used < :count then 0 else least(:seconds, 30 * power(2, least(r.used - :count, 20))) end)`;
 

@@ -28,10 +28,7 @@ export class ObservedPostgres extends PostgresClient {
     }
   }
 
-  /**
-   * Returns the whole result if `keepsResult` is set: knex keeps only the rows, but `rows` in `shapes.ts` also needs
-   * the fields.
-   */
+  /** If `keepsResult` is set, returns the whole result: `rows` in `shapes.ts` needs its fields, which knex drops. */
   override processResponse(statement: { response: unknown }, runner: Runner): unknown {
     if (runner.builder.queryContext()?.keepsResult === true) return statement.response;
     return super.processResponse(statement, runner);

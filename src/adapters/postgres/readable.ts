@@ -9,7 +9,7 @@ export function whereReadable<Query extends SqlQueryBuilder>(
   actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>,
   table: string,
 ): Query {
-  // Knex and Objection type the same query calls differently.
+  // Knex and Objection declare different types for the same query methods.
   const builder = query as Knex.QueryBuilder;
   builder.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, keysOf(actor)]);
   return query;
@@ -63,17 +63,14 @@ export type ReadableCounts = { opened: number; stored: number };
 
 /** Above this number of readable documents, a search that lists them is slower than one that skips unreadable ones. */
 const narrowDocuments = 50_000;
-/** If at least 1 in 4 documents is readable, it is as fast to check the access of each search candidate. */
+/** From 1 in 4 readable documents on, it is as fast to check the access of each search candidate as to list them. */
 const narrowShare = 4;
 
 export function isNarrowAccess({ opened, stored }: ReadableCounts): boolean {
   return opened <= narrowDocuments && opened * narrowShare <= stored;
 }
 
-/**
- * SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL, which marks a row that is
- * being deleted.
- */
+/** SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL (row is being deleted). */
 export const isOrphanedSql = (table: string): string => `
   cardinality(${table}.acl) > 0 and not exists (
     select from unnest(${table}.acl) as held (key)

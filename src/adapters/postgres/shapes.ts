@@ -29,7 +29,7 @@ export type ColumnDefinition<Value = unknown> = {
   readonly type: ColumnType;
   readonly isNullable: boolean;
   nullable(): ColumnDefinition<Value | null>;
-  /** Never set: exists only in the type of a column, to infer `Value`. */
+  /** Never set at runtime: lets TypeScript infer `Value` from a column. */
   readonly value?: Value;
 };
 
@@ -130,7 +130,8 @@ export async function oneRow<S extends ResultShape>(
 ): Promise<Row<S>> {
   const found = await rows(db, source, statement, bindings);
   const [row] = found;
-  if (row === undefined || found.length > 1) throw new Error(`the statement gave ${found.length} rows instead of one`);
+  if (row === undefined || found.length > 1)
+    throw new Error(`the statement returned ${found.length} rows instead of one`);
   return row;
 }
 
@@ -195,7 +196,8 @@ function rowOf(fields: readonly Field[], values: readonly unknown[]): Record<str
   const row: Record<string, unknown> = {};
   for (const [index, { key, isNullable }] of fields.entries()) {
     const value = values[index];
-    if (checksNulls && value === null && !isNullable) throw new Error(`"${key}" is null, which its shape excludes.`);
+    if (checksNulls && value === null && !isNullable)
+      throw new Error(`Column "${key}" is null, but its shape is not nullable.`);
     row[key] = value;
   }
   return row;

@@ -56,10 +56,7 @@ function withObserved<Port extends object>(
   return { ...port, ...Object.fromEntries(observed) };
 }
 
-/**
- * @param prices token prices by model id; a model without a price counts as free, as it does in the token totals of
- * chats
- */
+/** @param prices token prices by model id; a model without a price counts as free */
 export function observedChatModel(
   chatModel: ChatModel,
   prices: Readonly<Record<string, ModelPrice>>,

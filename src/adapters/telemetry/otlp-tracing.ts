@@ -25,7 +25,7 @@ const kinds = {
 } as const;
 
 export function createOtlpTracing(options: {
-  /** OTEL_EXPORTER_OTLP_ENDPOINT. The exporter reads headers, timeout and certificates from the environment itself. */
+  /** Value of OTEL_EXPORTER_OTLP_ENDPOINT; the exporter itself reads headers, timeout and certificates. */
   endpoint: string;
   /** Share of traces to keep, 0 to 1. A `traceparent` from a client can turn its trace off, but not on. */
   sampleRatio: number;

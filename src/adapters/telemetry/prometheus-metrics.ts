@@ -63,7 +63,7 @@ export function createPrometheusMetrics(options: { others?: () => Promise<string
 async function inTime<T>(read: () => T | Promise<T>): Promise<T> {
   const tooLate = new AbortController();
   const late = delay(READ_TIMEOUT_MS, undefined, { signal: tooLate.signal, ref: false }).then(() => {
-    throw new Error(`not read within ${READ_TIMEOUT_MS} ms`);
+    throw new Error(`the metrics were not read within ${READ_TIMEOUT_MS} ms`);
   });
   try {
     return await Promise.race([read(), late]);

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { runInNewContext } from 'node:vm';
 
 const outputCharacters = 4_000;
-/** Ends a calculation whose parent process has died, and cannot kill it any more. */
+/** Time limit in case the parent process, which kills slow calculations, has died. */
 const timeoutMs = 10_000;
 
 // Loads the bundled build of mathjs: hundreds of separate modules would take a second.
@@ -18,7 +18,7 @@ const disabledFunctions = [
   ...['evaluate', 'parse', 'parser', 'compile', 'simplify', 'derivative', 'rationalize', 'resolve', 'symbolicEqual'],
 ];
 const throwDisabled = () => {
-  throw new Error('This function is not available.');
+  throw new Error('This function is not available in math.evaluate.');
 };
 math.import(Object.fromEntries(disabledFunctions.map((name) => [name, throwDisabled])), { override: true });
 

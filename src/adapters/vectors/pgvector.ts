@@ -28,10 +28,7 @@ const generationKey = pick(ChunkVectorModel, 'orgId', 'documentId', 'generation'
 
 type VectorQuery = Parameters<VectorStore['search']>[0];
 
-/**
- * Models with more vectors than this get an HNSW index. A scan of as many vectors takes 25 to 80 ms, depending on the
- * load.
- */
+/** Number of vectors above which a model gets an HNSW index. A scan of as many takes 25 to 80 ms, by load. */
 const EXACT_LIMIT = 50_000;
 
 /**
@@ -40,10 +37,7 @@ const EXACT_LIMIT = 50_000;
  */
 const SCAN_SHARE = 4;
 
-/**
- * TTL of the cached index list and counts of readable vectors. Outdated values can only make a search slower, not
- * wrong.
- */
+/** TTL of the cached index list and counts. Outdated values can only make a search slower, not wrong. */
 const CACHE_TTL_MS = 60_000;
 
 /**
@@ -267,7 +261,7 @@ const lock = shape({ isOurs: boolean() });
 const storedModel = shape({ ...pick(ChunkVectorModel, 'model').columns, dimensions: integer(), points: bigint() });
 type StoredModel = Row<typeof storedModel>;
 
-/** pgvector cannot index half-precision vectors with more dimensions. */
+/** pgvector's limit for the dimensions of indexed half-precision vectors. */
 const MAX_INDEXED_DIMENSIONS = 4_000;
 const PREFIX = 'chunk_vectors_hnsw_';
 

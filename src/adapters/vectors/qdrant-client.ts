@@ -127,10 +127,7 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
       });
     },
 
-    /**
-     * Returns the nearest points first. If several points are equally near, Qdrant decides which of them are within the
-     * limit.
-     */
+    /** Returns the nearest points first. Which of equally near points are within the limit is up to Qdrant. */
     async query(
       collection: string,
       selection: PointSelection,

@@ -13,10 +13,7 @@ import {
   type StoredPoint,
 } from './qdrant-client.ts';
 
-/**
- * Numbers (vectors × dimensions) per request: about 2 MB of JSON. Qdrant rejects 32 MB, and a small request is cheap to
- * repeat.
- */
+/** Vector components per request: about 2 MB of JSON. Qdrant rejects 32 MB, and a small request is cheap to repeat. */
 const numbersPerRequest = 100_000;
 
 /** Qdrant rounds similarities: that of opposite vectors can be just below −1. */
@@ -114,10 +111,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
   };
 }
 
-/**
- * The name of a collection has a hash of the model, because models may differ only in characters that a name cannot
- * have.
- */
+/** A collection's name has a hash of the model: models may differ only in characters that a name cannot have. */
 function nameOf(model: string): string {
   const readable = model.replaceAll(/[^a-zA-Z0-9.-]+/g, '-').slice(0, 80);
   return `${readable}_${createHash('sha256').update(model).digest('hex').slice(0, 12)}`;
@@ -144,7 +138,6 @@ function whereReadable(readable: ReadableDocuments): PointSelection {
   };
 }
 
-/** Throws `embedding_model_changed` if the model's vectors no longer have the size of its collection. */
 async function checkingSize<Result>(work: Promise<Result>): Promise<Result> {
   return work.catch((error: unknown) => {
     throw isVectorSizeError(error) ? appError('embedding_model_changed', { cause: error }) : error;

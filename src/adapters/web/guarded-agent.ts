@@ -17,7 +17,7 @@ export function isPublicAddress(text: string): boolean {
   return address instanceof ipaddr.IPv6 ? address.match(globalUnicast) : address.toString() !== platformAddress;
 }
 
-/** Host names that no public server has. Refused without a DNS lookup, so that users cannot probe which names exist. */
+/** Names without a public server are refused without a DNS lookup, so that users cannot probe which names exist. */
 function isPrivateName(hostName: string): boolean {
   return (
     !hostName.includes('.') || /\.(?:internal|local|localhost|localdomain|lan|intranet|home\.arpa)$/.test(hostName)
@@ -94,7 +94,7 @@ async function resolveByDns(hostName: string): Promise<string[]> {
   const answers = await Promise.allSettled([resolver.resolve4(hostName), resolver.resolve6(hostName)]);
   const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   if (addresses.length > 0) return addresses;
-  throw new Error('the name has no address', { cause: answers });
+  throw new Error('the host name has no IP address', { cause: answers });
 }
 
 function normalizeHost(text: string): string {

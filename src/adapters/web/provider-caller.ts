@@ -51,10 +51,7 @@ async function textOf({ body }: Dispatcher.ResponseData, maxAnswerBytes: number)
   return bytes.toString('utf8');
 }
 
-/**
- * The URL of a provider comes from the settings, not from a user, so the message about a refused URL is for the
- * operator.
- */
+/** The settings contain the URL of a provider, so the message about a refused URL is for the operator. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof AppError)) return 'The provider does not answer, or the connection broke.';
   return error.code === 'url_not_allowed'
