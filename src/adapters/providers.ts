@@ -28,7 +28,7 @@ export function invalidProviderAnswer(provider: string): AppError {
   return appError('provider_unavailable', { detail: `The answer of ${provider} has an unexpected format.` });
 }
 
-export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
+export function recordOrEmpty(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
 
@@ -36,11 +36,11 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function asArray(value: unknown): unknown[] {
+export function arrayOrEmpty(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-export function asText(value: unknown): string {
+export function textOrEmpty(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 

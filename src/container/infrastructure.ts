@@ -21,7 +21,7 @@ import { loggableError } from '../adapters/postgres/errors.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
 import { createPgRateLimiter } from '../adapters/postgres/limits.ts';
 import { createSecretCipher } from '../adapters/secrets/secret-cipher.ts';
-import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
+import { noopTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 import {
   createStatementObserver,
   measureConnectionPool,
@@ -56,7 +56,7 @@ export type Role = 'api' | 'worker' | 'admin' | 'test';
 /** Constructs the adapters. Nothing connects before its first use. */
 export function createInfrastructure(config: Config, role: Role, telemetry: Telemetry) {
   const { metrics, tracing } = telemetry;
-  const isObserved = telemetry !== noTelemetry;
+  const isObserved = telemetry !== noopTelemetry;
   const tempDir = tmpdir();
   const logger = pino(
     {

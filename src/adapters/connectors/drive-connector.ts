@@ -1,4 +1,4 @@
-import { asArray, asRecord, asText } from '#src/adapters/providers.ts';
+import { arrayOrEmpty, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
@@ -69,7 +69,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   const search = async (access: ConnectorAccess, q: string, more: Readonly<Record<string, string>>) => {
     const query = { q: `${q} and trashed = false`, fields: `nextPageToken,files(${fields})`, ...everyDrive, ...more };
     const { files, nextPageToken } = await ask(access, 'files', query);
-    return { files: requireObjectList(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
+    return { files: requireObjectList(name, files).map(fileOf), nextPage: textOrEmpty(nextPageToken) || null };
   };
 
   /**
@@ -105,8 +105,8 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
 
     async check(access) {
       const { user } = await ask(access, 'about', { fields: 'user(permissionId,emailAddress)' });
-      const { permissionId, emailAddress } = asRecord(user);
-      return { accountId: requireText(name, permissionId), accountName: asText(emailAddress) };
+      const { permissionId, emailAddress } = recordOrEmpty(user);
+      return { accountId: requireText(name, permissionId), accountName: textOrEmpty(emailAddress) };
     },
 
     async list(access, { fileId, path }, page) {
@@ -174,7 +174,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
           ...(from.driveId !== undefined && { driveId: from.driveId }),
         }).catch(throwExpiredCursor);
         const changes = await changesIn(access, from, requireObjectList(name, answer.changes));
-        const next = asText(answer.nextPageToken);
+        const next = textOrEmpty(answer.nextPageToken);
         const position = requireText(name, next || answer.newStartPageToken);
         return { changes, cursor: encodeFolderCursor({ ...from, position }), hasMore: next !== '' };
       },
@@ -192,7 +192,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       if (changeType === 'drive' || fileId === within.folderId) continue;
       const now = removed === true || file === undefined ? null : fileOf(file);
       const folder = now === null || now.isTrashed ? null : await pathOf(now.parentId);
-      if (now === null || folder === null) changes.push({ kind: 'gone', fileId: asText(fileId) });
+      if (now === null || folder === null) changes.push({ kind: 'gone', fileId: textOrEmpty(fileId) });
       else
         changes.push({
           kind: 'present',
@@ -204,18 +204,28 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
 }
 
 function fileOf(value: unknown): DriveFile {
-  const { id, name: called, mimeType, parents, size, md5Checksum, modifiedTime, trashed, ...rest } = asRecord(value);
+  const {
+    id,
+    name: called,
+    mimeType,
+    parents,
+    size,
+    md5Checksum,
+    modifiedTime,
+    trashed,
+    ...rest
+  } = recordOrEmpty(value);
   return {
-    id: asText(id),
-    name: asText(called),
-    mimeType: asText(mimeType),
-    parentId: asText(asArray(parents)[0]) || null,
-    driveId: asText(rest.driveId),
+    id: textOrEmpty(id),
+    name: textOrEmpty(called),
+    mimeType: textOrEmpty(mimeType),
+    parentId: textOrEmpty(arrayOrEmpty(parents)[0]) || null,
+    driveId: textOrEmpty(rest.driveId),
     sizeBytes: typeof size === 'string' ? Number(size) : null,
     // Google's own file formats have no MD5 checksum, so their modification time is the revision.
-    revision: asText(md5Checksum) || asText(modifiedTime),
+    revision: textOrEmpty(md5Checksum) || textOrEmpty(modifiedTime),
     isTrashed: trashed === true,
-    targetId: asText(asRecord(rest.shortcutDetails).targetId),
+    targetId: textOrEmpty(recordOrEmpty(rest.shortcutDetails).targetId),
   };
 }
 
@@ -237,8 +247,8 @@ function queryLiteral(text: string): string {
 }
 
 function readErrorCode({ body }: ProviderAnswer): string {
-  const error = asRecord(parseErrorBody(body).error);
-  return asText(asRecord(asArray(error.errors)[0]).reason) || asText(error.status);
+  const error = recordOrEmpty(parseErrorBody(body).error);
+  return textOrEmpty(recordOrEmpty(arrayOrEmpty(error.errors)[0]).reason) || textOrEmpty(error.status);
 }
 
 function errorByCode(reason: string, { status, headers }: ProviderAnswer): AppError | null {

@@ -1,4 +1,4 @@
-import { asRecord, asText } from '#src/adapters/providers.ts';
+import { recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
@@ -48,7 +48,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
     async check(access) {
       const { account_id, email } = await ask(access, 'users/get_current_account', null);
-      return { accountId: requireText(name, account_id), accountName: asText(email) };
+      return { accountId: requireText(name, account_id), accountName: textOrEmpty(email) };
     },
 
     async list(access, folder, page) {
@@ -81,7 +81,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
       return {
         content,
         mediaType: 'application/octet-stream',
-        fileName: asText(asRecord(export_metadata).name),
+        fileName: textOrEmpty(recordOrEmpty(export_metadata).name),
         revision: remoteFile(file_metadata).revision,
       };
     },
@@ -111,23 +111,23 @@ function pathArgument({ fileId, path }: { fileId?: string | undefined; path: str
 }
 
 function remoteFile(value: unknown): RemoteFile {
-  const { '.tag': tag, id, name: called, path_display, path_lower, size, content_hash, rev } = asRecord(value);
+  const { '.tag': tag, id, name: called, path_display, path_lower, size, content_hash, rev } = recordOrEmpty(value);
   const isFolder = tag === 'folder';
   return {
-    fileId: asText(id),
-    name: asText(called),
-    path: pathSegments(asText(path_display) || asText(path_lower)).join('/'),
+    fileId: textOrEmpty(id),
+    name: textOrEmpty(called),
+    path: pathSegments(textOrEmpty(path_display) || textOrEmpty(path_lower)).join('/'),
     mimeType: isFolder ? folderMediaType : 'application/octet-stream',
     sizeBytes: typeof size === 'number' ? size : null,
     isFolder,
-    revision: asText(content_hash) || asText(rev),
+    revision: textOrEmpty(content_hash) || textOrEmpty(rev),
   };
 }
 
 function changeOf(value: unknown): RemoteChange {
-  const { '.tag': tag, path_display, path_lower } = asRecord(value);
+  const { '.tag': tag, path_display, path_lower } = recordOrEmpty(value);
   return tag === 'deleted'
-    ? { kind: 'gone-path', path: pathSegments(asText(path_display) || asText(path_lower)).join('/') }
+    ? { kind: 'gone-path', path: pathSegments(textOrEmpty(path_display) || textOrEmpty(path_lower)).join('/') }
     : { kind: 'present', file: remoteFile(value) };
 }
 
@@ -139,7 +139,7 @@ function headerJson(value: object): string {
 
 /** Dropbox's `error_summary` is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
 function readErrorCode({ body }: ProviderAnswer): string {
-  return asText(parseErrorBody(body).error_summary).replace(/[/.]+$/, '');
+  return textOrEmpty(parseErrorBody(body).error_summary).replace(/[/.]+$/, '');
 }
 
 function errorByCode(reason: string): AppError | null {

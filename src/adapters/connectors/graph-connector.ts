@@ -1,4 +1,4 @@
-import { asRecord, asText } from '#src/adapters/providers.ts';
+import { recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
@@ -77,9 +77,9 @@ export function createGraphConnector({
 
     async check(access) {
       const { id, owner } = await api.ask(access, `${driveOf(access)}?$select=id,owner`);
-      const { user, group } = asRecord(owner);
-      const { email, displayName } = asRecord(user ?? group);
-      return { accountId: requireText(name, id), accountName: asText(email) || asText(displayName) };
+      const { user, group } = recordOrEmpty(owner);
+      const { email, displayName } = recordOrEmpty(user ?? group);
+      return { accountId: requireText(name, id), accountName: textOrEmpty(email) || textOrEmpty(displayName) };
     },
 
     async list(access, folder, page) {
@@ -89,7 +89,7 @@ export function createGraphConnector({
       const items = requireObjectList(name, answer.value).map(itemOf);
       return {
         files: items.map((item) => remoteFile(item, childPath(path, item.name))),
-        nextPage: asText(answer['@odata.nextLink']) || null,
+        nextPage: textOrEmpty(answer['@odata.nextLink']) || null,
       };
     },
 
@@ -126,7 +126,7 @@ export function createGraphConnector({
         const from = decodeFolderCursor(cursor);
         const answer = await api.ask(access, from.position);
         const changes = await changesIn(access, from, requireObjectList(name, answer.value).map(itemOf));
-        const next = asText(answer['@odata.nextLink']);
+        const next = textOrEmpty(answer['@odata.nextLink']);
         const position = requireText(name, next || answer['@odata.deltaLink']);
         return { changes, cursor: encodeFolderCursor({ ...from, position }), hasMore: next !== '' };
       },
@@ -147,18 +147,18 @@ export function createGraphConnector({
 }
 
 function itemOf(value: unknown): Item {
-  const { id, name, size, file, folder, root, deleted, parentReference, cTag, eTag, ...rest } = asRecord(value);
+  const { id, name, size, file, folder, root, deleted, parentReference, cTag, eTag, ...rest } = recordOrEmpty(value);
   return {
-    id: asText(id),
-    name: asText(name),
-    parentId: root === undefined ? asText(asRecord(parentReference).id) || null : null,
-    mimeType: asText(asRecord(file).mimeType) || 'application/octet-stream',
+    id: textOrEmpty(id),
+    name: textOrEmpty(name),
+    parentId: root === undefined ? textOrEmpty(recordOrEmpty(parentReference).id) || null : null,
+    mimeType: textOrEmpty(recordOrEmpty(file).mimeType) || 'application/octet-stream',
     sizeBytes: typeof size === 'number' ? size : null,
-    revision: asText(cTag) || asText(eTag),
+    revision: textOrEmpty(cTag) || textOrEmpty(eTag),
     kind: folder !== undefined ? 'folder' : file !== undefined ? 'file' : 'other',
     isRoot: root !== undefined,
     isDeleted: deleted !== undefined,
-    downloadUrl: asText(rest['@microsoft.graph.downloadUrl']),
+    downloadUrl: textOrEmpty(rest['@microsoft.graph.downloadUrl']),
   };
 }
 
@@ -176,7 +176,7 @@ function remoteFile({ id, name, kind, mimeType, sizeBytes, revision }: Item, pat
 }
 
 function readErrorCode({ body }: ProviderAnswer): string {
-  return asText(asRecord(parseErrorBody(body).error).code);
+  return textOrEmpty(recordOrEmpty(parseErrorBody(body).error).code);
 }
 
 function errorByCode(_reason: string, { status }: ProviderAnswer): AppError | null {

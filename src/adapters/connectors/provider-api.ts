@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
 import {
-  asRecord,
-  asText,
   invalidProviderAnswer,
   isRecord,
   limitStreamSize,
   parseProviderJson,
   readBodyStart,
+  recordOrEmpty,
+  textOrEmpty,
 } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorAccess, OAuthAccess } from '#src/ports/connectors.ts';
@@ -105,7 +105,7 @@ export function requireObjectList(name: string, value: unknown): Readonly<Record
 }
 
 export function requireText(name: string, value: unknown): string {
-  const text = asText(value);
+  const text = textOrEmpty(value);
   if (text === '') throw invalidProviderAnswer(name);
   return text;
 }
@@ -146,7 +146,7 @@ export function nullIfNotFound(error: unknown): null {
 
 export function parseErrorBody(body: string): Readonly<Record<string, unknown>> {
   try {
-    return asRecord(JSON.parse(body));
+    return recordOrEmpty(JSON.parse(body));
   } catch {
     return {};
   }

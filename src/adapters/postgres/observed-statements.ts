@@ -12,7 +12,7 @@ export type KnexConfigWithMetrics = Knex.Config & { onStatement?: StatementObser
 /**
  * Knex's Postgres client with a hook for statements, because knex's events lack the ends of begin, commit and rollback.
  */
-export class ObservedPostgres extends PostgresClient {
+export class ObservedPostgresClient extends PostgresClient {
   declare config: KnexConfigWithMetrics;
 
   override async _query(connection: unknown, statement: { sql: string }): Promise<unknown> {

@@ -103,7 +103,7 @@ export async function rows<S extends ResultShape>(
     typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement)
   )
     // Keeps the field types of the result, which `rows` compares with the shape; see
-    // `ObservedPostgres.processResponse`.
+    // `ObservedPostgresClient.processResponse`.
     .queryContext({ keepsResult: true })
     // Reads rows as arrays: with objects, each row would have to be copied to rename its keys.
     .options({ rowMode: 'array' });

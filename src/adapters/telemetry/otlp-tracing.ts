@@ -12,7 +12,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { OpenSpan, SpanAttributes, SpanFacts, Tracing } from '#src/ports/telemetry.ts';
-import { noSpan } from './no-telemetry.ts';
+import { noopSpan } from './no-telemetry.ts';
 
 const CLOSE_TIMEOUT_MS = 2_000;
 
@@ -78,7 +78,7 @@ export function createOtlpTracing(options: {
     start(facts): OpenSpan {
       // Calls outside of a request or a workflow run, such as those of sweeps, are not traced.
       const isPart = facts.kind === 'client' || facts.kind === 'producer' || facts.kind === 'internal';
-      if (isPart && facts.parent === undefined && trace.getSpan(contexts.active()) === undefined) return noSpan;
+      if (isPart && facts.parent === undefined && trace.getSpan(contexts.active()) === undefined) return noopSpan;
       const [span, within] = begin(facts);
       return {
         rename: (name) => void span.updateName(name),

@@ -1,4 +1,4 @@
-import { asArray, asRecord, asText, parseProviderJson } from '#src/adapters/providers.ts';
+import { arrayOrEmpty, parseProviderJson, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
@@ -28,7 +28,7 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
     // 409 means that the event exists: an earlier attempt created it.
     if (answer.status === 409) return null;
     if (answer.status !== 200) throw errorOf(answer);
-    return asRecord(parseProviderJson(name, answer));
+    return recordOrEmpty(parseProviderJson(name, answer));
   };
 }
 
@@ -65,8 +65,8 @@ export function createListEventsTool(deps: Deps): ToolExecutor {
           },
           signal,
         });
-        items.push(...asArray(answer?.items).slice(0, wanted));
-        pageToken = asText(answer?.nextPageToken);
+        items.push(...arrayOrEmpty(answer?.items).slice(0, wanted));
+        pageToken = textOrEmpty(answer?.nextPageToken);
         if (pageToken === '') break;
       }
       return items.slice(0, wanted);
@@ -105,7 +105,7 @@ export function createCreateEventTool(deps: Deps): ToolExecutor {
 
 /** Formats an event: `2026-03-01T09:00:00+01:00 to 2026-03-01T10:00:00+01:00: Title (location) [id]` */
 function lineOf(value: unknown): string {
-  const event = asRecord(value);
+  const event = recordOrEmpty(value);
   const title = short(event.summary, 300) || '(no title)';
   const location = short(event.location, 200);
   const text = short(event.description, 500);
@@ -118,12 +118,12 @@ function lineOf(value: unknown): string {
 }
 
 function timeOf(value: unknown): string {
-  const { dateTime, date } = asRecord(value);
+  const { dateTime, date } = recordOrEmpty(value);
   return short(dateTime, 40) || short(date, 40) || 'an unknown time';
 }
 
 function short(value: unknown, maxLength: number): string {
-  return asText(value).replace(/\s+/g, ' ').trim().slice(0, maxLength);
+  return textOrEmpty(value).replace(/\s+/g, ' ').trim().slice(0, maxLength);
 }
 
 function momentOf(field: string, value: unknown): Date {
