@@ -16,7 +16,6 @@ import { folderMediaType, limitDownload, maxDownloadMs, parseRetryAfterSeconds }
 const pageSize = 300;
 /** S3's maximum page size, even for stores that ignore `max-keys`: a longer page is not from S3. */
 const maxEntries = 1_000;
-/** Pause after a response 429 or 503 without `Retry-After`. */
 const defaultPauseSeconds = 5;
 
 /** S3 error codes for invalid keys. A missing permission (`AccessDenied`) is not one of them. */

@@ -4,7 +4,6 @@ import OpenAI, { APIConnectionError, APIError, OpenAIError } from 'openai';
 import { AppError, appError } from '#src/errors.ts';
 
 type ResponseLimits = {
-  /** Maximum size of the whole response, after decompression. */
   maxBytes: number;
   /** Timeout for the whole response, or until the first byte of a stream. */
   deadlineMs: number;
