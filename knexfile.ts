@@ -3,7 +3,7 @@ import { knexSnakeCaseMappers } from 'objection';
 import pg from 'pg';
 import {
   type KnexConfigWithMetrics,
-  ObservedPostgres,
+  ObservedPostgresClient,
   type StatementObserver,
 } from './src/adapters/postgres/observed-statements.ts';
 
@@ -39,7 +39,7 @@ export function knexConfig(options: ConnectionOptions): KnexConfigWithMetrics {
   const { timeoutMs, onStatement } = options;
   const log = options.onWarning ?? (() => undefined);
   return {
-    client: ObservedPostgres,
+    client: ObservedPostgresClient,
     onStatement,
     connection: {
       connectionString: options.url,

@@ -2,7 +2,7 @@ import express, { type Express } from 'express';
 import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
 import { isOutage } from './adapters/postgres/errors.ts';
-import { metricsPlaceOf, noTelemetry } from './container/telemetry.ts';
+import { metricsPlaceOf, noopTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
 import { derivedKey } from './derived-key.ts';
 import { appError } from './errors.ts';
@@ -126,11 +126,11 @@ export function createApp(container: Container): App {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('trust proxy', trustProxy);
   app.use(createRequestLog(logger));
-  if (telemetry !== noTelemetry) app.use(createRequestTelemetry(telemetry));
+  if (telemetry !== noopTelemetry) app.use(createRequestTelemetry(telemetry));
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }));
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
   app.use(`${basePath}/docs`, createDocsPage({ basePath, title }));
-  if (telemetry !== noTelemetry && metricsPlaceOf(config) === 'main_port') {
+  if (telemetry !== noopTelemetry && metricsPlaceOf(config) === 'main_port') {
     app.get(`${basePath}/metrics`, createMetricsPage(telemetry.metrics));
   }
   app.use(basePath || '/', createRouteTable(routes, dispatch));

@@ -9,7 +9,7 @@ import { createExportServices } from './container/export-services.ts';
 import { createInfrastructure, type Role } from './container/infrastructure.ts';
 import { createSearchServices } from './container/search-services.ts';
 import { createSharedServices } from './container/shared-services.ts';
-import { noTelemetry } from './container/telemetry.ts';
+import { noopTelemetry } from './container/telemetry.ts';
 import { createToolServices } from './container/tool-services.ts';
 import { createInvariantChecks } from './modules/store-audit/invariants.ts';
 import type { Telemetry } from './ports/telemetry.ts';
@@ -18,7 +18,7 @@ import type { Telemetry } from './ports/telemetry.ts';
  * Composition root of the API and the workers: constructs all adapters and services. Nothing connects before its first
  * use.
  */
-export function createContainer(config: Config, role: Role, telemetry: Telemetry = noTelemetry) {
+export function createContainer(config: Config, role: Role, telemetry: Telemetry = noopTelemetry) {
   const shared = createSharedServices(createInfrastructure(config, role, telemetry));
   const accounts = { ...shared, ...createAccountServices(shared) };
   const documents = { ...accounts, ...createDocumentServices(shared) };

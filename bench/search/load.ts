@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
-import { indexWords } from '../../src/adapters/postgres/chunks.ts';
+import { indexChunkWords } from '../../src/adapters/postgres/chunks.ts';
 import { defaultRagConfig } from '../../src/domain/documents/rag-config.ts';
 import type { VectorStore } from '../../src/ports/vector-store.ts';
 import type { CorpusDocument } from './corpus.ts';
@@ -59,7 +59,7 @@ export async function loadCorpus(
           chunks.map((chunk) => chunk.words.join(' ')),
         ],
       );
-      await indexWords(trx, { orgId, documentId, generation }, words);
+      await indexChunkWords(trx, { orgId, documentId, generation }, words);
       return row?.retrievalSettings ?? '';
     });
     const points = chunks.map(({ vector }, index) => ({ id: ids[index] ?? '', documentId, generation, vector }));

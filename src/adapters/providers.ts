@@ -4,20 +4,19 @@ import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
 
 /** `baseUrl` is null for Google's own hosts. */
-export function googleOAuth(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
+export function googleOAuthProvider(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
   return {
     issuer: baseUrl ?? 'https://accounts.google.com',
     authorizeUrl: `${baseUrl ?? 'https://accounts.google.com'}/o/oauth2/v2/auth`,
     tokenUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/token`,
     revokeUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/revoke`,
     client,
-    // Google returns a refresh token only with these parameters.
+    // With these parameters, Google returns a refresh token; without them, it does not.
     authorizeParameters: { access_type: 'offline', prompt: 'consent' },
   };
 }
 
-/** Parses the body of an answer. Throws `provider_unavailable` if it is not JSON. */
-export function parseJson(provider: string, { body }: ProviderAnswer): unknown {
+export function parseProviderJson(provider: string, { body }: ProviderAnswer): unknown {
   try {
     return JSON.parse(body);
   } catch {
@@ -29,7 +28,7 @@ export function invalidProviderAnswer(provider: string): AppError {
   return appError('provider_unavailable', { detail: `The answer of ${provider} has an unexpected format.` });
 }
 
-export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
+export function recordOrEmpty(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
 
@@ -37,11 +36,11 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function asArray(value: unknown): unknown[] {
+export function arrayOrEmpty(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-export function asText(value: unknown): string {
+export function textOrEmpty(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
@@ -51,7 +50,7 @@ const maxRetryAfterSeconds = 3_600;
 export function providerStatusError(provider: string, { status, headers }: ProviderAnswer): AppError {
   if (status === 401) return appError('needs_reauth');
   if (status === 403)
-    return appError('not_granted', { detail: `The connection has no permission for this at ${provider}.` });
+    return appError('not_granted', { detail: `The connected account does not permit this action at ${provider}.` });
   if (status === 404)
     return appError('provider_rejected', { detail: `${provider} did not find the requested resource.` });
   if (status === 429) {
@@ -66,7 +65,7 @@ export function providerStatusError(provider: string, { status, headers }: Provi
   return appError('provider_unavailable', { detail: `${provider} answers ${status}.` });
 }
 
-/** Pieces are joined at this number, because one-byte pieces would take a hundred times the memory of the body. */
+/** Pieces of a body are joined at this number: one-byte pieces take a hundred times the memory of the body. */
 const maxPieces = 1_024;
 
 /** Reads a whole body. Returns null, and closes the connection, if it is larger than `limitBytes`. */
@@ -75,7 +74,7 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limitBytes: numb
   return isWhole ? bytes : null;
 }
 
-/** Reads at least the first `limitBytes` of a body, or all of it, and closes the connection. */
+/** Returns the first `limitBytes` of a body, and closes the connection. */
 export async function readBodyStart(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
   return (await readUpTo(body, limitBytes)).bytes.subarray(0, limitBytes);
 }
@@ -83,7 +82,7 @@ export async function readBodyStart(body: AsyncIterable<Uint8Array>, limitBytes:
 async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number) {
   let pieces: Uint8Array[] = [];
   let sizeBytes = 0;
-  // Leaving the loop destroys the body, which closes the connection.
+  // Leaving the loop early destroys the body, which closes the connection.
   for await (const piece of body) {
     pieces.push(piece);
     sizeBytes += piece.length;
@@ -93,8 +92,7 @@ async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number) {
   return { bytes: Buffer.concat(pieces), isWhole: true };
 }
 
-/** A pass-through stream that fails with `tooLarge()` after `limitBytes`. */
-export function limitSize(limitBytes: number, tooLarge: () => Error): Transform {
+export function limitStreamSize(limitBytes: number, tooLarge: () => Error): Transform {
   let sizeBytes = 0;
   return new Transform({
     transform(piece: Buffer, _encoding, done) {

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { findHtmlTitle } from '../adapters/converter/page-title.ts';
 import { createFairQueue } from '../adapters/limits.ts';
-import { createClamd } from '../adapters/malware/clamd.ts';
+import { createClamdScanner } from '../adapters/malware/clamd.ts';
 import { derivedKey } from '../derived-key.ts';
 import { defaultRagConfig } from '../domain/documents/rag-config.ts';
 import { appError } from '../errors.ts';
@@ -92,7 +92,7 @@ export function createDocumentServices(shared: SharedServices) {
     ingestion: createIngestionService({
       db,
       blobs,
-      scanner: config.clamdAddress === null ? null : createClamd({ address: config.clamdAddress }),
+      scanner: config.clamdAddress === null ? null : createClamdScanner({ address: config.clamdAddress }),
       originals,
       converter,
       embeddings,

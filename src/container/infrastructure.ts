@@ -10,7 +10,7 @@ import { createFairQueue, createMemoryRateLimiter } from '../adapters/limits.ts'
 import { createLogDestination } from '../adapters/log-destination.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from '../adapters/models/embedder.ts';
-import { createModelCapabilities } from '../adapters/models/model-capabilities.ts';
+import { createCapabilityLearner } from '../adapters/models/model-capabilities.ts';
 import { createOAuthClient } from '../adapters/oauth/oauth-client.ts';
 import { createSignInStrategy } from '../adapters/oauth/sign-in-strategy.ts';
 import { createParserSandbox } from '../adapters/parser-sandbox.ts';
@@ -21,7 +21,7 @@ import { loggableError } from '../adapters/postgres/errors.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
 import { createPgRateLimiter } from '../adapters/postgres/limits.ts';
 import { createSecretCipher } from '../adapters/secrets/secret-cipher.ts';
-import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
+import { noopTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 import {
   createStatementObserver,
   measureConnectionPool,
@@ -41,7 +41,7 @@ import { createPgVectorStore } from '../adapters/vectors/pgvector.ts';
 import { createQdrantVectorStore } from '../adapters/vectors/qdrant.ts';
 import { createGuardedAgent } from '../adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '../adapters/web/guarded-fetch.ts';
-import { createIssuerCaller, createProviderCaller } from '../adapters/web/provider-caller.ts';
+import { createIdentityProviderCaller, createProviderCaller } from '../adapters/web/provider-caller.ts';
 import { type Config, ConfigError } from '../config.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
@@ -56,7 +56,7 @@ export type Role = 'api' | 'worker' | 'admin' | 'test';
 /** Constructs the adapters. Nothing connects before its first use. */
 export function createInfrastructure(config: Config, role: Role, telemetry: Telemetry) {
   const { metrics, tracing } = telemetry;
-  const isObserved = telemetry !== noTelemetry;
+  const isObserved = telemetry !== noopTelemetry;
   const tempDir = tmpdir();
   const logger = pino(
     {
@@ -148,7 +148,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
       telemetry,
     ),
     chatModel: observedChatModel(
-      createChatModel(models, undefined, createModelCapabilities({ logger })),
+      createChatModel(models, undefined, createCapabilityLearner({ logger })),
       config.models.prices,
       telemetry,
     ),
@@ -160,7 +160,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
       config.sso &&
       createSignInStrategy({
         ...config.sso,
-        call: createIssuerCaller({ issuer: config.sso.issuer, allow: config.egressAllow }),
+        call: createIdentityProviderCaller({ issuer: config.sso.issuer, allow: config.egressAllow }),
       }),
     secrets: createSecretCipher(config.encryptionKeys),
   };

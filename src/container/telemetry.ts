@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import manifest from '../../package.json' with { type: 'json' };
-import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
+import { noopTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 import type { Config } from '../config.ts';
 import type { Metrics, Telemetry, Tracing } from '../ports/telemetry.ts';
 
-export { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
+export { noopTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 
 export type MetricsPlace = 'own_port' | 'main_port' | 'nowhere';
 
@@ -29,10 +29,10 @@ export async function openTelemetry(
   others?: () => Promise<string>,
 ): Promise<Telemetry> {
   const isMeasured = role === 'worker' ? config.worker !== null : metricsPlaceOf(config) !== 'nowhere';
-  if (!isMeasured && config.tracing === null) return noTelemetry;
+  if (!isMeasured && config.tracing === null) return noopTelemetry;
   return {
-    metrics: isMeasured ? await openMetrics(others) : noTelemetry.metrics,
-    tracing: config.tracing === null ? noTelemetry.tracing : await openTracing(config.tracing, role),
+    metrics: isMeasured ? await openMetrics(others) : noopTelemetry.metrics,
+    tracing: config.tracing === null ? noopTelemetry.tracing : await openTracing(config.tracing, role),
   };
 }
 

@@ -1,7 +1,7 @@
-import { googleOAuth } from '../adapters/providers.ts';
-import { createBraveKeyCheck, createWebSearch } from '../adapters/tools/brave-search.ts';
+import { googleOAuthProvider } from '../adapters/providers.ts';
+import { createBraveKeyCheck, createWebSearchTool } from '../adapters/tools/brave-search.ts';
 import { createBuiltInExecutors } from '../adapters/tools/built-in-executors.ts';
-import { createCreateEvent, createListEvents } from '../adapters/tools/google-calendar.ts';
+import { createCreateEventTool, createListEventsTool } from '../adapters/tools/google-calendar.ts';
 import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createToolCatalogService } from '../modules/tools/tool-catalog.service.ts';
 import type { ApiKey, Credentials, ToolConnection } from '../modules/tools/tool-connections.model.ts';
@@ -26,7 +26,7 @@ export function createToolServices(services: SharedServices & AccountServices & 
     brave_search: { kind: 'api_key', check: createBraveKeyCheck({ call, ...braveSearch }) },
     google_calendar: {
       kind: 'oauth',
-      settings: googleCalendar.client && googleOAuth(googleCalendar.baseUrl, googleCalendar.client),
+      settings: googleCalendar.client && googleOAuthProvider(googleCalendar.baseUrl, googleCalendar.client),
     },
   } as const;
   const storedToolConnections = createCredentialStore<Credentials>({ db, secrets, table: 'tool_connections' });
@@ -40,9 +40,9 @@ export function createToolServices(services: SharedServices & AccountServices & 
   const credentials = createToolCredentials({ db, credentials: credentialsService });
   const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };
   const providerTools: Readonly<Record<string, ToolExecutor>> = {
-    'web.search': createWebSearch({ call, credentials, ...braveSearch }),
-    'calendar.list_events': createListEvents(calendar),
-    'calendar.create_event': createCreateEvent(calendar),
+    'web.search': createWebSearchTool({ call, credentials, ...braveSearch }),
+    'calendar.list_events': createListEventsTool(calendar),
+    'calendar.create_event': createCreateEventTool(calendar),
   };
   const ownTools = createBuiltInExecutors({ web, converter, tempDir, sandbox, httpRequestAllow });
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
-import { indexWords } from '#src/adapters/postgres/chunks.ts';
+import { indexChunkWords } from '#src/adapters/postgres/chunks.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
 import { contentStems } from '#src/domain/text/words.ts';
@@ -61,7 +61,7 @@ export async function addIndexedChunks(
         ...{ ...of, id, chunkIndex, content, termCount: stems.length, ...rest },
       })),
     );
-    await indexWords(
+    await indexChunkWords(
       trx,
       of,
       chunks.map(({ stems }, index) => ({ index, terms: countEach(stems), termCount: stems.length })),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { createDriveConnector } from '#src/adapters/connectors/drive-connector.ts';
 import { createDropboxConnector } from '#src/adapters/connectors/dropbox-connector.ts';
-import { writeCursor } from '#src/adapters/connectors/folder-paths.ts';
+import { encodeFolderCursor } from '#src/adapters/connectors/folder-paths.ts';
 import { createGraphConnector } from '#src/adapters/connectors/graph-connector.ts';
 import { createS3Connector } from '#src/adapters/connectors/s3-connector.ts';
 import { createChatModel, createStreamTimeout } from '#src/adapters/models/chat-model.ts';
@@ -15,12 +15,12 @@ import { createReranker } from '#src/adapters/models/reranker.ts';
 import { createOAuthClient } from '#src/adapters/oauth/oauth-client.ts';
 import { createSignInStrategy } from '#src/adapters/oauth/sign-in-strategy.ts';
 import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
-import { createWebSearch } from '#src/adapters/tools/brave-search.ts';
+import { createWebSearchTool } from '#src/adapters/tools/brave-search.ts';
 import { createHttpRequestTool } from '#src/adapters/tools/built-in-executors.ts';
-import { createListEvents } from '#src/adapters/tools/google-calendar.ts';
+import { createListEventsTool } from '#src/adapters/tools/google-calendar.ts';
 import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '#src/adapters/web/guarded-fetch.ts';
-import { createIssuerCaller, createProviderCaller } from '#src/adapters/web/provider-caller.ts';
+import { createIdentityProviderCaller, createProviderCaller } from '#src/adapters/web/provider-caller.ts';
 import { createPassport, type PassportDeps } from '#src/http/request/authentication.ts';
 import type { ConnectorAccess, RemoteFile } from '#src/ports/connectors.ts';
 import type { ModelRequest } from '#src/ports/models.ts';
@@ -188,7 +188,10 @@ export async function openOutboundClients({
   };
   const download = (connector: typeof drive, access: ConnectorAccess) => async () =>
     readAll((await connector.download(access, file, { limitBytes, signal })).content);
-  const signIn = await signInFlow(baseUrl, createIssuerCaller({ issuer: baseUrl, allow: [], deadlineMs: timeMs }));
+  const signIn = await signInFlow(
+    baseUrl,
+    createIdentityProviderCaller({ issuer: baseUrl, allow: [], deadlineMs: timeMs }),
+  );
 
   const provided = { otherwise: 'provider_unavailable' };
   // A file may hold anything.
@@ -322,12 +325,12 @@ export async function openOutboundClients({
     },
     'web search': {
       answer: json('{"web":{"results":['),
-      call: () => createWebSearch({ call, baseUrl, credentials })({ query: 'x' }, toolContext),
+      call: () => createWebSearchTool({ call, baseUrl, credentials })({ query: 'x' }, toolContext),
       codes: { ...provided, 'wrong types': null, 'many entries': null },
     },
     'calendar events': {
       answer: json('{"items":['),
-      call: () => createListEvents({ call, baseUrl, credentials })({}, toolContext),
+      call: () => createListEventsTool({ call, baseUrl, credentials })({}, toolContext),
       codes: { ...provided, 'wrong types': null, 'many entries': null },
     },
     'OpenID discovery': {
@@ -428,7 +431,7 @@ export async function openOutboundClients({
 }
 
 function cursor(baseUrl: string): string {
-  return writeCursor({ position: `${baseUrl}/v1.0/next`, folderId: 'f', path: '' });
+  return encodeFolderCursor({ position: `${baseUrl}/v1.0/next`, folderId: 'f', path: '' });
 }
 
 async function signInFlow(baseUrl: string, call: ReturnType<typeof createProviderCaller>) {

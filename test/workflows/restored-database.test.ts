@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { deleteGenerationsWith } from '#src/adapters/postgres/chunks.ts';
+import { deleteChunksOfGenerations } from '#src/adapters/postgres/chunks.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
@@ -31,7 +31,7 @@ describe('an ingestion after an older database was restored', () => {
     const range = { orgId: ada.orgId, documentId: id, from: 1, before: 2 };
     await db('documents').where({ id }).update({ activeGeneration: null });
     await db('chunkVectors').where({ documentId: id }).delete();
-    await deleteGenerationsWith(db, range, async (trx) =>
+    await deleteChunksOfGenerations(db, range, async (trx) =>
       trx('documentGenerations')
         .where({ documentId: id })
         .update({ sourceFormat: null, conversionId: null, chunksTotal: null, chunksEmbedded: 0, activatedAt: null }),

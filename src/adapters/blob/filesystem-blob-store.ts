@@ -5,7 +5,7 @@ import { appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { hasErrorCode, requireBlobKey, toStorageError, writeUploadFile } from './upload-file.ts';
 
-/** An upload ends after a minute without data, so a file without a write for an hour is left from a crash. */
+/** Age at which a file in `incoming` is left from a crash: uploads without data for a minute are ended earlier. */
 const STRAY_AFTER_MS = 60 * 60_000;
 
 const ENTRIES_PER_READ = 1_000;
@@ -39,7 +39,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
       try {
         await mkdir(dirname(target), { recursive: true });
         await rename(stagedPathOf(stagingKey), target).catch(async (error: unknown) => {
-          // A repeated promotion finds the content already at its key.
+          // A retry finds the file at its target, because an earlier attempt moved it before it was interrupted.
           if (!hasErrorCode(error, 'ENOENT') || !(await isThere(target))) throw error;
         });
         await syncDirectories(dirname(target), options.directory);
@@ -94,7 +94,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
   };
 }
 
-/** Yields the keys after the given one, ordered by path segments, with at most `2 * namesAtOnce` names in memory. */
+/** Yields the blob keys after a key, ordered by path segments, with at most `2 * namesAtOnce` file names in memory. */
 async function* keysAfter(
   directory: string,
   [first = '', ...rest]: readonly string[],
@@ -130,7 +130,9 @@ async function firstNamesAfter(directory: string, after: string, count: number):
   return names;
 }
 
-/** A new name survives a crash only if its directory was flushed, and so does the name of a new directory. */
+/**
+ * Flushes directories up to the store's own: after a crash, a file or directory exists only if its parent was flushed.
+ */
 async function syncDirectories(from: string, upTo: string): Promise<void> {
   for (let path = from; path.length >= upTo.length; path = dirname(path)) {
     const directory = await open(path);
@@ -145,7 +147,7 @@ async function syncDirectories(from: string, upTo: string): Promise<void> {
 function missing(key: string): (error: unknown) => never {
   return (error) => {
     throw hasErrorCode(error, 'ENOENT')
-      ? appError('blob_missing', { cause: new Error(`there is no object ${key}`) })
+      ? appError('blob_missing', { cause: new Error(`blob ${key} does not exist`) })
       : error;
   };
 }

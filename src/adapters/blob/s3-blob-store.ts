@@ -32,13 +32,17 @@ class S3Error extends Error {
 }
 
 /**
- * - wrong keys, or a bucket that is missing or in another region: `blob_store_refused`, an operator has to act.
- * - everything else (408, 429, 5xx, network, timeouts): `service_unavailable`, which is retried.
+ * Maps errors of the S3 client: wrong keys, or a bucket that is missing or in another region, become
+ * `blob_store_refused`, which needs an operator. Everything else (408, 429, 5xx, network, timeouts) becomes
+ * `service_unavailable`, which is retried.
  */
 function toAppError(error: unknown): AppError {
   const cause = new S3Error(describeError(error));
   if (isRefusal(error)) {
-    return appError('blob_store_refused', { detail: 'The store of the files refuses us; tell the operator.', cause });
+    return appError('blob_store_refused', {
+      detail: 'The file store rejects the credentials or the bucket of this service; tell the operator.',
+      cause,
+    });
   }
   const detail = 'The store of the files is not reachable.';
   return appError('service_unavailable', { detail, retryAfterSeconds: 5, cause });
@@ -64,16 +68,19 @@ function describeError(error: unknown): string {
 }
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Timeout without a byte in either direction; long, because a copy within the store is slow. */
+/** Timeout for a socket without a byte in either direction; long, because a copy within the store is slow. */
 const SOCKET_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 3;
 /** S3's minimum size of a multipart part, except for the last part. */
 const PART_BYTES = 5 * 1024 ** 2;
-/** Parts in memory: 4 × 2 of large files and 8 small files, so that small files do not wait for large ones. */
+/**
+ * Concurrent uploads, which hold 4 × 2 parts of large files and 8 small files in memory. The limits are separate so
+ * that small files do not wait for large ones.
+ */
 const LARGE_UPLOADS = 4;
 const PARTS_PER_UPLOAD = 2;
 const SMALL_UPLOADS = 8;
-/** Limit of the files that wait in `tempDir`, below `temporaryStorage` of the chart: a pod that exceeds that is evicted. */
+/** Limit of the bytes in `tempDir`, below `temporaryStorage` of the Helm chart: Kubernetes evicts a pod above that. */
 const MAX_WAITING_BYTES = 48 * 1024 ** 3;
 /** A staging object is a stray after 24 hours, which is longer than any upload. */
 const STRAY_AFTER_MS = 24 * 60 * 60_000;
@@ -110,7 +117,8 @@ export function createS3BlobStore(
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SOCKET_TIMEOUT_MS,
-      // Slow downloads occupy sockets, and a wait for a free socket would count as a connection timeout.
+      // No limit of sockets: slow downloads occupy them, and the wait for a free socket would count as a connection
+      // timeout.
       httpAgent: { maxSockets: Number.POSITIVE_INFINITY },
       httpsAgent: { maxSockets: Number.POSITIVE_INFINITY },
     },
@@ -124,7 +132,7 @@ export function createS3BlobStore(
 
   const missing = (key: string) => (error: unknown) => {
     throw isMissing(error)
-      ? appError('blob_missing', { cause: new Error(`there is no object ${key}`) })
+      ? appError('blob_missing', { cause: new Error(`blob ${key} does not exist`) })
       : toAppError(error);
   };
   const failing = (error: unknown) => {
@@ -145,26 +153,26 @@ export function createS3BlobStore(
     const Range = range && { Range: `bytes=${range.start}-${range.end}` };
     const { Body } = await client.send(new GetObjectCommand({ ...objectOf(key), ...Range })).catch(missing(key));
     if (Body instanceof Readable) return Body;
-    throw new TypeError('the response of the store has no body');
+    throw new TypeError('the response of the S3 store has no body');
   }
 
   const unstage = async (stagingKey: string): Promise<void> => {
     await client.send(new DeleteObjectCommand(stagedOf(stagingKey))).catch(failing);
   };
 
-  /** A file above `PART_BYTES` is uploaded in parts. */
   async function upload(target: { Bucket: string; Key: string }, path: string, sizeBytes: number): Promise<void> {
     const limit = sizeBytes > PART_BYTES ? largeUploads : smallUploads;
     await limit(async () => {
       const params = { ...target, Body: createReadStream(path) };
-      // An error of the abort by the library would replace the error of the upload.
+      // With `leavePartsOnError`, the SDK does not abort a failed upload: an error of its abort would hide the upload's
+      // own error.
       const options = { partSize: PART_BYTES, queueSize: PARTS_PER_UPLOAD, leavePartsOnError: true };
       const parts = new Upload({ client, params, ...options });
       try {
         await parts.done();
       } catch (error) {
         const { uploadId: UploadId } = parts;
-        // `deleteStrays` aborts an upload whose abort fails.
+        // If this abort fails, `deleteStrays` aborts the upload later.
         if (UploadId !== undefined) {
           await client.send(new AbortMultipartUploadCommand({ ...target, UploadId })).catch(() => undefined);
         }
@@ -173,7 +181,6 @@ export function createS3BlobStore(
     });
   }
 
-  /** Counts the bytes that wait in `tempDir`. Throws `service_unavailable` above the limit. */
   async function* counted(content: AsyncIterable<Buffer>, waiting: { bytes: number }): AsyncGenerator<Buffer> {
     for await (const piece of content) {
       waiting.bytes += piece.length;
@@ -230,7 +237,7 @@ export function createS3BlobStore(
       try {
         await client.send(copy);
       } catch (error) {
-        // A repeated promotion finds the content already at its key.
+        // A retry finds the object at its key, because an earlier attempt was interrupted after the copy.
         if (isMissing(error) && (await exists(key))) return;
         throw toAppError(error);
       }

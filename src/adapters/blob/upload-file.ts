@@ -3,9 +3,12 @@ import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { appError } from '#src/errors.ts';
 
-/** Keys are generated and hold no user text: the check keeps a bug from reaching a path outside of the store. */
+/**
+ * Throws for an invalid key. Keys are generated and hold no user text, so this only keeps a bug from reaching a path
+ * outside of the store.
+ */
 export function requireBlobKey(key: string): string {
-  if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`not a blob key: ${key}`);
+  if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`"${key}" is not a blob key`);
   return key;
 }
 
@@ -35,10 +38,14 @@ export async function writeUploadFile(
   return { sizeBytes, sha256: hash.digest('hex') };
 }
 
-/** Makes a full disk a temporary error: deletions free space, so a retry may succeed. */
+/** Maps a full disk to `service_unavailable`: deletions free space, so a retry may succeed. */
 export function toStorageError(error: unknown): unknown {
   if (!hasErrorCode(error, 'ENOSPC', 'EDQUOT')) return error;
-  return appError('service_unavailable', { detail: 'The storage is full.', retryAfterSeconds: 60, cause: error });
+  return appError('service_unavailable', {
+    detail: 'The disk for files is full.',
+    retryAfterSeconds: 60,
+    cause: error,
+  });
 }
 
 export function hasErrorCode(error: unknown, ...codes: string[]): boolean {

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { googleOAuth } from '#src/adapters/providers.ts';
+import { googleOAuthProvider } from '#src/adapters/providers.ts';
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
@@ -14,7 +14,7 @@ type OAuthSettings = { baseUrl: string | null; client: OAuthProvider['client'] }
 function connectorOAuth(provider: OAuthConnectorProvider, settings: OAuthSettings): ConnectorOAuth {
   if (provider === 'acme_drive') {
     const scopes = ['https://www.googleapis.com/auth/drive.readonly'];
-    return { settings: googleOAuth(settings.baseUrl, settings.client), scopes };
+    return { settings: googleOAuthProvider(settings.baseUrl, settings.client), scopes };
   }
   if (provider === 'acme_dropbox') return dropboxOAuth(settings);
   const scope = provider === 'acme_onedrive' ? 'Files.Read.All' : 'Sites.Read.All';
@@ -29,7 +29,7 @@ function graphOAuth({ baseUrl, client }: OAuthSettings): OAuthProvider {
     tokenUrl: `${root}/oauth2/v2.0/token`,
     revokeUrl: null,
     client,
-    // Microsoft asks which account to connect instead of silently taking the signed-in one.
+    // Lets the user choose an account at Microsoft, which would silently connect the signed-in one otherwise.
     authorizeParameters: { prompt: 'select_account' },
   };
 }
@@ -54,7 +54,6 @@ type ConnectorSettings = Readonly<
   }
 >;
 
-/** @param deps.agent the HTTP agent with the SSRF guard, for downloads */
 export function createConnectors(
   settings: ConnectorSettings,
   deps: { call: ProviderCaller; agent: Dispatcher },

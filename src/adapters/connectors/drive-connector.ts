@@ -1,26 +1,26 @@
-import { asArray, asRecord, asText } from '#src/adapters/providers.ts';
+import { arrayOrEmpty, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
 import {
   childPath,
-  createFolderPaths,
+  createFolderPathResolver,
+  decodeFolderCursor,
+  encodeFolderCursor,
   type FolderCursor,
   pathSegments,
-  queriedPathSegments,
-  readCursor,
-  writeCursor,
+  pathSegmentsOfQuery,
 } from './folder-paths.ts';
 import {
   type ConnectorDeps,
   createProviderApi,
+  encodeUrlSegment,
   folderMediaType,
   nullIfNotFound,
-  pageEntries,
   parseErrorBody,
-  requiredText,
+  requireObjectList,
+  requireText,
   throttledError,
-  urlSegment,
 } from './provider-api.ts';
 
 const name = 'Google Drive';
@@ -61,7 +61,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     api.ask(access, `${root}/${path}?${new URLSearchParams(query)}`);
 
   const read = async (access: ConnectorAccess, id: string): Promise<DriveFile> => {
-    const file = fileOf(await ask(access, `files/${urlSegment(id)}`, { fields, supportsAllDrives: 'true' }));
+    const file = fileOf(await ask(access, `files/${encodeUrlSegment(id)}`, { fields, supportsAllDrives: 'true' }));
     if (file.isTrashed) throw appError('remote_file_not_found');
     return file;
   };
@@ -69,10 +69,12 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   const search = async (access: ConnectorAccess, q: string, more: Readonly<Record<string, string>>) => {
     const query = { q: `${q} and trashed = false`, fields: `nextPageToken,files(${fields})`, ...everyDrive, ...more };
     const { files, nextPageToken } = await ask(access, 'files', query);
-    return { files: pageEntries(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
+    return { files: requireObjectList(name, files).map(fileOf), nextPage: textOrEmpty(nextPageToken) || null };
   };
 
-  /** File names are not unique in Drive: resolves each name to the most recently modified file. */
+  /**
+   * Resolves the names of a path one by one. File names are not unique in Drive: takes the most recently modified file.
+   */
   async function resolve(access: ConnectorAccess, names: readonly string[], isFolder = false): Promise<DriveFile> {
     let found = await read(access, 'root');
     for (const [depth, wanted] of names.entries()) {
@@ -95,7 +97,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   }
 
   const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
-    createFolderPaths(within, (id) => read(access, id).catch(nullIfNotFound));
+    createFolderPathResolver(within, (id) => read(access, id).catch(nullIfNotFound));
 
   return {
     provider: 'acme_drive',
@@ -103,8 +105,8 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
 
     async check(access) {
       const { user } = await ask(access, 'about', { fields: 'user(permissionId,emailAddress)' });
-      const { permissionId, emailAddress } = asRecord(user);
-      return { accountId: requiredText(name, permissionId), accountName: asText(emailAddress) };
+      const { permissionId, emailAddress } = recordOrEmpty(user);
+      return { accountId: requireText(name, permissionId), accountName: textOrEmpty(emailAddress) };
     },
 
     async list(access, { fileId, path }, page) {
@@ -119,11 +121,11 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = queriedPathSegments(wanted);
+        const names = pathSegmentsOfQuery(wanted);
         return remoteFile(await followShortcut(access, await resolve(access, names)), names.reduce(childPath, ''));
       }
       const found = await read(access, wanted.fileId);
-      // Files that other users share have no parent folder in this account.
+      // Files that other users share have no parent folder in this account; their path starts at its root.
       const folder = (await pathsWithin(access, null)(found.parentId)) ?? '';
       return remoteFile(await followShortcut(access, found), childPath(folder, found.name));
     },
@@ -135,7 +137,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       if (to === undefined && file.mimeType.startsWith('application/vnd.google-apps.')) {
         throw appError('unsupported_format', { detail: `${name} cannot export files of type ${file.mimeType}.` });
       }
-      const id = urlSegment(listed.targetId || file.id);
+      const id = encodeUrlSegment(listed.targetId || file.id);
       const query = new URLSearchParams(
         to === undefined ? { alt: 'media', supportsAllDrives: 'true' } : { mimeType: to.mediaType },
       );
@@ -146,8 +148,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         content,
         mediaType: to?.mediaType ?? file.mimeType,
         fileName: isNamed ? file.name : `${file.name}${to.ending}`,
-        // The revision is read before the content: if the file changes in between, the next listing has another
-        // revision.
+        // Reads the revision before the content: if the file changes in between, the next listing has another revision.
         revision: file.revision,
       };
     },
@@ -159,12 +160,12 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         const drive = folder.driveId === '' ? {} : { driveId: folder.driveId };
         const query = { supportsAllDrives: 'true', ...drive };
         const { startPageToken } = await ask(access, 'changes/startPageToken', query);
-        const position = requiredText(name, startPageToken);
-        return writeCursor({ position, folderId: folder.id, path: pathSegments(path).join('/'), ...drive });
+        const position = requireText(name, startPageToken);
+        return encodeFolderCursor({ position, folderId: folder.id, path: pathSegments(path).join('/'), ...drive });
       },
 
       async since(access, cursor) {
-        const from = readCursor(cursor);
+        const from = decodeFolderCursor(cursor);
         const answer = await ask(access, 'changes', {
           pageToken: from.position,
           pageSize: '500',
@@ -172,10 +173,10 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
           ...everyDrive,
           ...(from.driveId !== undefined && { driveId: from.driveId }),
         }).catch(throwExpiredCursor);
-        const changes = await changesIn(access, from, pageEntries(name, answer.changes));
-        const next = asText(answer.nextPageToken);
-        const position = requiredText(name, next || answer.newStartPageToken);
-        return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
+        const changes = await changesIn(access, from, requireObjectList(name, answer.changes));
+        const next = textOrEmpty(answer.nextPageToken);
+        const position = requireText(name, next || answer.newStartPageToken);
+        return { changes, cursor: encodeFolderCursor({ ...from, position }), hasMore: next !== '' };
       },
     },
   };
@@ -191,7 +192,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       if (changeType === 'drive' || fileId === within.folderId) continue;
       const now = removed === true || file === undefined ? null : fileOf(file);
       const folder = now === null || now.isTrashed ? null : await pathOf(now.parentId);
-      if (now === null || folder === null) changes.push({ kind: 'gone', fileId: asText(fileId) });
+      if (now === null || folder === null) changes.push({ kind: 'gone', fileId: textOrEmpty(fileId) });
       else
         changes.push({
           kind: 'present',
@@ -203,18 +204,28 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
 }
 
 function fileOf(value: unknown): DriveFile {
-  const { id, name: called, mimeType, parents, size, md5Checksum, modifiedTime, trashed, ...rest } = asRecord(value);
+  const {
+    id,
+    name: called,
+    mimeType,
+    parents,
+    size,
+    md5Checksum,
+    modifiedTime,
+    trashed,
+    ...rest
+  } = recordOrEmpty(value);
   return {
-    id: asText(id),
-    name: asText(called),
-    mimeType: asText(mimeType),
-    parentId: asText(asArray(parents)[0]) || null,
-    driveId: asText(rest.driveId),
+    id: textOrEmpty(id),
+    name: textOrEmpty(called),
+    mimeType: textOrEmpty(mimeType),
+    parentId: textOrEmpty(arrayOrEmpty(parents)[0]) || null,
+    driveId: textOrEmpty(rest.driveId),
     sizeBytes: typeof size === 'string' ? Number(size) : null,
-    // Google's own file formats have no MD5 checksum.
-    revision: asText(md5Checksum) || asText(modifiedTime),
+    // Google's own file formats have no MD5 checksum, so their modification time is the revision.
+    revision: textOrEmpty(md5Checksum) || textOrEmpty(modifiedTime),
     isTrashed: trashed === true,
-    targetId: asText(asRecord(rest.shortcutDetails).targetId),
+    targetId: textOrEmpty(recordOrEmpty(rest.shortcutDetails).targetId),
   };
 }
 
@@ -236,8 +247,8 @@ function queryLiteral(text: string): string {
 }
 
 function readErrorCode({ body }: ProviderAnswer): string {
-  const error = asRecord(parseErrorBody(body).error);
-  return asText(asRecord(asArray(error.errors)[0]).reason) || asText(error.status);
+  const error = recordOrEmpty(parseErrorBody(body).error);
+  return textOrEmpty(recordOrEmpty(arrayOrEmpty(error.errors)[0]).reason) || textOrEmpty(error.status);
 }
 
 function errorByCode(reason: string, { status, headers }: ProviderAnswer): AppError | null {

@@ -1,24 +1,24 @@
-import { asRecord, asText } from '#src/adapters/providers.ts';
+import { recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
-import { pathSegments, queriedPathSegments } from './folder-paths.ts';
+import { pathSegments, pathSegmentsOfQuery } from './folder-paths.ts';
 import {
   type ConnectorDeps,
   createProviderApi,
   folderMediaType,
-  pageEntries,
   parseErrorBody,
-  requiredText,
+  requireObjectList,
+  requireText,
 } from './provider-api.ts';
 
 const name = 'Dropbox';
-/** A listing page of more than 500 entries could exceed the size limit of a response. */
+/** At most 500 entries per listing page: more could exceed the size limit of a response. */
 const listing = { limit: 500, include_non_downloadable_files: true };
 
 /**
- * Dropbox API v2. Files without content, such as Paper documents, are exported in Dropbox's default format. Changes name
- * deleted files only by their paths. Why not Dropbox's own client: see docs/adr/0038.
+ * Dropbox API v2. Files without content, such as Paper documents, are exported in Dropbox's default format. Change
+ * lists name deleted files by path only, without an id. Why not Dropbox's own client: see docs/adr/0038.
  */
 export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://api.dropboxapi.com'}/2`;
@@ -48,7 +48,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
     async check(access) {
       const { account_id, email } = await ask(access, 'users/get_current_account', null);
-      return { accountId: requiredText(name, account_id), accountName: asText(email) };
+      return { accountId: requireText(name, account_id), accountName: textOrEmpty(email) };
     },
 
     async list(access, folder, page) {
@@ -57,13 +57,13 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
         ? ask(access, 'files/list_folder', first)
         : ask(access, 'files/list_folder/continue', { cursor: page }));
       return {
-        files: pageEntries(name, entries).map(remoteFile),
-        nextPage: has_more === true ? requiredText(name, cursor) : null,
+        files: requireObjectList(name, entries).map(remoteFile),
+        nextPage: has_more === true ? requireText(name, cursor) : null,
       };
     },
 
     async find(access, wanted) {
-      const path = pathArgument({ fileId: wanted.fileId, path: queriedPathSegments(wanted).join('/') });
+      const path = pathArgument({ fileId: wanted.fileId, path: pathSegmentsOfQuery(wanted).join('/') });
       if (path === '') return remoteFile({ '.tag': 'folder' });
       return remoteFile(await ask(access, 'files/get_metadata', { path }));
     },
@@ -81,7 +81,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
       return {
         content,
         mediaType: 'application/octet-stream',
-        fileName: asText(asRecord(export_metadata).name),
+        fileName: textOrEmpty(recordOrEmpty(export_metadata).name),
         revision: remoteFile(file_metadata).revision,
       };
     },
@@ -89,13 +89,13 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
     changes: {
       async begin(access, folder) {
         const wanted = { path: pathArgument(folder), recursive: true, ...listing };
-        return requiredText(name, (await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
+        return requireText(name, (await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
       },
 
       async since(access, from) {
         const { entries, cursor, has_more } = await ask(access, 'files/list_folder/continue', { cursor: from });
-        const changes = pageEntries(name, entries).map(changeOf);
-        return { changes, cursor: requiredText(name, cursor), hasMore: has_more === true };
+        const changes = requireObjectList(name, entries).map(changeOf);
+        return { changes, cursor: requireText(name, cursor), hasMore: has_more === true };
       },
     },
   };
@@ -111,23 +111,23 @@ function pathArgument({ fileId, path }: { fileId?: string | undefined; path: str
 }
 
 function remoteFile(value: unknown): RemoteFile {
-  const { '.tag': tag, id, name: called, path_display, path_lower, size, content_hash, rev } = asRecord(value);
+  const { '.tag': tag, id, name: called, path_display, path_lower, size, content_hash, rev } = recordOrEmpty(value);
   const isFolder = tag === 'folder';
   return {
-    fileId: asText(id),
-    name: asText(called),
-    path: pathSegments(asText(path_display) || asText(path_lower)).join('/'),
+    fileId: textOrEmpty(id),
+    name: textOrEmpty(called),
+    path: pathSegments(textOrEmpty(path_display) || textOrEmpty(path_lower)).join('/'),
     mimeType: isFolder ? folderMediaType : 'application/octet-stream',
     sizeBytes: typeof size === 'number' ? size : null,
     isFolder,
-    revision: asText(content_hash) || asText(rev),
+    revision: textOrEmpty(content_hash) || textOrEmpty(rev),
   };
 }
 
 function changeOf(value: unknown): RemoteChange {
-  const { '.tag': tag, path_display, path_lower } = asRecord(value);
+  const { '.tag': tag, path_display, path_lower } = recordOrEmpty(value);
   return tag === 'deleted'
-    ? { kind: 'gone-path', path: pathSegments(asText(path_display) || asText(path_lower)).join('/') }
+    ? { kind: 'gone-path', path: pathSegments(textOrEmpty(path_display) || textOrEmpty(path_lower)).join('/') }
     : { kind: 'present', file: remoteFile(value) };
 }
 
@@ -137,9 +137,9 @@ function headerJson(value: object): string {
   });
 }
 
-/** The summary is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
+/** Dropbox's `error_summary` is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
 function readErrorCode({ body }: ProviderAnswer): string {
-  return asText(parseErrorBody(body).error_summary).replace(/[/.]+$/, '');
+  return textOrEmpty(parseErrorBody(body).error_summary).replace(/[/.]+$/, '');
 }
 
 function errorByCode(reason: string): AppError | null {

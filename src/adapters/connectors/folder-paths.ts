@@ -12,12 +12,12 @@ const folderCursor = z.strictObject({
 
 export type FolderCursor = z.infer<typeof folderCursor>;
 
-export function writeCursor(cursor: FolderCursor): string {
+export function encodeFolderCursor(cursor: FolderCursor): string {
   return JSON.stringify(cursor);
 }
 
 /** Throws `cursor_expired` for a cursor that another version of this service wrote. */
-export function readCursor(text: string): FolderCursor {
+export function decodeFolderCursor(text: string): FolderCursor {
   try {
     return folderCursor.parse(JSON.parse(text));
   } catch {
@@ -27,16 +27,16 @@ export function readCursor(text: string): FolderCursor {
 
 type Folder = { name: string; parentId: string | null };
 
-/** Maximum depth of folders: more than any provider allows; also ends cycles. */
+/** Maximum depth of folders: more than any provider allows, so a deeper path is a cycle. */
 const maxDepth = 200;
 
 /**
- * Resolves folder paths by their parents and caches each folder. The returned function returns null for a folder
- * outside of `within`.
+ * Creates a function that finds the path of a folder through its parents, and caches each folder. The function returns
+ * null for a folder outside of `within`.
  * @param within a folder with a known path; null for the whole drive
  * @param read returns null for a missing folder
  */
-export function createFolderPaths(
+export function createFolderPathResolver(
   within: { folderId: string; path: string } | null,
   read: (folderId: string) => Promise<Folder | null>,
 ): (folderId: string | null) => Promise<string | null> {
@@ -70,7 +70,7 @@ export function pathSegments(path: string): string[] {
   return path.split('/').filter(Boolean);
 }
 
-export function queriedPathSegments({ path, name, folder = '' }: RemoteFileQuery): string[] {
+export function pathSegmentsOfQuery({ path, name, folder = '' }: RemoteFileQuery): string[] {
   if (path !== undefined) return pathSegments(path);
   return name === undefined ? [] : [...pathSegments(folder), name];
 }

@@ -1,26 +1,26 @@
-import { asRecord, asText } from '#src/adapters/providers.ts';
+import { recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
 import type { ProviderAnswer } from '#src/ports/web.ts';
 import {
   childPath,
-  createFolderPaths,
+  createFolderPathResolver,
+  decodeFolderCursor,
+  encodeFolderCursor,
   type FolderCursor,
   pathSegments,
-  queriedPathSegments,
-  readCursor,
-  writeCursor,
+  pathSegmentsOfQuery,
 } from './folder-paths.ts';
 import {
   type ConnectorDeps,
   createProviderApi,
+  encodeUrlSegment,
   folderMediaType,
   nullIfNotFound,
-  pageEntries,
   parseErrorBody,
-  requiredText,
   requireOAuthAccess,
-  urlSegment,
+  requireObjectList,
+  requireText,
 } from './provider-api.ts';
 
 const fields = 'id,name,size,file,folder,root,deleted,parentReference,cTag,eTag';
@@ -39,8 +39,8 @@ type Item = {
 };
 
 /**
- * Microsoft Graph v1.0: the drive of the account, or the document library of a site. Links to further pages and changes
- * are opaque, so they are stored whole; they are followed only on Graph's own host.
+ * Microsoft Graph v1.0: the drive of the account, or the document library of a site. Graph's links to the next page and
+ * to later changes are opaque, so whole URLs are stored; they are followed only on Graph's own host.
  */
 export function createGraphConnector({
   provider,
@@ -54,12 +54,12 @@ export function createGraphConnector({
   function driveOf(access: ConnectorAccess): string {
     if (provider === 'acme_onedrive') return `${root}/me/drive`;
     // Graph expects the commas in a site's id unescaped.
-    return `${root}/sites/${urlSegment(requireOAuthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
+    return `${root}/sites/${encodeUrlSegment(requireOAuthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
   }
 
   function urlOf(access: ConnectorAccess, { fileId, path }: { fileId?: string; path: string }): string {
-    if (fileId !== undefined) return `${driveOf(access)}/items/${urlSegment(fileId)}`;
-    const names = pathSegments(path).map(urlSegment);
+    if (fileId !== undefined) return `${driveOf(access)}/items/${encodeUrlSegment(fileId)}`;
+    const names = pathSegments(path).map(encodeUrlSegment);
     return names.length === 0 ? `${driveOf(access)}/root` : `${driveOf(access)}/root:/${names.join('/')}:`;
   }
 
@@ -67,7 +67,9 @@ export function createGraphConnector({
     itemOf(await api.ask(access, `${url.replace(/:$/, '')}${select}`));
 
   const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
-    createFolderPaths(within, (fileId) => read(access, urlOf(access, { fileId, path: '' })).catch(nullIfNotFound));
+    createFolderPathResolver(within, (fileId) =>
+      read(access, urlOf(access, { fileId, path: '' })).catch(nullIfNotFound),
+    );
 
   return {
     provider,
@@ -75,25 +77,25 @@ export function createGraphConnector({
 
     async check(access) {
       const { id, owner } = await api.ask(access, `${driveOf(access)}?$select=id,owner`);
-      const { user, group } = asRecord(owner);
-      const { email, displayName } = asRecord(user ?? group);
-      return { accountId: requiredText(name, id), accountName: asText(email) || asText(displayName) };
+      const { user, group } = recordOrEmpty(owner);
+      const { email, displayName } = recordOrEmpty(user ?? group);
+      return { accountId: requireText(name, id), accountName: textOrEmpty(email) || textOrEmpty(displayName) };
     },
 
     async list(access, folder, page) {
       const first = `${urlOf(access, folder)}/children?$top=200&$select=${fields}`;
       const answer = await api.ask(access, page ?? first);
       const path = pathSegments(folder.path).join('/');
-      const items = pageEntries(name, answer.value).map(itemOf);
+      const items = requireObjectList(name, answer.value).map(itemOf);
       return {
         files: items.map((item) => remoteFile(item, childPath(path, item.name))),
-        nextPage: asText(answer['@odata.nextLink']) || null,
+        nextPage: textOrEmpty(answer['@odata.nextLink']) || null,
       };
     },
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = queriedPathSegments(wanted);
+        const names = pathSegmentsOfQuery(wanted);
         const item = await read(access, urlOf(access, { path: names.join('/') }));
         return remoteFile(item, item.isRoot ? '' : childPath(names.slice(0, -1).join('/'), item.name));
       }
@@ -104,11 +106,11 @@ export function createGraphConnector({
 
     async download(access, { fileId }, options) {
       const url = urlOf(access, { fileId, path: '' });
-      // The item is read without `$select`, because not every drive can select the download URL.
+      // Reads the item without `$select`, because not every drive can select the download URL.
       const item = await read(access, url, '');
       if (item.kind !== 'file') throw appError('unsupported_format', { detail: `The item is not a file in ${name}.` });
       const { content } = await api.open(access, item.downloadUrl || `${url}/content`, options);
-      // The revision is read before the content: if the file changes in between, the next listing has another revision.
+      // Reads the revision before the content: if the file changes in between, the next listing has another revision.
       return { content, mediaType: item.mimeType, fileName: item.name, revision: item.revision };
     },
 
@@ -116,17 +118,17 @@ export function createGraphConnector({
       async begin(access, folder) {
         const { id } = await read(access, urlOf(access, folder));
         const latest = await api.ask(access, `${driveOf(access)}/root/delta?token=latest&$select=${fields}`);
-        const position = requiredText(name, latest['@odata.deltaLink']);
-        return writeCursor({ position, folderId: id, path: pathSegments(folder.path).join('/') });
+        const position = requireText(name, latest['@odata.deltaLink']);
+        return encodeFolderCursor({ position, folderId: id, path: pathSegments(folder.path).join('/') });
       },
 
       async since(access, cursor) {
-        const from = readCursor(cursor);
+        const from = decodeFolderCursor(cursor);
         const answer = await api.ask(access, from.position);
-        const changes = await changesIn(access, from, pageEntries(name, answer.value).map(itemOf));
-        const next = asText(answer['@odata.nextLink']);
-        const position = requiredText(name, next || answer['@odata.deltaLink']);
-        return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
+        const changes = await changesIn(access, from, requireObjectList(name, answer.value).map(itemOf));
+        const next = textOrEmpty(answer['@odata.nextLink']);
+        const position = requireText(name, next || answer['@odata.deltaLink']);
+        return { changes, cursor: encodeFolderCursor({ ...from, position }), hasMore: next !== '' };
       },
     },
   };
@@ -145,18 +147,18 @@ export function createGraphConnector({
 }
 
 function itemOf(value: unknown): Item {
-  const { id, name, size, file, folder, root, deleted, parentReference, cTag, eTag, ...rest } = asRecord(value);
+  const { id, name, size, file, folder, root, deleted, parentReference, cTag, eTag, ...rest } = recordOrEmpty(value);
   return {
-    id: asText(id),
-    name: asText(name),
-    parentId: root === undefined ? asText(asRecord(parentReference).id) || null : null,
-    mimeType: asText(asRecord(file).mimeType) || 'application/octet-stream',
+    id: textOrEmpty(id),
+    name: textOrEmpty(name),
+    parentId: root === undefined ? textOrEmpty(recordOrEmpty(parentReference).id) || null : null,
+    mimeType: textOrEmpty(recordOrEmpty(file).mimeType) || 'application/octet-stream',
     sizeBytes: typeof size === 'number' ? size : null,
-    revision: asText(cTag) || asText(eTag),
+    revision: textOrEmpty(cTag) || textOrEmpty(eTag),
     kind: folder !== undefined ? 'folder' : file !== undefined ? 'file' : 'other',
     isRoot: root !== undefined,
     isDeleted: deleted !== undefined,
-    downloadUrl: asText(rest['@microsoft.graph.downloadUrl']),
+    downloadUrl: textOrEmpty(rest['@microsoft.graph.downloadUrl']),
   };
 }
 
@@ -174,7 +176,7 @@ function remoteFile({ id, name, kind, mimeType, sizeBytes, revision }: Item, pat
 }
 
 function readErrorCode({ body }: ProviderAnswer): string {
-  return asText(asRecord(parseErrorBody(body).error).code);
+  return textOrEmpty(recordOrEmpty(parseErrorBody(body).error).code);
 }
 
 function errorByCode(_reason: string, { status }: ProviderAnswer): AppError | null {

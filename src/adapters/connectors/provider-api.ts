@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
 import {
-  asRecord,
-  asText,
   invalidProviderAnswer,
   isRecord,
-  limitSize,
-  parseJson,
+  limitStreamSize,
+  parseProviderJson,
   readBodyStart,
+  recordOrEmpty,
+  textOrEmpty,
 } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorAccess, OAuthAccess } from '#src/ports/connectors.ts';
@@ -15,7 +15,7 @@ import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports
 
 export type ConnectorDeps = DownloadLimits & {
   call: ProviderCaller;
-  /** The HTTP agent must have the SSRF guard. */
+  /** An HTTP agent with the SSRF guard, because providers choose the URLs of downloads. */
   agent: Dispatcher;
   baseUrl: string | null;
 };
@@ -63,19 +63,21 @@ export function createProviderApi(
     isOwn(url) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
 
   function failure(answer: ProviderAnswer): AppError {
-    // The error holds only the provider's error code: a longer text may quote the request.
+    // Keeps only the provider's error code: a longer text may quote the request.
     const reason = /^[a-zA-Z_./]{1,80}$/.exec(readErrorCode(answer))?.[0] ?? '';
     return errorByCode(reason, answer) ?? failureOf(name, answer, reason);
   }
 
   return {
     async ask(access, url, request = {}) {
-      // The URL of a page was stored between steps and may have been changed; only downloads may be on other hosts.
-      if (!isOwn(url)) throw appError('provider_rejected', { detail: `The URL of the page is not one of ${name}.` });
+      // The URL of a listing page comes from a stored cursor, which may have been changed: the access token is sent
+      // only to the provider's own hosts. Downloads may be on other hosts.
+      if (!isOwn(url))
+        throw appError('provider_rejected', { detail: `The URL of the listing page does not belong to ${name}.` });
       const headers = { accept: 'application/json', ...request.headers, ...authorization(access, url) };
       const answer = await call(url, { ...request, headers });
       if (answer.status < 200 || answer.status >= 300) throw failure(answer);
-      const said = answer.body === '' ? null : parseJson(name, answer);
+      const said = answer.body === '' ? null : parseProviderJson(name, answer);
       if (said !== null && !isRecord(said)) throw invalidProviderAnswer(name);
       return said ?? {};
     },
@@ -84,11 +86,11 @@ export function createProviderApi(
         ...request,
         ...{ agent, silenceMs, downloadMs },
         headersFor: (target) => ({ ...headers, ...authorization(access, target) }),
-        // A pre-signed URL that fails says nothing about the connection's grant; a new one may work.
+        // A failed download from another host says nothing about the connection's grant: a new pre-signed URL may work.
         failure: (refusal, from) =>
           isOwn(from) || refusal.status >= 429
             ? failure(refusal)
-            : appError('provider_unavailable', { detail: `The download URL of ${name} failed.` }),
+            : appError('provider_unavailable', { detail: `The download URL that ${name} returned does not work.` }),
       }),
   };
 }
@@ -97,19 +99,19 @@ export function createProviderApi(
  * Returns the entries of a page. Throws for anything but a list of objects: a wrong response must not look like an empty
  * folder, whose documents a sync may delete.
  */
-export function pageEntries(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
+export function requireObjectList(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
   if (!Array.isArray(value) || value.length > maxEntries || !value.every(isRecord)) throw invalidProviderAnswer(name);
   return value;
 }
 
-export function requiredText(name: string, value: unknown): string {
-  const text = asText(value);
+export function requireText(name: string, value: unknown): string {
+  const text = textOrEmpty(value);
   if (text === '') throw invalidProviderAnswer(name);
   return text;
 }
 
 export function requireOAuthAccess(access: ConnectorAccess): OAuthAccess {
-  if (access.kind !== 'oauth') throw new Error('this provider is connected by OAuth');
+  if (access.kind !== 'oauth') throw new Error('this provider needs an OAuth connection, not access keys');
   return access;
 }
 
@@ -131,8 +133,8 @@ function failureOf(name: string, { status, headers }: ProviderAnswer, reason: st
 
 export const folderMediaType = 'application/x-directory';
 
-export function urlSegment(id: string): string {
-  // Dot segments and empty ones would address the parent resource.
+export function encodeUrlSegment(id: string): string {
+  // An empty id, `.` or `..` would address the parent resource.
   if (id === '' || id === '.' || id === '..') throw appError('remote_file_not_found');
   return encodeURIComponent(id);
 }
@@ -144,14 +146,14 @@ export function nullIfNotFound(error: unknown): null {
 
 export function parseErrorBody(body: string): Readonly<Record<string, unknown>> {
   try {
-    return asRecord(JSON.parse(body));
+    return recordOrEmpty(JSON.parse(body));
   } catch {
     return {};
   }
 }
 
 export function throttledError(name: string, headers: Headers = new Headers()): AppError {
-  const retryAfterSeconds = pauseSecondsOf(headers.get('retry-after') ?? '');
+  const retryAfterSeconds = parseRetryAfterSeconds(headers.get('retry-after') ?? '');
   return appError('provider_throttled', {
     detail: `${name} limits the rate of requests.`,
     ...(retryAfterSeconds !== null && { retryAfterSeconds }),
@@ -159,20 +161,21 @@ export function throttledError(name: string, headers: Headers = new Headers()): 
 }
 
 /** Parses `Retry-After`: seconds or a date (RFC 9110 10.2.3), at most an hour. Returns null for anything else. */
-export function pauseSecondsOf(text: string): number | null {
+export function parseRetryAfterSeconds(text: string): number | null {
   const seconds = /^\d+$/.test(text.trim()) ? Number(text) : Math.ceil((Date.parse(text) - Date.now()) / 1_000);
   return Number.isNaN(seconds) ? null : Math.min(Math.max(seconds, 1), maxPauseSeconds);
 }
 
 /**
- * Time limit for a whole file, against endlessly slow downloads. Shorter than the hour of an import step (`transferPolicy` in
- * `workflows/policies.ts`), so that it becomes an error of the file.
+ * Time limit for a whole download, against endlessly slow ones. Shorter than the hour of an import step
+ * (`transferPolicy` in `workflows/policies.ts`), so that a slow file fails alone and not the step with all its files.
  */
 export const maxDownloadMs = 50 * 60_000;
 
 /**
- * Limits a download. Fails with `payload_too_large` above `limitBytes`, before the first byte if the announced size is too
- * large, and with `provider_unavailable` if it is interrupted or too slow. Destroying it closes the connection.
+ * Limits the size and the time of a download. Fails with `payload_too_large` above `limitBytes`, before the first byte
+ * if the announced size is too large, and with `provider_unavailable` if it is interrupted or too slow. Destroying the
+ * returned stream closes the connection.
  * @param options.announcedBytes 0 if unknown
  */
 export function limitDownload(
@@ -183,7 +186,7 @@ export function limitDownload(
     body.on('error', () => {}).destroy();
     throw tooLarge(limitBytes);
   }
-  const content = limitSize(limitBytes, () => tooLarge(limitBytes));
+  const content = limitStreamSize(limitBytes, () => tooLarge(limitBytes));
   const fail = (detail: string) => content.destroy(appError('provider_unavailable', { detail }));
   const timer = setTimeout(() => fail(`The download takes longer than ${longestMs / 60_000} minutes.`), longestMs);
   body.on('error', () => fail('The provider interrupted the download.'));
@@ -191,7 +194,7 @@ export function limitDownload(
     clearTimeout(timer);
     body.destroy();
   });
-  // An error without a listener would end the process.
+  // An `error` event without a listener would end the process.
   content.on('error', () => {});
   return body.pipe(content);
 }
@@ -201,7 +204,7 @@ function tooLarge(limitBytes: number) {
 }
 
 const maxRedirects = 3;
-/** Time limit without a byte of content; also for redirects, headers and the body of an error response. */
+/** Time limit between two bytes of a download; also for redirects, headers and the body of an error response. */
 const defaultSilenceMs = 30_000;
 const maxErrorBodyBytes = 16_000;
 
@@ -227,7 +230,7 @@ async function openContent(url: string, options: DownloadRequest): Promise<{ con
     const { url: finalUrl, answer } = await follow(url, { ...options, signal: until, silenceMs });
     const headers = headersOf(answer);
     const status = answer.statusCode;
-    // Status 206 without a range request is not the whole file.
+    // Refuses 206 (Partial Content): without a range request, it is not the whole file.
     if (status < 200 || status >= 300 || status === 206) {
       throw failure(
         { status, headers, body: (await readBodyStart(answer.body, maxErrorBodyBytes)).toString('utf8') },
@@ -281,7 +284,7 @@ function closeConnection(body: Readable): void {
 function toDownloadError(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (!(error instanceof AppError)) return unavailable('The provider does not respond, or closed the connection.');
-  // `url_not_allowed` is for URLs of users; this one comes from the provider or the deployment.
+  // `url_not_allowed` is the error for a user's URL, but this URL comes from the provider or the settings.
   return error.code === 'url_not_allowed'
     ? unavailable('The provider redirects to a non-public address that EGRESS_ALLOW does not list.')
     : error;

@@ -10,13 +10,12 @@ import { type Dispatcher, request as send } from 'undici';
 import { readBody } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
-import { folderMediaType, limitDownload, maxDownloadMs, pauseSecondsOf } from './provider-api.ts';
+import { folderMediaType, limitDownload, maxDownloadMs, parseRetryAfterSeconds } from './provider-api.ts';
 
 /** Objects per page of a listing, so that a page fits in `maxAnswerBytes`. */
 const pageSize = 300;
-/** S3's own limit of a page, for stores that ignore `max-keys`. */
+/** S3's maximum page size, even for stores that ignore `max-keys`: a longer page is not from S3. */
 const maxEntries = 1_000;
-/** Pause after a response 429 or 503 without `Retry-After`. */
 const defaultPauseSeconds = 5;
 
 /** S3 error codes for invalid keys. A missing permission (`AccessDenied`) is not one of them. */
@@ -104,7 +103,7 @@ export function createS3Connector(deps: {
     });
   }
 
-  /** Finds an object with a listing, because the response to a HEAD request has no error code. */
+  /** Finds an object by a listing, because the response to a HEAD request has no error code. */
   async function findFile(access: ConnectorAccess, key: string): Promise<RemoteFile | undefined> {
     const prefix = access.kind === 'keys' ? access.prefix : '';
     const object = await first(access, key);
@@ -123,7 +122,7 @@ export function createS3Connector(deps: {
       return call(access, async (client, keys) => {
         const { bucket, prefix, endpoint } = keys;
         await listObjects(client, keys, { MaxKeys: 1 }).catch((error: unknown) => {
-          // Access keys without the permission to list objects need new authorization.
+          // The access keys lack the permission to list objects, so the user has to connect other keys.
           throw error instanceof S3ServiceException && error.name === 'AccessDenied'
             ? appError('needs_reauth', { detail: reasonOf(error, error.$metadata.httpStatusCode ?? 0) })
             : error;
@@ -208,7 +207,7 @@ function revisionOf(tag = ''): string {
   return tag.replaceAll('"', '');
 }
 
-/** Drops the SDK's error, which holds the signed request. */
+/** Maps an error of the SDK to an error code, and drops it, because it holds the signed request. */
 function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
   if (error instanceof AppError) return error;
   const { $response: response, $metadata: metadata } = Object(error);
@@ -221,7 +220,7 @@ function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
   if (name === 'NoSuchKey') return appError('remote_file_not_found');
   if (invalidKeyCodes.includes(name) || status === 401) return appError('needs_reauth', { detail });
   if (status === 429 || status === 503) {
-    const asked = pauseSecondsOf(response?.headers?.['retry-after'] ?? '');
+    const asked = parseRetryAfterSeconds(response?.headers?.['retry-after'] ?? '');
     return appError('provider_throttled', { retryAfterSeconds: asked ?? defaultPauseSeconds });
   }
   // A clock error or a request that arrived too slowly is temporary: a retry may succeed.
@@ -229,7 +228,7 @@ function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
   return isFault ? appError('provider_unavailable') : appError('provider_rejected', { detail });
 }
 
-/** The SDK names an error response without a code `UnknownError`. */
+/** Describes an S3 error for the user. If the response has no error code, the message of the SDK is `UnknownError`. */
 function reasonOf(error: unknown, status: number): string {
   if (!(error instanceof S3ServiceException) || error.message === 'UnknownError')
     return `The S3 endpoint responded with ${status}.`;
@@ -252,20 +251,18 @@ type S3Response = { statusCode: number; headers: Record<string, string>; body: R
 const defaultDeadlineMs = 10_000;
 const defaultSilenceMs = 30_000;
 /**
- * The SDK parses a response synchronously on the main thread, which takes up to 100 ms of CPU time within these limits.
- * A page of 300 objects with keys of 1,024 bytes fits in, and one of 1,000 objects with shorter keys.
+ * Size limit of an S3 response. Together with the limits below, it keeps the SDK's parser, which runs on the main
+ * thread, below 100 ms of CPU time. A page of 300 objects with keys of 1,024 bytes fits in, and one of 1,000 objects
+ * with shorter keys.
  */
 const maxAnswerBytes = 512 * 1024;
 const maxTags = 30_000;
-/**
- * Limit of `=` signs in a listing, which bounds its XML attributes: S3 sends one or two, the rest is for `=` in the
- * keys of objects.
- */
+/** Limit of `=` signs in a listing, which bounds its XML attributes. S3 sends one or two; keys may have more. */
 const maxEqualsSigns = 10_000;
 
 /**
- * The SDK's HTTP handler for endpoints that users name: requests go through the agent with the SSRF guard. Objects are
- * streamed; every other response is read here, within its limits.
+ * The SDK's HTTP handler for endpoints that users name: requests go through the agent with the SSRF guard. Streams
+ * objects, and reads every other response here, within the limits above.
  */
 function createGuardedS3Handler(deps: { agent: Dispatcher; deadlineMs?: number; silenceMs?: number }) {
   const { agent, deadlineMs = defaultDeadlineMs, silenceMs = defaultSilenceMs } = deps;
@@ -316,7 +313,8 @@ async function readAnswer(body: Readable, statusCode: number): Promise<Buffer> {
   if (bytes === null || hasMore(bytes, '<', maxTags) || hasMore(bytes, '=', maxEqualsSigns)) {
     throw unavailable('The response of the S3 endpoint is too large.');
   }
-  // A response with a document type is an HTML page. S3 sends none, and the SDK's parser takes quadratic time for many.
+  // Rejects a response with a document type, which is an HTML page: S3 sends none, and many of them would take the
+  // SDK's parser quadratic time.
   if (!/<!doctype/i.test(bytes.toString('latin1'))) return bytes;
   if (statusCode >= 300) return Buffer.alloc(0);
   throw notS3();

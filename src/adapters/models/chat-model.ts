@@ -10,38 +10,37 @@ import type {
   ModelUsage,
   Truncation,
 } from '#src/ports/models.ts';
-import { createModelCapabilities, type LearnedCapabilities, type ModelCapabilities } from './model-capabilities.ts';
+import { type CapabilityLearner, createCapabilityLearner, type ModelCapabilities } from './model-capabilities.ts';
 import {
-  createModelErrors,
+  createLimitedFetch,
+  createModelErrorMapper,
   createOpenAiClient,
-  limitedFetch,
   type ModelEndpoint,
   maxAnswerBytes,
 } from './openai-client.ts';
 
-/** Longest silence of a stream; services send at least comments while they work. */
+/** Time limit for a pause in a stream; model services send at least SSE comments while they work. */
 const silenceTimeoutMs = 60_000;
-/** Longest stream: ten thousand tokens of a slow model under CPU contention. */
+/** Time limit for a whole stream: enough for ten thousand tokens of a slow model under CPU contention. */
 const longestStreamMs = 60 * 60_000;
-/** Size limit of a stream per requested token; an event is a few hundred bytes of JSON. */
+/** Size limit of a stream per requested token; a stream event is a few hundred bytes of JSON. */
 const bytesPerToken = 4_096;
 const maxEventBytes = 1_000_000;
 
-/** The packaged model server serves streams first; this header marks a stream that no user reads. */
+/** The packaged model server serves streams first, for users; this header marks a stream that no user reads. */
 const backgroundStream = { 'x-urgency': 'judge' };
 
 const maxReplyCharacters = 4_000_000;
 
 const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
 
-/** Chat models over Chat Completions. Callers retry, because they know whether a user waits. */
 export function createChatModel(
   endpoint: ModelEndpoint,
   watch = () => createStreamTimeout(silenceTimeoutMs, longestStreamMs),
-  capabilities: LearnedCapabilities = createModelCapabilities(),
+  capabilities: CapabilityLearner = createCapabilityLearner(),
 ): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
-  const toModelError = createModelErrors(endpoint);
+  const toModelError = createModelErrorMapper(endpoint);
 
   /** Repeats a call with other parameters if its error shows that the model does not accept the first ones. */
   async function ask<Answer>(request: ModelRequest, call: (body: ChatBody) => Promise<Answer>): Promise<Answer> {
@@ -60,10 +59,10 @@ export function createChatModel(
     const silence = watch();
     const signal = AbortSignal.any([request.signal, silence.signal]);
     const maxBytes = maxAnswerBytes + request.maxTokens * bytesPerToken;
-    const limited = limitedFetch({ maxBytes, maxEventBytes, deadlineMs: silenceTimeoutMs }, silence.heard);
+    const limited = createLimitedFetch({ maxBytes, maxEventBytes, deadlineMs: silenceTimeoutMs }, silence.heard);
     const { completions } = client.withOptions({ fetch: limited }).chat;
     const storable = createStorablePieces();
-    const called = createToolCallPieces();
+    const called = createToolCallAssembler();
     let text = '';
     const add = (piece: string) => {
       if (piece === '') return;
@@ -86,7 +85,7 @@ export function createChatModel(
         if (piece.end !== 'none') end = piece.end;
         usage = piece.usage ?? usage;
       }
-      // The OpenAI client ends an aborted stream without an error.
+      // The OpenAI client ends an aborted stream without throwing an error.
       signal.throwIfAborted();
     } catch (error) {
       throw toModelError(error, signal);
@@ -101,7 +100,7 @@ export function createChatModel(
   async function complete(request: ModelRequest): Promise<ModelReply> {
     const { signal, timeoutMs = silenceTimeoutMs } = request;
     if (timeoutMs === null) return stream(request, () => undefined);
-    const limited = limitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs });
+    const limited = createLimitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs });
     const { completions } = client.withOptions({ fetch: limited }).chat;
     const call = (body: ChatBody) => completions.create(body, { signal, timeout: timeoutMs });
     const answer = await ask(request, call).catch((error: unknown) => {
@@ -109,7 +108,7 @@ export function createChatModel(
     });
     const { text, toolCalls, end, usage } = readChatAnswer(answer, 'message');
     if (end === 'broken') throw invalid('the service reports that it is incomplete');
-    const called = createToolCallPieces();
+    const called = createToolCallAssembler();
     called.add(toolCalls);
     return replyOf(request, { text: toStorable(text), end, usage }, called.calls());
   }
@@ -162,7 +161,7 @@ function replyOf(
   { text, end, usage = noUsage }: Pick<ChatAnswer, 'text' | 'end' | 'usage'>,
   called: readonly ModelToolCall[],
 ): ModelReply {
-  // Tool calls that were not allowed are dropped, unless the reply has nothing else; then they explain the empty text.
+  // Drops tool calls that were not allowed, unless the reply has no text; then they tell why it is empty.
   const isBlank = text.trim() === '';
   const toolCalls = tools.length > 0 && (mayCall || isBlank) ? called : [];
   if (isBlank && toolCalls.length === 0) throw invalid('it is empty');
@@ -180,7 +179,7 @@ export type StreamTimeout = {
   stop(): void;
 };
 
-/** The client's own timeout ends with the headers of a stream, so this one watches the body. */
+/** Time limits for the body of a stream: the OpenAI client's own timeout ends when the headers arrive. */
 export function createStreamTimeout(timeoutMs: number, longestMs: number): StreamTimeout {
   const controller = new AbortController();
   const giveUp = (detail: string) => controller.abort(appError('model_unavailable', { detail }));
@@ -196,7 +195,9 @@ export function createStreamTimeout(timeoutMs: number, longestMs: number): Strea
   };
 }
 
-/** Makes streamed text storable: holds back half of a split surrogate pair until the other half arrives. */
+/**
+ * Makes streamed text storable in Postgres: holds back half of a split surrogate pair until the other half arrives.
+ */
 function createStorablePieces() {
   let half = '';
   return {
@@ -209,22 +210,22 @@ function createStorablePieces() {
   };
 }
 
-/** Longer tool names and arguments are truncated; the tool call is then rejected when it is executed. */
+/** Longer tool names and arguments are truncated; executing such a tool call then fails. */
 const maxNameCharacters = 200;
 const maxArgumentCharacters = 200_000;
-/** A model that exceeds the number or the size of tool calls is in a loop. */
+/** Limits of a reply's tool calls: a model that exceeds them is in a loop. */
 const maxCalls = 64;
 const maxCharacters = 4_000_000;
 
 type CallSoFar = { index: number | null; id: string; name: string; args: string };
 
 /**
- * Assembles tool calls from a whole reply or from pieces of a stream. Services differ: a piece may lack its index, or
- * have the index of another call with a different id; names may be split or repeated; arguments may be an object.
+ * Assembles tool calls from a whole reply or from the deltas of a stream. Services differ: a delta may lack its index,
+ * or have the index of another call with a different id; names may be split or repeated; arguments may be an object.
  * Anything else becomes a call without a name, which is rejected later. Throws `model_response_invalid` only beyond the
  * limits.
  */
-export function createToolCallPieces() {
+export function createToolCallAssembler() {
   const calls: CallSoFar[] = [];
   let characters = 0;
 
@@ -314,7 +315,7 @@ function endOf(reason: unknown): ChatAnswer['end'] {
   return reason === 'error' ? 'broken' : 'good';
 }
 
-/** Joins content parts, and leaves out parts with the model's reasoning. */
+/** Joins the text parts of a message, without the parts that hold the model's reasoning. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';

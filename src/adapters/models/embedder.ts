@@ -12,10 +12,10 @@ import {
 import { AppError, appError } from '#src/errors.ts';
 import type { Embedder, Embedders, EmbedOptions } from '#src/ports/models.ts';
 import {
-  createModelErrors,
+  createLimitedFetch,
+  createModelErrorMapper,
   createOpenAiClient,
   isRequestTooLarge,
-  limitedFetch,
   type ModelEndpoint,
   maxAnswerBytes,
 } from './openai-client.ts';
@@ -25,11 +25,11 @@ const callTimeoutMs = 5 * 60_000;
 const bytesOfFloat = 4;
 const maxVectorBytes = 128 * 1024;
 
-/** First batch size of embedding calls: about a second on two cores, which is cheap to repeat. */
+/** First batch size of embedding calls: takes about a second on two cores, so a rejected batch is cheap to repeat. */
 const firstLimits: BatchLimits = { texts: 64, tokens: 16_000 };
-/** Concurrent bulk calls of this process: the service always has a next call to compute. */
+/** Concurrent bulk calls of this process: enough to keep the embedding service busy. */
 const maxBulkCalls = 4;
-/** A rejected text below twice this length (in characters) is not split further: length cannot be the reason. */
+/** A rejected text below twice this length (in characters) is not split: its length cannot be the reason. */
 const shortestPiece = 64;
 
 type Numbered = { index: number; vector: Float32Array };
@@ -40,7 +40,9 @@ type EmbedderSettings = ModelEndpoint & {
   estimateTokens: (text: string) => number;
 };
 
-/** The embedding models of one endpoint. They share its pauses: a Retry-After for one model stops calls for all. */
+/**
+ * The embedding models of one endpoint. They share its pauses: a Retry-After for one model stops the calls for all.
+ */
 export function createEmbedders(settings: EmbedderSettings): Embedders {
   const pacing = createCallPacing(maxBulkCalls);
   const made = new Map<string, Embedder>();
@@ -53,7 +55,7 @@ export function createEmbedders(settings: EmbedderSettings): Embedders {
   };
 }
 
-/** Embeds in batches by length. Halves a batch that is too large, and keeps the accepted size. Callers retry. */
+/** Embeds texts in batches by length. Halves a batch that is too large, and uses the accepted size from then on. */
 export function createEmbedder(
   options: EmbedderSettings & { model: string; dimensions?: number | null | undefined; pacing?: CallPacing },
 ): Embedder {
@@ -83,8 +85,8 @@ export function createEmbedder(
     const middle = Math.ceil(batch.length / 2);
     const first = await embedBatch(batch.slice(0, middle), caller);
     const second = await embedBatch(batch.slice(middle), caller);
-    // Lowers the batch limits only if both halves of a rejected batch passed whole: a single long text says nothing
-    // about batch sizes.
+    // Lowers the batch limits only if both halves of a rejected batch were accepted unsplit. Otherwise a single long
+    // text was the reason, which says nothing about batch sizes.
     if (first.isWhole && second.isWhole) {
       const tokens = batch.reduce((sum, text) => sum + text.tokens, 0);
       limits = { texts: Math.min(limits.texts, middle), tokens: Math.min(limits.tokens, Math.ceil(tokens / 2)) };
@@ -143,13 +145,13 @@ type EmbeddingAnswer = { vectors: Float32Array[] } | { tooLarge: unknown };
 
 type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined) => Promise<EmbeddingAnswer>;
 
-/** Rejects vectors of another model or size than before: they could not be compared with stored vectors. */
+/** Rejects vectors of another model or size than before, because they cannot be compared with stored vectors. */
 function createEmbeddingCall(
   options: ModelEndpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
 ): EmbeddingCall {
   const deadlineMs = options.timeoutMs ?? callTimeoutMs;
   const client = createOpenAiClient(options, deadlineMs);
-  const toModelError = createModelErrors(options);
+  const toModelError = createModelErrorMapper(options);
   const { model } = options;
   const asked = options.dimensions ?? undefined;
   let before: number | undefined;
@@ -160,7 +162,7 @@ function createEmbeddingCall(
     try {
       const dimensionsAsked = asked === undefined ? {} : { dimensions: asked };
       const maxBytes = maxAnswerBytes + texts.length * maxVectorBytes;
-      const { embeddings } = client.withOptions({ fetch: limitedFetch({ maxBytes, deadlineMs }) });
+      const { embeddings } = client.withOptions({ fetch: createLimitedFetch({ maxBytes, deadlineMs }) });
       answer = await embeddings.create({ ...body, ...dimensionsAsked }, signal === undefined ? {} : { signal });
     } catch (error) {
       const fault = toModelError(error, signal);
@@ -174,7 +176,7 @@ function createEmbeddingCall(
     const vectors = readVectors(answer, texts.length);
     const expected = asked ?? before ?? vectors[0]?.length;
     const wrong = vectors.find(({ length }) => length !== expected);
-    // After a mismatch, the next response sets the expected vector size, because either of the two may be wrong.
+    // After a vector of another size, the next response sets the expected size: the earlier one may have been wrong.
     before = wrong === undefined ? expected : undefined;
     if (wrong !== undefined) {
       throw invalid(`a vector has ${wrong.length} dimensions instead of ${expected}`);
@@ -183,7 +185,9 @@ function createEmbeddingCall(
   };
 }
 
-/** Compares model names without a publisher's folder, a tag or a version, because providers add or omit them. */
+/**
+ * Compares the names of models without a publisher's folder, a tag or a version, because providers add or omit them.
+ */
 function isSameModel(asked: string, answered: string): boolean {
   const [a, b] = [asked, answered].map((name) => (name.split('/').at(-1) ?? name).toLowerCase()).sort(byLength);
   return a !== undefined && b?.startsWith(a) === true && /^(?:[:@].*|-v?\d[\d.-]*(?:-v\d+)?)?$/.test(b.slice(a.length));
@@ -207,7 +211,7 @@ function readVectors(answer: unknown, count: number): Float32Array[] {
   return vectors;
 }
 
-/** Decodes base64 floats (little-endian), or numbers from services that ignore `encoding_format`. */
+/** Decodes base64 floats (little-endian), or the number arrays of services that ignore `encoding_format`. */
 function decode(embedding: unknown): Float32Array {
   if (Array.isArray(embedding)) return Float32Array.from(embedding, Number);
   if (typeof embedding !== 'string') throw invalid('a vector is missing');
@@ -230,15 +234,17 @@ function invalid(reason: string): AppError {
   });
 }
 
-/** Longest wait of a bulk model call; after that, Temporal retries its activity. */
+/** Longest wait of a bulk call for a slot and for the end of a pause; after that, Temporal retries its activity. */
 const timeoutMs = 60_000;
 
 type CallPacing = {
-  /** During a pause (Retry-After), bulk calls wait; calls for a waiting user fail with `model_unavailable`. */
+  /**
+   * During a pause (Retry-After), bulk calls wait, but calls for a waiting user fail with `model_unavailable`. Calls
+   * for a waiting user are not limited in number.
+   */
   run<T>(call: () => Promise<T>, options: { isBulk: boolean; signal: AbortSignal | undefined }): Promise<T>;
 };
 
-/** @param maxBulkCalls limit for concurrent bulk calls; calls for a waiting user are not limited */
 function createCallPacing(maxBulkCalls: number): CallPacing {
   let notBeforeMs = 0;
   let running = 0;

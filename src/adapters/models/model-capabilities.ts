@@ -1,12 +1,12 @@
 import { APIError } from 'openai';
 import type { Logger } from 'pino';
 
-/** Request parameters that a chat model accepts. `keepsTools`: needs the tools in each request after a tool call. */
+/** Request parameters that a chat model accepts. `keepsTools`: each request after a tool call must list the tools. */
 export type ModelCapabilities = {
   limit: 'max_tokens' | 'max_completion_tokens';
   takesTemperature: boolean;
   takesSeed: boolean;
-  /** The `response_format` that makes a model write JSON; prompts ask for JSON in words, too. */
+  /** The `response_format` that makes the model write JSON. Prompts ask for JSON in words, too. */
   format: 'json_schema' | 'json_object' | 'none';
   takesTools: boolean;
   keepsTools: boolean;
@@ -21,10 +21,10 @@ const defaults: ModelCapabilities = {
   keepsTools: false,
 };
 
-/** How long tools are left out: short, because only the words of a message tell that a model rejects them. */
+/** Time without tools after a model rejected them: short, because only an error's wording tells of the rejection. */
 const withoutToolsMs = 10 * 60_000;
 
-export type LearnedCapabilities = ReturnType<typeof createModelCapabilities>;
+export type CapabilityLearner = ReturnType<typeof createCapabilityLearner>;
 
 /**
  * Learns from error responses which parameters each chat model accepts, because no API lists them. OpenAI's reasoning
@@ -32,7 +32,7 @@ export type LearnedCapabilities = ReturnType<typeof createModelCapabilities>;
  * seeds, JSON schemas or any `response_format`. Many models cannot call tools; some services reject earlier tool calls
  * in a conversation unless the request lists the tools again.
  */
-export function createModelCapabilities(deps: { logger?: Pick<Logger, 'warn'>; nowMs?: () => number } = {}) {
+export function createCapabilityLearner(deps: { logger?: Pick<Logger, 'warn'>; nowMs?: () => number } = {}) {
   const { logger, nowMs = Date.now } = deps;
   const learned = new Map<string, ModelCapabilities>();
   const withoutToolsUntil = new Map<string, number>();
@@ -60,7 +60,7 @@ export function createModelCapabilities(deps: { logger?: Pick<Logger, 'warn'>; n
   };
 }
 
-/** A 404 (router without a suitable server) or 5xx may pass, so it does not count as a missing capability. */
+/** Only 400 and 422 tell that a model cannot call tools: a 404 (router without a suitable server) or 5xx may pass. */
 function isPermanent(error: unknown): boolean {
   return error instanceof APIError && [400, 422].includes(error.status ?? 0);
 }
@@ -94,7 +94,7 @@ function refusesTools({ status, message }: APIError): boolean {
   return [400, 404, 422, 500, 501].includes(status ?? 0) && toolRefusals.some((wording) => wording.test(message));
 }
 
-/** The packaged model server's `unsupported_response_format` is final: it has no model that writes JSON. */
+/** Does not retry `unsupported_response_format`: the packaged model server then has no model that writes JSON. */
 function refusesFormat({ status, message, code }: APIError): boolean {
   if (code === 'unsupported_response_format') return false;
   return (

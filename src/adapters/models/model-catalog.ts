@@ -3,20 +3,19 @@ import { isRecord } from '#src/adapters/providers.ts';
 import { type ModelKind, modelKindByName } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
-import { createModelErrors, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
+import { createModelErrorMapper, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
 
-/** Timeout for the list of models: short, because API requests wait for the first one. */
+/** Timeout for the list of models: short, because an API request waits for it if none is cached. */
 const callTimeoutMs = 3_000;
 const maxModels = 1_000;
 
 const kinds: readonly string[] = ['chat', 'embedding', 'reranker'] satisfies ModelKind[];
-/** Fields that servers use for the context window: Groq and the packaged server, OpenRouter, vLLM, Mistral. */
+/** Names of the field with the context window: Groq and the packaged server, OpenRouter, vLLM, Mistral. */
 const windowNames = ['context_window', 'context_length', 'max_model_len', 'max_context_length'];
 
-/** Reads `GET /models`, including fields that some servers add to OpenAI's format. */
 export function createModelCatalog(endpoint: ModelEndpoint & { timeoutMs?: number }): ModelCatalog {
   const client = createOpenAiClient(endpoint, endpoint.timeoutMs ?? callTimeoutMs);
-  const toModelError = createModelErrors(endpoint);
+  const toModelError = createModelErrorMapper(endpoint);
   return {
     async list() {
       const answer: unknown = await client.get('/models').catch((error: unknown) => {

@@ -4,7 +4,6 @@ import OpenAI, { APIConnectionError, APIError, OpenAIError } from 'openai';
 import { AppError, appError } from '#src/errors.ts';
 
 type ResponseLimits = {
-  /** Maximum size of the whole response, uncompressed. */
   maxBytes: number;
   /** Timeout for the whole response, or until the first byte of a stream. */
   deadlineMs: number;
@@ -15,8 +14,11 @@ type ResponseLimits = {
 const eventEnds = ['\n\n', '\r\r', '\r\n\r\n'];
 const eventEndBytes = 4;
 
-/** A `fetch` with limits: the OpenAI client reads any size, and waits forever for the end of an error. */
-export function limitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
+/**
+ * Creates a `fetch` with limits, because the OpenAI client reads responses of any size, and waits forever for the body
+ * of an error response.
+ */
+export function createLimitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
   const { maxBytes, deadlineMs, maxEventBytes } = limits;
   return async (input, init) => {
     const deadline = new AbortController();
@@ -43,7 +45,7 @@ export function limitedFetch(limits: ResponseLimits, heard: () => void = () => {
   };
 }
 
-/** Returns a function that takes each piece of an event stream and returns the size of the incomplete event. */
+/** Returns a function that takes each piece of an event stream, and returns the size of the incomplete event. */
 function createEventMeter(): (bytes: Uint8Array) => number {
   let openBytes = 0;
   let tail: Uint8Array = new Uint8Array();
@@ -65,7 +67,7 @@ function tooLong() {
   return appError('model_response_invalid', { detail: 'The response of the model service is longer than the limit.' });
 }
 
-/** A model service. `traceparent` is only sent to servers of this deployment (see `isOwnServer`). */
+/** A model service. `traceparent` is only sent to internal servers (see `isInternalServer`). */
 export type ModelEndpoint = {
   baseUrl: string;
   apiKey: string;
@@ -79,7 +81,7 @@ export const maxAnswerBytes = 2_000_000;
 export function createOpenAiClient({ baseUrl, apiKey, traceparent }: ModelEndpoint, timeoutMs: number): OpenAI {
   class Client extends OpenAI {
     protected override async prepareRequest(request: RequestInit): Promise<void> {
-      const trace = isOwnServer(baseUrl) ? traceparent?.() : undefined;
+      const trace = isInternalServer(baseUrl) ? traceparent?.() : undefined;
       if (trace !== undefined && request.headers instanceof Headers) request.headers.set('traceparent', trace);
     }
   }
@@ -91,14 +93,14 @@ export function createOpenAiClient({ baseUrl, apiKey, traceparent }: ModelEndpoi
     maxRetries: 0,
     timeout: timeoutMs,
     logLevel: 'off',
-    fetch: limitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs }),
+    fetch: createLimitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs }),
     // Redirects are not followed: a prompt with private content must only go to the configured host.
     fetchOptions: { redirect: 'manual' },
   });
 }
 
 /** True for a server on this machine, in a private network, or with a host name without a dot. */
-export function isOwnServer(baseUrl: string): boolean {
+export function isInternalServer(baseUrl: string): boolean {
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
   return isIP(host) === 0 ? !host.includes('.') : ipaddr.process(host).range() !== 'unicast';
 }
@@ -111,7 +113,7 @@ const shortestPauseSeconds = 1;
 const minSecretLength = 8;
 
 /**
- * Maps errors of the OpenAI client to the error catalogue. An aborted call gives the reason of the signal.
+ * Maps errors of the OpenAI client to the error catalogue. For an aborted call, returns the reason of its signal.
  * - 401, 402, 403, 404, exhausted quota: `model_not_configured`; an operator has to act.
  * - 408, 409, 429, 5xx, network errors, timeouts, errors within a stream: `model_unavailable`, with Retry-After.
  * - a text beyond the context window, recognized by error code, or by message for 400, 413, 422: `context_too_long`.
@@ -121,9 +123,9 @@ const minSecretLength = 8;
  * Removes `apiKey` from details (shown to tenants) and causes (logs, run histories), because services quote rejected
  * keys.
  */
-export function createModelErrors({ apiKey }: { apiKey: string }) {
+export function createModelErrorMapper({ apiKey }: { apiKey: string }) {
   const mask = (text: string) => (apiKey.length < minSecretLength ? text : text.replaceAll(apiKey, '[key]'));
-  /** Replaces the error of the client, which contains the whole response with its headers. */
+  /** Replaces the OpenAI client's error as a cause, because it contains the whole response with its headers. */
   const causeOf = (error: unknown) => new Error(mask(wordsOf(error)));
 
   function ofStatus(error: APIError, status: number): AppError {
@@ -153,7 +155,7 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
       return appError('model_unavailable', { detail, cause: causeOf(error) });
     }
     if (error instanceof APIError) return ofStatus(error, error.status ?? statusInStream(error));
-    // The client throws a TypeError for a response of an unexpected shape.
+    // The OpenAI client throws a TypeError for a response of an unexpected shape.
     if (error instanceof SyntaxError || error instanceof TypeError || error instanceof OpenAIError) {
       const detail = 'The response of the model service is unreadable.';
       return appError('model_response_invalid', { detail, cause: causeOf(error) });
@@ -162,7 +164,7 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
   };
 }
 
-/** Errors within an event stream have no HTTP status, because 200 was sent at its beginning. */
+/** An error event within a stream has no HTTP status, because 200 was sent at the beginning of the stream. */
 function statusInStream({ type }: APIError): number {
   return type === 'invalid_request_error' ? 400 : 503;
 }

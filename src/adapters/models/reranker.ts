@@ -1,14 +1,14 @@
 import { isRecord } from '#src/adapters/providers.ts';
 import { appError } from '#src/errors.ts';
 import type { Reranker } from '#src/ports/models.ts';
-import { createModelErrors, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
+import { createModelErrorMapper, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
 
 const callTimeoutMs = 60_000;
 
 /** Calls `POST {base}/rerank` in the format of Cohere and Jina. */
 export function createReranker(endpoint: ModelEndpoint & { timeoutMs?: number }): Reranker {
   const client = createOpenAiClient(endpoint, endpoint.timeoutMs ?? callTimeoutMs);
-  const toModelError = createModelErrors(endpoint);
+  const toModelError = createModelErrorMapper(endpoint);
   return {
     async rerank({ model, query, documents, signal }) {
       const body = { ...(model !== null && { model }), query, documents, return_documents: false };

@@ -15,7 +15,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
       ...(revokeUrl !== null && { revocation_endpoint: revokeUrl }),
     };
     const configuration = new openid.Configuration(server, client.id, client.secret);
-    configuration[openid.customFetch] = fetchThroughCaller(call);
+    configuration[openid.customFetch] = createOAuthFetch(call);
     if (tokenUrl.startsWith('http:')) openid.allowInsecureRequests(configuration);
     return configuration;
   }
@@ -43,7 +43,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
         const checks = { pkceCodeVerifier: codeVerifier };
         return tokensOf(await openid.authorizationCodeGrant(configurationOf(provider), callback, checks));
       } catch (error) {
-        throw oauthErrorOf(error, 'consent_invalid');
+        throw toOAuthError(error, 'consent_invalid');
       }
     },
 
@@ -51,7 +51,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
       try {
         return tokensOf(await openid.refreshTokenGrant(configurationOf(provider), refreshToken));
       } catch (error) {
-        throw oauthErrorOf(error, 'needs_reauth');
+        throw toOAuthError(error, 'needs_reauth');
       }
     },
 
@@ -60,9 +60,9 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
       try {
         await openid.tokenRevocation(configurationOf(provider), token);
       } catch (error) {
-        // Google's error for an unknown token, which is a success by RFC 7009.
+        // `invalid_token` is Google's error for an unknown token, which RFC 7009 counts as revoked.
         if (error instanceof openid.ResponseBodyError && error.error === 'invalid_token') return;
-        throw oauthErrorOf(error, 'provider_rejected');
+        throw toOAuthError(error, 'provider_rejected');
       }
     },
   };
@@ -79,7 +79,7 @@ function tokensOf(answer: TokenAnswer): OAuthTokens {
 }
 
 /** Lets openid-client send its requests through a {@link ProviderCaller}, which limits hosts, time and size. */
-export function fetchThroughCaller(call: ProviderCaller): openid.CustomFetch {
+export function createOAuthFetch(call: ProviderCaller): openid.CustomFetch {
   return async (url, { method, headers, body, signal }) => {
     const answer = await call(url, {
       method: method === 'GET' ? 'GET' : 'POST',
@@ -93,18 +93,23 @@ export function fetchThroughCaller(call: ProviderCaller): openid.CustomFetch {
   };
 }
 
-/** Maps openid-client's errors to codes (`ofGrant`: for a rejected code or token). Causes may quote secrets. */
-export function oauthErrorOf(error: unknown, ofGrant: ErrorCode): unknown {
+/**
+ * Maps errors of openid-client to error codes without a cause, because its errors may quote secrets. `ofGrant` is the
+ * code for a rejected authorization code or refresh token.
+ */
+export function toOAuthError(error: unknown, ofGrant: ErrorCode): unknown {
   if (error instanceof Error && error.cause instanceof AppError) return error.cause;
   if (!failuresOfCalls.some((kind) => error instanceof kind)) return error;
   const { status, oauthError } = rejectionOf(error);
   if (oauthError === 'invalid_grant') return appError(ofGrant);
   if (status === 401 || clientErrors.includes(oauthError)) return appError('provider_not_configured');
-  if (status !== null) return appError('provider_rejected', { detail: 'The provider rejects the request.' });
+  if (status !== null) return appError('provider_rejected', { detail: 'The OAuth provider rejects the request.' });
   return appError('provider_unavailable', { detail: "The provider's token endpoint does not give a valid answer." });
 }
 
-/** Errors of openid-client about an answer; wrong arguments make it throw a TypeError instead. */
+/**
+ * Classes of openid-client's errors about a provider's response; for wrong arguments, it throws a TypeError instead.
+ */
 const failuresOfCalls = [
   openid.ClientError,
   openid.ResponseBodyError,
@@ -112,10 +117,10 @@ const failuresOfCalls = [
   openid.WWWAuthenticateChallengeError,
 ];
 
-/** Errors in the registration of our client (RFC 6749 §5.2, and Google's for an unregistered redirect URI). */
+/** OAuth errors of a wrong client registration (RFC 6749 §5.2; `redirect_uri_mismatch` is Google's). */
 const clientErrors = ['invalid_client', 'unauthorized_client', 'redirect_uri_mismatch'];
 
-/** Status and OAuth error of a 4xx answer; the status is null for 429 and any other failure. */
+/** Returns the status and the OAuth error of a 4xx response; the status is null for 429 and any other failure. */
 function rejectionOf(error: unknown): { status: number | null; oauthError: string } {
   const isAnswered = error instanceof openid.ResponseBodyError || error instanceof openid.WWWAuthenticateChallengeError;
   const answer = isAnswered ? error : error instanceof openid.ClientError ? error.cause : null;

@@ -4,10 +4,10 @@ import type { StrategyCreated, StrategyCreatedStatic } from 'passport';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { Identity, SignInRequest } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
-import { fetchThroughCaller, oauthErrorOf } from './oauth-client.ts';
+import { createOAuthFetch, toOAuthError } from './oauth-client.ts';
 
 const discoveryMaxAgeMs = 60 * 60_000;
-/** Property of the session in which openid-client's strategy keeps an attempt. */
+/** Session property in which openid-client's strategy keeps the state of a sign-in between redirect and callback. */
 const sessionKey = 'attempt';
 
 export type SignInStrategyDeps = {
@@ -24,11 +24,11 @@ export function createSignInStrategy({ call, issuer, client }: SignInStrategyDep
     typeof address === 'string' && protocols.includes(URL.parse(address)?.protocol ?? '');
 
   async function discover(): Promise<SignInStrategy> {
-    // By default the library skips the signature of an ID token that it received over TLS.
+    // By default, openid-client does not check the signature of an ID token that it received over TLS.
     const execute = [openid.enableNonRepudiationChecks];
     if (protocols.includes('http:')) execute.push(openid.allowInsecureRequests);
     try {
-      const options = { execute, [openid.customFetch]: fetchThroughCaller(call) };
+      const options = { execute, [openid.customFetch]: createOAuthFetch(call) };
       const authenticate = authenticateBy(client.secret);
       const provider = await openid.discovery(new URL(issuer), client.id, undefined, authenticate, options);
       const metadata = provider.serverMetadata();
@@ -55,7 +55,7 @@ type Authenticating = StrategyCreated<Strategy, Strategy & StrategyCreatedStatic
 type Tokens = Parameters<VerifyFunction>[0];
 type Session = { [sessionKey]?: { code_verifier: string; nonce: string } };
 
-/** openid-client's strategy without a session. Yields the provider's URL, or the {@link Identity}. */
+/** openid-client's Passport strategy without a session. Its result is the provider's URL or the {@link Identity}. */
 class SignInStrategy extends Strategy {
   constructor(config: openid.Configuration) {
     const name = config.serverMetadata().issuer;
@@ -64,7 +64,9 @@ class SignInStrategy extends Strategy {
     });
   }
 
-  /** Passport calls it on an object created for this call, so methods of `this` can be replaced. */
+  /**
+   * Passport calls `authenticate` on an object that it creates for each call, so methods of `this` can be replaced.
+   */
   override authenticate(this: Authenticating, _: unknown, options: AuthenticateOptions): void {
     const { request }: { request: SignInRequest } = Object(options);
     const { error, success } = this;
@@ -74,7 +76,7 @@ class SignInStrategy extends Strategy {
     if ('answer' in request) {
       session[sessionKey] = { code_verifier: request.codeVerifier, nonce: request.nonce };
       url.searchParams.set('code', request.answer.code);
-      // `iss` (RFC 9207) protects against mixing up providers; optional, because there is only one.
+      // `iss` (RFC 9207) protects against mixing up identity providers; optional, because there is only one.
       url.searchParams.set('iss', request.answer.issuer ?? this.name);
     } else {
       const params = { redirect_uri: redirectUri, state: request.state, nonce: openid.randomNonce() };
@@ -112,7 +114,7 @@ async function fetchUserInfo(config: openid.Configuration, accessToken: string, 
   } catch (error) {
     const failure = failureOfAnswer(error, 'identity_not_verified');
     const isRefused = failure instanceof AppError && failure.code === 'provider_not_configured';
-    // The userinfo request does not authenticate our client, so a 401 is about the access token.
+    // The userinfo request does not send the client secret, so a 401 means a rejected access token.
     throw isRefused
       ? appError('provider_rejected', { detail: 'The userinfo endpoint rejects the access token.' })
       : failure;
@@ -124,7 +126,7 @@ const requiredAddresses = ['authorization_endpoint', 'token_endpoint', 'jwks_uri
 /** A subject has at most 255 ASCII characters (OpenID Connect Core 1.0, §2). */
 const subjectPattern = /^[ -~]{1,255}$/;
 
-/** Takes both claims from the same source, because `email_verified` is only about the `email` beside it. */
+/** Takes both claims from the same source, because `email_verified` only refers to the `email` beside it. */
 const emailOf = ({ email, email_verified }: Identity['claims']) => ({ email, email_verified });
 
 /** Sends the client secret in the header (RFC 6749 §2.3.1) unless the provider only supports other methods. */
@@ -137,7 +139,9 @@ function authenticateBy(secret: string): openid.ClientAuth {
   };
 }
 
-/** Maps openid-client's errors to codes; `ofContent` is for a well-formed answer with wrong content. */
+/**
+ * Maps errors of openid-client to error codes; `ofContent` is the code for a well-formed response with wrong content.
+ */
 function failureOfAnswer(error: unknown, ofContent: ErrorCode): unknown {
   if (error instanceof AppError) return error;
   const { code, cause } = Object(error);
@@ -148,7 +152,7 @@ function failureOfAnswer(error: unknown, ofContent: ErrorCode): unknown {
     });
   }
   const isOfCall = isRefused || code === undefined || faultsOfTransport.includes(code);
-  if (isOfCall || !(error instanceof openid.ClientError)) return oauthErrorOf(error, 'sign_in_invalid');
+  if (isOfCall || !(error instanceof openid.ClientError)) return toOAuthError(error, 'sign_in_invalid');
   return appError(ofContent, { detail: detailOf(code) });
 }
 
@@ -161,7 +165,7 @@ const faultsOfForm = [
   'OAUTH_INVALID_SERVER_METADATA',
   'OAUTH_HTTP_REQUEST_FORBIDDEN',
   'OAUTH_REQUEST_PROTOCOL_FORBIDDEN',
-  // Errors of Node for an issuer that is not a URL, and for a signature that is not base64url.
+  // Error codes of Node: the issuer is not a URL, or a signature is not base64url.
   'ERR_INVALID_URL',
   'ERR_INVALID_ARG_VALUE',
 ];

@@ -4,12 +4,12 @@ import { appError } from '#src/errors.ts';
 import type { PasswordHasher } from '#src/ports/identity.ts';
 import { createFairQueue } from '../limits.ts';
 
-/** Concurrent hashes: few, because the thread pool also serves file access and token signing. */
+/** Concurrent password hashes: few, because the thread pool also serves file access and token signing. */
 const maxAtOnce = 2;
 const maxWaitingPerOwner = 50;
 
 /**
- * Hashes passwords by Argon2id with two passes. Hashes with other parameters can be verified, and count as outdated.
+ * Hashes passwords by Argon2id with two passes. Hashes with other parameters are verified, too, but count as outdated.
  */
 export function createArgon2Hasher({ memoryMiB }: { memoryMiB: number }): PasswordHasher {
   const parameters = { memoryCost: memoryMiB * 1_024, timeCost: 2, parallelism: 1 };

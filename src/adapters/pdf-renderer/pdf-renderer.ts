@@ -3,7 +3,7 @@ import { open, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FormData, fetch, type Response } from 'undici';
-import { limitSize, readBodyStart } from '#src/adapters/providers.ts';
+import { limitStreamSize, readBodyStart } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
@@ -59,7 +59,7 @@ export function createGotenbergRenderer(deps: { url: string; limits?: Partial<Re
         if (!response.ok || response.body === null) throw await errorOf(response);
         await pipeline(
           Readable.fromWeb(response.body),
-          limitSize(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLargeMessage })),
+          limitStreamSize(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLargeMessage })),
           createWriteStream(pdfPath, { flags: 'wx' }),
         );
         if (!(await isPdf(pdfPath))) throw wrongAddress('Gotenberg did not return a PDF');

@@ -40,8 +40,8 @@ export class IdempotencyKeyModel extends model(
     responseStatus: integer().nullable(),
     responseHeaders: json<Record<string, string>>().nullable(),
     /**
-     * The response body is stored as a JSON string inside jsonb, because jsonb alone reorders fields; rows from before
-     * that have plain JSON. Read the column by `table(db)`: `query(db)` would parse it twice.
+     * The response body is stored as a JSON string inside jsonb, because jsonb alone reorders fields; older rows hold
+     * plain JSON. Read the column by `table(db)`, because `query(db)` would parse it twice.
      */
     responseBody: json<string | StoredResponse['body']>().nullable(),
     reservedId: uuid(),

@@ -21,7 +21,7 @@ export function createMaintenanceLock(databaseUrl: string): MaintenanceLock {
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     });
-    // Without a listener, a lost connection would end the process; the queries of `work` fail anyway.
+    // Without a listener, a lost connection would end the process; the caller's queries fail anyway.
     client.on('error', () => undefined);
     await client.connect();
     try {
@@ -90,7 +90,7 @@ export function createDatabaseDumps(options: { databaseUrl: string; programsDir:
     async restore({ path, writtenByMajor }) {
       await run(await find('pg_restore', writtenByMajor), [
         ...['--single-transaction', '--exit-on-error'],
-        // The restoring role owns all objects, and must not need the rights to comment on extensions.
+        // The restoring role becomes the owner of all objects, and needs no rights to comment on extensions.
         ...['--no-owner', '--no-privileges', '--no-comments'],
         path,
       ]);
@@ -116,7 +116,7 @@ function withoutPassword(databaseUrl: string): { url: string; password: string |
   return { url: url.href, password };
 }
 
-/** Returns the first error line only, because the details after it may quote rows. */
+/** Returns the first line of an error only, because the details after it may quote rows. */
 function firstError(said: string): string | undefined {
   return said.split('\n').find((line) => line.includes('error:'));
 }

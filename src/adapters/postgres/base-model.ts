@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { DBError, Model, type Pojo, QueryBuilder } from 'objection';
-import type { Columns, Row } from './shapes.ts';
+import type { ColumnDefinitions, Row } from './shapes.ts';
 
 /** Throws pg's errors instead of objection's wrappers, because `errors.ts` reads the codes of pg. */
 class BaseQueryBuilder<M extends Model, R = M[]> extends QueryBuilder<M, R> {
@@ -17,7 +17,7 @@ class BaseQueryBuilder<M extends Model, R = M[]> extends QueryBuilder<M, R> {
 export class BaseModel extends Model {
   static override QueryBuilder = BaseQueryBuilder;
 
-  static columns: Columns;
+  static columns: ColumnDefinitions;
 
   static cloneObjectAttributes = false;
 
@@ -26,7 +26,7 @@ export class BaseModel extends Model {
    * `returning`: objection would type all columns, and return ignored rows as if they were inserted. Do not write jsonb
    * columns with it: knex would turn JSON arrays into Postgres arrays.
    */
-  static table<M extends { tableName: string; columns: Columns }>(this: M, db: Knex) {
+  static table<M extends { tableName: string; columns: ColumnDefinitions }>(this: M, db: Knex) {
     // biome-ignore lint/complexity/noThisInStatic: `this` is the model class
     return db<Row<M>>(this.tableName);
   }
@@ -42,13 +42,13 @@ export function withoutUndefined<Change extends object>(change: Change) {
   return Object.fromEntries(entries) as { [Name in keyof Change]?: Exclude<Change[Name], undefined> };
 }
 
-type ModelOf<C extends Columns> = Omit<typeof BaseModel, 'prototype' | 'columns'> & {
+type ModelOf<C extends ColumnDefinitions> = Omit<typeof BaseModel, 'prototype' | 'columns'> & {
   new (): BaseModel & Row<{ columns: C }>;
   columns: C;
 };
 
 /** Creates the base class of a model: `class DraftModel extends model('drafts', { id: uuid(), … }) {}`. */
-export function model<const C extends Columns>(
+export function model<const C extends ColumnDefinitions>(
   tableName: string,
   columns: C,
   idColumns: (keyof C & string) | (keyof C & string)[] = 'id',

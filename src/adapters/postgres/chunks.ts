@@ -7,21 +7,23 @@ const firstBlock = shape({ generation: integer(), block: integer() });
 const deletedChunk = shape({ textSha256: bytea() });
 const unusedTerm = pick(TermStatisticModel, 'term');
 
-/** Rows per statement: more are not faster and take more memory. */
+/** Postings per insert: larger statements are not faster and take more memory. */
 const POSTINGS_PER_INSERT = 20_000;
 
-/** Blocks per delete: at a hundred terms per chunk, the statement stays far below its timeout. */
+/** Posting blocks per delete: at a hundred terms per chunk, the statement stays far below its timeout. */
 const BLOCKS_PER_DELETE = 16;
 
 type Generation = { orgId: string; documentId: string; generation: number };
 
-/** Generations of a document from `from` until before `before`, or until the newest if that is null. */
+/** Generations of a document from `from` (inclusive) to `before` (exclusive; null: up to the newest). */
 type GenerationRange = { orgId: string; documentId: string; from: number; before: number | null };
 
-/** Indexes a generation's words. Call it last in a transaction: it blocks others of the organization. */
-export async function indexWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
+/**
+ * Adds a generation's words to the keyword index. Call it last in a transaction: it locks the organization's index.
+ */
+export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
   const { orgId, documentId, generation } = of;
-  // Locks the organization's row first, which serializes the statements below.
+  // Locks the organization's row first, so that concurrent transactions run the statements below in turn.
   await trx.raw(
     `insert into chunk_statistics as s (org_id, chunk_count, term_count) values (?, ?, ?)
      on conflict (org_id) do update
@@ -51,7 +53,10 @@ export async function indexWords(trx: Knex, of: Generation, chunks: readonly Chu
   }
 }
 
-/** Deletes up to some thousand chunks with their postings. @returns their text hashes; null if none is left */
+/**
+ * Deletes up to some thousand chunks with their postings.
+ * @returns the text hashes of the chunks; null if no chunk is left
+ */
 export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Promise<Buffer[] | null> {
   const start = await firstRow(
     trx,
@@ -107,8 +112,8 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
   return deleted.map((chunk) => chunk.textSha256);
 }
 
-/** Deletes all chunks in several transactions, and calls `last` in the final one to delete the generations. */
-export async function deleteGenerationsWith(
+/** Deletes all chunks in several transactions, the last of which also runs `last` to delete the generations. */
+export async function deleteChunksOfGenerations(
   db: Knex,
   range: GenerationRange,
   last: (trx: Knex) => Promise<unknown>,
@@ -119,7 +124,7 @@ export async function deleteGenerationsWith(
     isMore = (await db.transaction((trx) => deleteIndexedChunks(trx, range))) !== null;
   }
   await db.transaction(async (trx) => {
-    // Waits for transactions that still insert chunks (they lock their generation), so that all counts are removed.
+    // Waits for transactions that still insert chunks (they lock their generation), to delete their chunks, too.
     const { orgId, documentId, from, before } = range;
     await trx.raw(
       `select from document_generations
@@ -132,14 +137,14 @@ export async function deleteGenerationsWith(
   });
 }
 
-/** Orders by term, so that transactions that change the same terms lock them in the same order and cannot deadlock. */
+/** Orders by term, so that concurrent transactions lock the same terms in the same order and cannot deadlock. */
 function countTerms(change: string, changed: string): string {
   return `insert into term_statistics as s (org_id, term, chunk_count)
           select org_id, term, ${change} from ${changed} group by org_id, term order by term
           on conflict (org_id, term) do update set chunk_count = s.chunk_count + excluded.chunk_count`;
 }
 
-export async function numberPages(db: Knex, of: { orgId: string; conversionId: string }): Promise<void> {
+export async function assignPageNumbers(db: Knex, of: { orgId: string; conversionId: string }): Promise<void> {
   await db.raw(
     `update chunks c set page_number = numbered.page_number
      from (

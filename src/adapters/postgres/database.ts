@@ -16,8 +16,8 @@ const directory = new URL('../../../migrations/', import.meta.url);
 const LOCK = 7_350;
 
 /**
- * Migrates the schema under an advisory lock, which ends with the process; knex's own lock does not, so it is reset.
- * `isRestoring` allows a database whose restore is incomplete.
+ * Migrates the schema under an advisory lock, which ends with the process; knex's own lock survives a crash, so it is
+ * reset. `isRestoring` allows a database whose restore is incomplete.
  */
 export async function migrate(
   databaseUrl: string,

@@ -2,14 +2,15 @@ import { stdSerializers } from 'pino';
 
 const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EHOSTUNREACH']);
 
-/** SQLSTATE: class 08 (connection), 57P01-57P03 (shutting down, starting), 53300 (too many connections). */
+/**
+ * SQLSTATEs of an outage: class 08 (connection), 57P01-57P03 (shutting down, starting), 53300 (too many connections).
+ */
 const serverStates = /^(?:08...|57P0[123]|53300)$/;
 
-/** Errors without a code: pg's for a lost connection, knex's (after the statement) for an exhausted pool. */
+/** Outages without a SQLSTATE: pg's for a lost connection, knex's (after the statement) for an exhausted pool. */
 const clientMessages =
   /(?:^| - )(?:Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Knex: Timeout acquiring a connection)/;
 
-/** True if the database could not be reached, so that a retry may succeed. */
 export function isOutage(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.some(isOutage);
   if (!(error instanceof Error)) return false;
@@ -34,10 +35,10 @@ export function loggableError(error: unknown): unknown {
     isPostgresError(error) ? serialized.filter(([name]) => loggedFields.includes(name)) : serialized,
   );
   if (error instanceof AggregateError) fields.aggregateErrors = error.errors.map(loggableError);
-  // pino's serializer appends the messages and stacks of causes, so values are removed there, too.
+  // pino's serializer appends the messages and stacks of causes, so values are removed from causes, too.
   for (let cause: unknown = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth += 1) {
     if (!isPostgresError(cause) || !cause.code.startsWith('22')) continue;
-    // Errors of class 22 quote the value: `invalid input syntax for type integer: "…"`.
+    // Errors of SQLSTATE class 22 quote the value: `invalid input syntax for type integer: "…"`.
     fields.message = fields.message.replaceAll(cause.message, `a value was refused (${cause.code})`);
     fields.stack = fields.stack.replaceAll(cause.message, `a value was refused (${cause.code})`);
   }

@@ -3,7 +3,6 @@ import { v7 as uuidv7 } from 'uuid';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 import { IdempotencyKeyModel } from './adapter-tables.model.ts';
 
-/** Stores idempotency keys in Postgres, so that they survive restarts and are shared by all replicas. */
 export function createIdempotencyStore(db: Knex): IdempotencyStore {
   const until = (leaseSeconds: number) => db.raw('now() + make_interval(secs => ?)', [leaseSeconds]);
   const expired = () => IdempotencyKeyModel.table(db).whereRaw("created_at < now() - interval '24 hours'");
@@ -14,7 +13,7 @@ export function createIdempotencyStore(db: Knex): IdempotencyStore {
       await expired().where(key).delete();
       const lease = { leaseOwner: uuidv7(), leaseExpiresAt: until(leaseSeconds) };
       for (;;) {
-        // Takes over the key of a dead process if the lease has expired and the request is the same.
+        // Inserts the key, or takes it over from a dead process if its lease has expired and the request is the same.
         const [taken] = await IdempotencyKeyModel.table(db)
           .insert({ ...key, fingerprint, reservedId: uuidv7(), ...lease })
           .onConflict(['userId', 'route', 'key'])
@@ -49,7 +48,7 @@ export function createIdempotencyStore(db: Knex): IdempotencyStore {
     },
 
     async release(key, leaseOwner) {
-      // Changes the owner of the key, so that a late renewal cannot restore the lease.
+      // Changes the owner of the key, so that a late renewal by the old owner cannot restore the lease.
       await held(key, leaseOwner).patch({ leaseOwner: uuidv7(), leaseExpiresAt: db.fn.now() });
     },
 

@@ -2,17 +2,19 @@ import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 
 /** SQL for the sort key of a list position: the time as text with microseconds, which a JavaScript Date would lose. */
-export const sortKeyOf = (time: string): string =>
+export const sortKeySql = (time: string): string =>
   `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key`;
 
-/** Orders a list by time and id, newest first. Reads one row more than `limit`, as a sign of a next page. */
-export function newestFirst(
+/**
+ * Orders a list by time and id, newest first. Reads one row more than `limit`, which shows that there is a next page.
+ */
+export function orderNewestFirst(
   query: Knex.QueryBuilder,
   options: { time: string; id: string; limit: number; after: ListPosition | null },
 ): Knex.QueryBuilder {
   const { time, id, limit, after } = options;
   query
-    .select(query.client.raw(sortKeyOf('??'), [time]))
+    .select(query.client.raw(sortKeySql('??'), [time]))
     .orderBy([
       { column: time, order: 'desc' },
       { column: id, order: 'desc' },
@@ -23,7 +25,7 @@ export function newestFirst(
 }
 
 /** Removes the row beyond the page; `last` is the position for the next page, or null if there is none. */
-export function toPage<Row extends ListPosition>(
+export function toListPage<Row extends ListPosition>(
   rows: Row[],
   limit: number,
 ): { items: Row[]; last: ListPosition | null } {

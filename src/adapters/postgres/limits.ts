@@ -11,22 +11,22 @@ import { bigint, double, integer, oneRow, shape } from './shapes.ts';
 
 const occupancy = shape({ own: bigint(), all: bigint(), width: integer().nullable(), pauseMs: double().nullable() });
 
-/** Concurrent calls of one organization and model. */
+/** Limit of concurrent calls per organization and model. */
 const CALLS_AT_ONCE = 8;
-/** Lease of a model call: short, so that a dead process frees its slots before its activities are retried. */
+/** Lease of a model call: short, so that the slots of a dead process are free before its activities are retried. */
 const LEASE_SECONDS = 9;
 const RENEW_INTERVAL_MS = 3_000;
 const POLL_INTERVAL_MS = 200;
-/** Longest wait of a call; after that, its caller retries. */
+/** Longest wait of a model call for a slot; after that, its caller tries again. */
 const TIMEOUT_MS = 120_000;
-/** Longest pause for one Retry-After; a service that needs more time sends it again. */
+/** Longest pause for one Retry-After; a model service that needs more time sends it again. */
 const MAX_PAUSE_SECONDS = 600;
 
 type CallOwner = { orgId: string; model: string; atOnce?: number };
-/** `waitMs` is null if the call may start; `isThrottled` if the service has asked for a pause. */
+/** `waitMs` is null if the model call may start; `isThrottled` if the model service has asked for a pause. */
 type Entry = { waitMs: number | null; isThrottled: boolean };
 
-/** Limits model calls of all processes by a row per call. A limit within the process saves queries. */
+/** Limits model calls across all processes by a row per call. A second limit within the process saves queries. */
 export function createPgCallLimiter(db: Knex): CallLimiter {
   const limits = new Map<string, { run: LimitFunction; users: number }>();
   /** When the pause of each model ends, in ms since the epoch; covers pauses that are not in the database yet. */
@@ -77,7 +77,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
     await ModelCallModel.query(db).findById(id).patch({ expiresAt });
   }
 
-  /** Ignores errors: the row of a model call that cannot be deleted expires with its lease. */
+  /** Ignores errors: a row that cannot be deleted expires with the lease of its model call. */
   async function leave(id: string): Promise<void> {
     await ModelCallModel.query(db)
       .deleteById(id)
@@ -118,7 +118,7 @@ export function createPgCallLimiter(db: Knex): CallLimiter {
   async function attempt<T>(of: CallOwner, call: () => Promise<T>, untilMs: number, signal: AbortSignal): Promise<T> {
     const id = uuidv7();
     const { isThrottled } = await enter(id, of, untilMs, signal);
-    // Ignores errors: if the database is unreachable, the lease of the call expires.
+    // Ignores errors: if the database is unreachable, the lease of the model call expires.
     const renewal = setInterval(() => void renew(id).catch(() => undefined), RENEW_INTERVAL_MS);
     try {
       const result = await call();
@@ -179,11 +179,10 @@ function paused(waitMs: number): AppError {
 const taken = shape({ used: integer(), resetSeconds: integer() });
 const tried = shape({ taken: integer(), waitSeconds: integer() });
 
-/** End of the current delay. `ends_at` is a day after the last failure, because failures expire after a day. */
+/** End of the delay after failed attempts. Failures expire after a day, so the last one was a day before `ends_at`. */
 const delayEnd = `r.ends_at - interval '1 day' + make_interval(secs => case
   when r.used < :count then 0 else least(:seconds, 30 * power(2, least(r.used - :count, 20))) end)`;
 
-/** Counts in Postgres, a row per subject and limit, so that limits survive restarts and are shared by all replicas. */
 export function createPgRateLimiter(db: Knex): RateLimiter {
   return {
     async take(name, subject, { count, seconds }) {
@@ -218,7 +217,7 @@ export function createPgRateLimiter(db: Knex): RateLimiter {
            where name = :name and subject = :subject), 0)::integer as wait_seconds`,
         { name, subject: hashOf(subject), count, seconds },
       );
-      // At least 1: a delay that a concurrent request has just started is not in this statement's snapshot.
+      // At least 1 second: the statement's snapshot lacks a delay that a concurrent request has just started.
       return { isAllowed: row.taken > 0, waitSeconds: Math.max(1, row.waitSeconds) };
     },
 

@@ -2,15 +2,17 @@ import type { Knex } from 'knex';
 import PostgresClient from 'knex/lib/dialects/postgres/index.js';
 import { isOutage } from './errors.ts';
 
-/** Called when a statement is sent. The returned function is called at its end, with a label of the failure. */
+/** Called when an SQL statement is sent. The returned function is called when it ends, with a label if it failed. */
 export type StatementObserver = (sql: string) => (failure: string | undefined) => void;
 
 type Runner = { builder: { queryContext(): { keepsResult?: boolean } | undefined } };
 
 export type KnexConfigWithMetrics = Knex.Config & { onStatement?: StatementObserver | undefined };
 
-/** Knex's Postgres client with a hook, because knex's events lack the ends of begin, commit and rollback. */
-export class ObservedPostgres extends PostgresClient {
+/**
+ * Knex's Postgres client with a hook for statements, because knex's events lack the ends of begin, commit and rollback.
+ */
+export class ObservedPostgresClient extends PostgresClient {
   declare config: KnexConfigWithMetrics;
 
   override async _query(connection: unknown, statement: { sql: string }): Promise<unknown> {
@@ -26,14 +28,14 @@ export class ObservedPostgres extends PostgresClient {
     }
   }
 
-  /** Returns the whole result on request: knex keeps only its rows, but `rows` in `shapes.ts` also needs its fields. */
+  /** If `keepsResult` is set, returns the whole result: `rows` in `shapes.ts` needs its fields, which knex drops. */
   override processResponse(statement: { response: unknown }, runner: Runner): unknown {
     if (runner.builder.queryContext()?.keepsResult === true) return statement.response;
     return super.processResponse(statement, runner);
   }
 }
 
-/** Label of a failure: `outage`, or the class of the SQLSTATE, so that the number of values is bounded. */
+/** Label of a failed statement: `outage`, or the class of the SQLSTATE, so that the number of values is bounded. */
 function failureOf(error: unknown): string {
   if (isOutage(error)) return 'outage';
   const code = error instanceof Error && 'code' in error ? error.code : undefined;

@@ -1,27 +1,27 @@
 import type { Knex } from 'knex';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import { type Builder, rows, shape, uuid } from './shapes.ts';
+import { rows, type SqlQueryBuilder, shape, uuid } from './shapes.ts';
 
 /** Restricts a query to the rows of `table` (or its alias) that the caller can read. Every list uses it. */
-export function readableBy<Query extends Builder>(
+export function whereReadable<Query extends SqlQueryBuilder>(
   query: Query,
   actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>,
   table: string,
 ): Query {
-  // Knex and Objection type the same query calls differently.
+  // Knex and Objection declare different types for the same query methods.
   const builder = query as Knex.QueryBuilder;
   builder.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, keysOf(actor)]);
   return query;
 }
 
-/** The access rule as an SQL condition on documents `d`. Its bindings are `readableValues`. */
-export const isReadable = `d.org_id = :orgId and d.acl && :acl::text[]
+/** The access rule as an SQL condition on documents `d`. `readableBindings` returns its bindings. */
+export const isReadableSql = `d.org_id = :orgId and d.acl && :acl::text[]
   and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
   and (:include::uuid[] is null or d.id = any (:include::uuid[]))
   and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
 
-export function readableValues(readable: ReadableDocuments) {
+export function readableBindings(readable: ReadableDocuments) {
   const listed = (values: readonly string[] | undefined) => (values === undefined ? null : [...values]);
   return {
     orgId: readable.orgId,
@@ -33,25 +33,27 @@ export function readableValues(readable: ReadableDocuments) {
 }
 
 /**
- * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL and is
- * exact in every snapshot. Narrows a search; `isReadable` on the rows still decides. Bindings: `readableValues`.
+ * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL, and is up
+ * to date in every snapshot. Narrows a search; `isReadableSql` still decides on each row. Bindings: `readableBindings`.
  */
-export const readableAclHashes = 'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
+export const readableAclHashesSql =
+  'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
 
 /**
  * Ids and active generations of readable documents, by an index-only scan. `offset 0` keeps the planner from reading
- * all documents. The limit, which is above what `isNarrow` allows, tells the planner that a hash table fits in memory.
+ * all documents. The limit, which is above what `isNarrowAccess` allows, tells the planner that a hash table fits in
+ * memory.
  */
-export const readableDocumentIds = `
+export const readableDocumentIdsSql = `
   select opened.id, opened.active_generation
-  from (select distinct acl_hash from (${readableAclHashes}) hashes) keys
+  from (select distinct acl_hash from (${readableAclHashesSql}) hashes) keys
   cross join lateral (
     select d.id, d.active_generation from documents d
     where d.org_id = :orgId and d.acl_hash = keys.acl_hash offset 0
   ) opened
   limit 100000`;
 
-export const readableCounts = `
+export const readableCountsSql = `
   select coalesce(sum(documents) filter (where acl && :acl::text[]), 0)::integer as opened,
          coalesce(sum(documents), 0)::integer as stored
   from document_totals where org_id = :orgId`;
@@ -59,17 +61,17 @@ export const readableCounts = `
 /** Numbers of documents that the caller can read (`opened`) and that the organization has (`stored`). */
 export type ReadableCounts = { opened: number; stored: number };
 
-/** Above this number of readable documents, listing them is slower than skipping unreadable ones. */
+/** Above this number of readable documents, a search that lists them is slower than one that skips unreadable ones. */
 const narrowDocuments = 50_000;
-/** If at least 1 in 4 documents is readable, checking the access of each search candidate is as fast. */
+/** From 1 in 4 readable documents on, it is as fast to check the access of each search candidate as to list them. */
 const narrowShare = 4;
 
-export function isNarrow({ opened, stored }: ReadableCounts): boolean {
+export function isNarrowAccess({ opened, stored }: ReadableCounts): boolean {
   return opened <= narrowDocuments && opened * narrowShare <= stored;
 }
 
-/** SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL (being deleted). */
-export const isOrphaned = (table: string): string => `
+/** SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL (row is being deleted). */
+export const isOrphanedSql = (table: string): string => `
   cardinality(${table}.acl) > 0 and not exists (
     select from unnest(${table}.acl) as held (key)
     where not exists (
@@ -82,8 +84,10 @@ const documentId = shape({ id: uuid() });
 
 export type FolderSelection = { orgId: string; folderIds: readonly string[] };
 
-/** Locks the documents in these folders by id, which prevents deadlocks. Skips those that are being deleted. */
-export async function lockDocumentsIn(
+/**
+ * Locks the documents in these folders, in order of their ids to prevent deadlocks. Skips those that are being deleted.
+ */
+export async function lockDocumentsInFolders(
   trx: Knex,
   { orgId, folderIds }: FolderSelection,
   limit: number,
@@ -103,10 +107,10 @@ export async function lockDocumentsIn(
 }
 
 /**
- * Recomputes access keys of documents and their jobs: the author's, and those of all folders with a link. Call it after
- * each change of links or folders, while the documents are locked.
+ * Recomputes the access keys of documents and their jobs: the author's key, and those of all folders that link the
+ * document. Call it after each change of links or folders, while the documents are locked.
  */
-export async function renewDocumentKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
+export async function recomputeDocumentAccessKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
   const changed = await rows(
     trx,
     documentId,

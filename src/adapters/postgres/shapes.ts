@@ -25,23 +25,24 @@ const typeIds = {
 
 type ColumnType = keyof typeof typeIds;
 
-/** A column of a table or result. `Value` is its TypeScript type. */
-export type Column<Value = unknown> = {
+export type ColumnDefinition<Value = unknown> = {
   readonly type: ColumnType;
   readonly isNullable: boolean;
-  nullable(): Column<Value | null>;
-  /** Never set: exists only in the type of a column, to infer `Value`. */
+  nullable(): ColumnDefinition<Value | null>;
+  /** Never set at runtime: lets TypeScript infer `Value` from a column. */
   readonly value?: Value;
 };
 
-export type Columns = Readonly<Record<string, Column>>;
+export type ColumnDefinitions = Readonly<Record<string, ColumnDefinition>>;
 
-type RowOf<C extends Columns> = { -readonly [Name in keyof C]: C[Name] extends Column<infer Value> ? Value : never };
+type RowOf<C extends ColumnDefinitions> = {
+  -readonly [Name in keyof C]: C[Name] extends ColumnDefinition<infer Value> ? Value : never;
+};
 
 /** A row of a model or a shape: `Row<typeof DraftModel>`. */
-export type Row<Source extends { columns: Columns }> = RowOf<Source['columns']>;
+export type Row<Source extends { columns: ColumnDefinitions }> = RowOf<Source['columns']>;
 
-function column<Value>(type: ColumnType, isNullable = false): Column<Value> {
+function column<Value>(type: ColumnType, isNullable = false): ColumnDefinition<Value> {
   return { type, isNullable, nullable: () => column<Value | null>(type, true) };
 }
 
@@ -63,88 +64,88 @@ export const integerArray = () => column<number[]>('integer[]');
 export const tsvector = () => column<string>('tsvector');
 export const vector = () => column<string>('vector');
 
-/** The columns of a result that is not a row of a table. */
-export type Shape<C extends Columns = Columns> = { columns: C };
+/** The columns of a statement's result that is not a row of a table. */
+export type ResultShape<C extends ColumnDefinitions = ColumnDefinitions> = { columns: C };
 
-export function shape<const C extends Columns>(columns: C): Shape<C> {
+export function shape<const C extends ColumnDefinitions>(columns: C): ResultShape<C> {
   return { columns };
 }
 
-export function pick<C extends Columns, Name extends keyof C>(
-  source: Shape<C>,
+export function pick<C extends ColumnDefinitions, Name extends keyof C>(
+  source: ResultShape<C>,
   ...names: Name[]
-): Shape<Pick<C, Name>> {
+): ResultShape<Pick<C, Name>> {
   const columns = Object.fromEntries(names.map((name) => [name, source.columns[name]]));
   return { columns: columns as Pick<C, Name> };
 }
 
 /** A database, a transaction or a single connection. */
-export type Statements = Pick<Knex, 'raw'>;
-export type Bindings = Readonly<Record<string, unknown>> | readonly unknown[];
+export type StatementRunner = Pick<Knex, 'raw'>;
+export type SqlBindings = Readonly<Record<string, unknown>> | readonly unknown[];
 // biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
-export type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
+export type SqlQueryBuilder = Knex.QueryBuilder | QueryBuilder<any, any>;
 
 /**
- * Runs a statement and returns its rows. Compares names and types of the result's columns with the shape each time, so
- * that a wrong shape fails in every test of the statement.
+ * Runs an SQL statement and returns its rows. Compares names and types of the result's columns with the shape each
+ * time, so that a wrong shape fails in every test of the statement.
  * @param source a shape, or a model for statements that return its whole rows
  * @param statement SQL text with bindings, or a query builder of knex or objection that was created on `db`
  * @param timeoutMs after this time, the statement is cancelled and a KnexTimeoutError is thrown
  */
-export async function rows<S extends Shape>(
-  db: Statements,
+export async function rows<S extends ResultShape>(
+  db: StatementRunner,
   source: S,
-  statement: string | Builder,
-  bindings: Bindings = [],
+  statement: string | SqlQueryBuilder,
+  bindings: SqlBindings = [],
   timeoutMs?: number,
 ): Promise<Row<S>[]> {
   const query = (
     typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement)
   )
     // Keeps the field types of the result, which `rows` compares with the shape; see
-    // `ObservedPostgres.processResponse`.
+    // `ObservedPostgresClient.processResponse`.
     .queryContext({ keepsResult: true })
-    // Rows as arrays, because objects with column names would have to be copied to rename their keys.
+    // Reads rows as arrays: with objects, each row would have to be copied to rename its keys.
     .options({ rowMode: 'array' });
   const result: Result = await (timeoutMs === undefined ? query : query.timeout(timeoutMs, { cancel: true }));
   const fields = compare(result.fields, source.columns);
   return result.rows.map((values) => rowOf(fields, values)) as Row<S>[];
 }
 
-export async function firstRow<S extends Shape>(
-  db: Statements,
+export async function firstRow<S extends ResultShape>(
+  db: StatementRunner,
   source: S,
-  statement: string | Builder,
-  bindings: Bindings = [],
+  statement: string | SqlQueryBuilder,
+  bindings: SqlBindings = [],
 ): Promise<Row<S> | undefined> {
   const [row] = await rows(db, source, statement, bindings);
   return row;
 }
 
-/** Runs a statement that always returns exactly one row, such as a count. */
-export async function oneRow<S extends Shape>(
-  db: Statements,
+export async function oneRow<S extends ResultShape>(
+  db: StatementRunner,
   source: S,
-  statement: string | Builder,
-  bindings: Bindings = [],
+  statement: string | SqlQueryBuilder,
+  bindings: SqlBindings = [],
 ): Promise<Row<S>> {
   const found = await rows(db, source, statement, bindings);
   const [row] = found;
-  if (row === undefined || found.length > 1) throw new Error(`the statement gave ${found.length} rows instead of one`);
+  if (row === undefined || found.length > 1)
+    throw new Error(`the statement returned ${found.length} rows instead of one`);
   return row;
 }
 
 type Result = { fields: { name: string; dataTypeID: number }[]; rows: unknown[][] };
 type Field = { key: string; isNullable: boolean };
 
-function knexQuery(builder: Builder): Knex.QueryBuilder {
+function knexQuery(builder: SqlQueryBuilder): Knex.QueryBuilder {
   return 'toKnexQuery' in builder ? builder.toKnexQuery() : builder;
 }
 
 const { format } = snakeCaseMappers();
-const expectedByColumns = new WeakMap<Columns, Map<string, Column & { key: string }>>();
+const expectedByColumns = new WeakMap<ColumnDefinitions, Map<string, ColumnDefinition & { key: string }>>();
 
-function expectedOf(columns: Columns) {
+function expectedOf(columns: ColumnDefinitions) {
   let expected = expectedByColumns.get(columns);
   if (expected === undefined) {
     const names = Object.keys(format(columns));
@@ -156,7 +157,7 @@ function expectedOf(columns: Columns) {
   return expected;
 }
 
-function compare(fields: Result['fields'], columns: Columns): Field[] {
+function compare(fields: Result['fields'], columns: ColumnDefinitions): Field[] {
   const expected = expectedOf(columns);
   const differences: string[] = [];
   const compared = fields.map(({ name, dataTypeID }) => {
@@ -176,7 +177,7 @@ function compare(fields: Result['fields'], columns: Columns): Field[] {
 }
 
 /** Postgres type ids from 16384 on belong to types of extensions. */
-function hasType({ type }: Column, id: number): boolean {
+function hasType({ type }: ColumnDefinition, id: number): boolean {
   return typeIds[type] === undefined ? id >= 16_384 : typeIds[type] === id;
 }
 
@@ -186,8 +187,8 @@ function nameOfType(id: number): string {
 
 let checksNulls = false;
 
-/** For tests: a null in a non-nullable column throws. In production, it is passed on. */
-export function checkNulls(): void {
+/** For tests: makes a null in a non-nullable column throw. In production, it is passed on. */
+export function enableNullChecks(): void {
   checksNulls = true;
 }
 
@@ -195,19 +196,20 @@ function rowOf(fields: readonly Field[], values: readonly unknown[]): Record<str
   const row: Record<string, unknown> = {};
   for (const [index, { key, isNullable }] of fields.entries()) {
     const value = values[index];
-    if (checksNulls && value === null && !isNullable) throw new Error(`"${key}" is null, which its shape excludes.`);
+    if (checksNulls && value === null && !isNullable)
+      throw new Error(`Column "${key}" is null, but its shape is not nullable.`);
     row[key] = value;
   }
   return row;
 }
 
 /** Like `rows`, but throws `service_unavailable` after `timeoutMs`. */
-export async function rowsWithin<S extends Shape>(
+export async function rowsWithTimeout<S extends ResultShape>(
   timeoutMs: number,
   db: Knex,
   source: S,
   sql: string,
-  bindings: Bindings,
+  bindings: SqlBindings,
 ): Promise<Row<S>[]> {
   try {
     return await rows(db, source, sql, bindings, timeoutMs);

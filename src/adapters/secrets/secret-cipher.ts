@@ -7,8 +7,8 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * Format: `<key id>:<base64 of nonce, ciphertext, tag>`. Random 96-bit nonces are safe for 2^32 secrets per key (NIST
- * SP 800-38D). The first key encrypts.
+ * Encrypts with the first key, in the format `<key id>:<base64 of nonce, ciphertext, tag>`. Random 96-bit nonces are
+ * safe for 2^32 secrets per key (NIST SP 800-38D).
  */
 export function createSecretCipher(keys: readonly { id: string; key: Buffer }[]): SecretCipher {
   const [active] = keys;

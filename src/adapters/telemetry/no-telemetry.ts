@@ -1,10 +1,9 @@
 import type { OpenSpan, Telemetry } from '#src/ports/telemetry.ts';
 
 const ignore = () => undefined;
-export const noSpan: OpenSpan = { rename: ignore, set: ignore, run: (work) => work(), end: ignore };
+export const noopSpan: OpenSpan = { rename: ignore, set: ignore, run: (work) => work(), end: ignore };
 
-/** Telemetry that does nothing, for processes without metrics and tracing. */
-export const noTelemetry: Telemetry = {
+export const noopTelemetry: Telemetry = {
   metrics: {
     count: ignore,
     time: ignore,
@@ -13,7 +12,7 @@ export const noTelemetry: Telemetry = {
   },
   tracing: {
     isOn: false,
-    start: () => noSpan,
+    start: () => noopSpan,
     traceparent: ignore,
     within: (_traceparent, work) => work(),
     record: ignore,

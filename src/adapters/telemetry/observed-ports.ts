@@ -44,7 +44,6 @@ async function observedCall<T>(
 type AsyncMethod = (...args: never[]) => Promise<unknown>;
 type AsyncNames<Port> = { [Name in keyof Port]: Port[Name] extends AsyncMethod ? Name : never }[keyof Port] & string;
 
-/** Wraps some methods of a port: `observe` gets the name, the arguments and the call. */
 function withObserved<Port extends object>(
   port: Port,
   names: readonly AsyncNames<Port>[],
@@ -57,7 +56,7 @@ function withObserved<Port extends object>(
   return { ...port, ...Object.fromEntries(observed) };
 }
 
-/** @param prices by model id; a model without a price counts as free, as in the totals of chats */
+/** @param prices token prices by model id; a model without a price counts as free */
 export function observedChatModel(
   chatModel: ChatModel,
   prices: Readonly<Record<string, ModelPrice>>,
@@ -201,7 +200,7 @@ export function observedBlobStore(blobs: BlobStore, store: 'filesystem' | 's3', 
     );
   return {
     ...withObserved(blobs, ['stage', 'promote', 'unstage', 'read', 'exists', 'delete', 'list'], observe),
-    /** Measures only the download, not the use of the file. */
+    /** Measures only the download, not the caller's work with the file. */
     withLocalFile(key, use) {
       const downloaded = Promise.withResolvers<void>();
       const observed = observe('withLocalFile', [], () => downloaded.promise);
@@ -264,7 +263,7 @@ export function observedConnectors(access: ConnectorAccesses, telemetry: Telemet
   return { ...access, connectors: Object.fromEntries(connectors) as Record<ConnectorProvider, Connector> };
 }
 
-/** Traces workflow starts: the spans of a run are children of its start. */
+/** Traces workflow starts: the spans of a workflow run become children of the span of its start. */
 export function observedOrchestrator(orchestrator: Orchestrator, tracing: Tracing): Orchestrator {
   return {
     ...orchestrator,
@@ -307,7 +306,9 @@ export function observedRateLimiter<Limiter extends Pick<RateLimiter, 'take'>>(
 const operations = new Set(['select', 'insert', 'update', 'delete', 'with', 'begin', 'commit', 'rollback']);
 const table = /\b(?:from|into|update)\s+"?([a-z_]+)/i;
 
-/** Measures each SQL statement, and adds a span within a trace. Records only verb and table, never values. */
+/**
+ * Measures each SQL statement, and adds a span if there is a trace. Records only the verb and the table, never values.
+ */
 export function createStatementObserver({ metrics, tracing }: Telemetry) {
   return (sql: string) => {
     const startedMs = performance.now();

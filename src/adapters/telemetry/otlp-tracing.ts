@@ -12,7 +12,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { OpenSpan, SpanAttributes, SpanFacts, Tracing } from '#src/ports/telemetry.ts';
-import { noSpan } from './no-telemetry.ts';
+import { noopSpan } from './no-telemetry.ts';
 
 const CLOSE_TIMEOUT_MS = 2_000;
 
@@ -25,7 +25,7 @@ const kinds = {
 } as const;
 
 export function createOtlpTracing(options: {
-  /** OTEL_EXPORTER_OTLP_ENDPOINT. The exporter reads headers, timeout and certificates from the environment itself. */
+  /** Value of OTEL_EXPORTER_OTLP_ENDPOINT; the exporter itself reads headers, timeout and certificates. */
   endpoint: string;
   /** Share of traces to keep, 0 to 1. A `traceparent` from a client can turn its trace off, but not on. */
   sampleRatio: number;
@@ -33,7 +33,6 @@ export function createOtlpTracing(options: {
   version: string;
 }): Tracing {
   const ids = new RandomIdGenerator();
-  // Samples by trace id, so that all processes keep the same traces.
   const byRatio = new TraceIdRatioBasedSampler(options.sampleRatio);
   let givenSpanId: string | undefined;
   const provider = new TracerProvider({
@@ -77,9 +76,9 @@ export function createOtlpTracing(options: {
   return {
     isOn: true,
     start(facts): OpenSpan {
-      // Calls outside of a request or a run, such as those of sweeps, are not traced.
+      // Calls outside of a request or a workflow run, such as those of sweeps, are not traced.
       const isPart = facts.kind === 'client' || facts.kind === 'producer' || facts.kind === 'internal';
-      if (isPart && facts.parent === undefined && trace.getSpan(contexts.active()) === undefined) return noSpan;
+      if (isPart && facts.parent === undefined && trace.getSpan(contexts.active()) === undefined) return noopSpan;
       const [span, within] = begin(facts);
       return {
         rename: (name) => void span.updateName(name),
@@ -108,7 +107,7 @@ export function createOtlpTracing(options: {
       return active && { trace_id: active.traceId, span_id: active.spanId };
     },
     async close() {
-      // If the collector is down, the remaining spans are lost instead of delaying the shutdown.
+      // If the collector is down, the unsent spans are lost instead of delaying the shutdown.
       const sent = provider.shutdown().catch(() => undefined);
       await Promise.race([sent, delay(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
     },

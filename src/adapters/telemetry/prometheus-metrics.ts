@@ -8,7 +8,9 @@ const READ_TIMEOUT_MS = 3_000;
 
 type AnySample = GaugeSample<GaugeName>;
 
-/** @param options.others reads further metrics in Prometheus text format, which are appended to the page */
+/**
+ * @param options.others reads further metrics in the Prometheus text format, which are appended to this process's own
+ */
 export function createPrometheusMetrics(options: { others?: () => Promise<string> }): Metrics {
   const { others = async () => '' } = options;
   const registry = new Registry();
@@ -61,7 +63,7 @@ export function createPrometheusMetrics(options: { others?: () => Promise<string
 async function inTime<T>(read: () => T | Promise<T>): Promise<T> {
   const tooLate = new AbortController();
   const late = delay(READ_TIMEOUT_MS, undefined, { signal: tooLate.signal, ref: false }).then(() => {
-    throw new Error(`not read within ${READ_TIMEOUT_MS} ms`);
+    throw new Error(`the metrics were not read within ${READ_TIMEOUT_MS} ms`);
   });
   try {
     return await Promise.race([read(), late]);

@@ -8,10 +8,15 @@ import type { AccessTokens, Caller } from '#src/ports/identity.ts';
 const publicJwk = z.object({ kty: z.literal('RSA'), n: z.string(), e: z.string() });
 const tokenClaims = z.object({ sub: z.guid(), sid: z.guid(), exp: z.number() });
 const maxCachedTokens = 20_000;
-/** Proxies refuse headers above 8 kB. The team claims are only a hint for clients, so they may be incomplete. */
+/**
+ * Maximum of teams in a token, because proxies refuse headers above 8 kB. The claims are only a hint for clients, so
+ * they may be incomplete.
+ */
 const maxTeamsInClaims = 50;
 
-/** Signs access tokens with one key, and accepts those of `verifyKeyPems`, the previous and the next key. */
+/**
+ * Signs access tokens with one key. Also accepts tokens signed with `verifyKeyPems`, the previous and the next key.
+ */
 export function createRs256AccessTokens(options: {
   privateKeyPem: string | null;
   verifyKeyPems: readonly string[];
@@ -23,7 +28,7 @@ export function createRs256AccessTokens(options: {
   const own = privateKey && published(createPublicKey(privateKey));
   const all = [...(own ? [own] : []), ...options.verifyKeyPems.map((pem) => published(createPublicKey(pem)))];
   const byId = new Map(all.map((key) => [key.jwk.kid, key]));
-  // All tokens of a key have the same header, so its text selects the verifier without parsing.
+  // All tokens of a key have the same header, so the header's text selects the verifier without parsing.
   const verifiers = new Map(
     Array.from(byId.values(), ({ key, header }) => [
       Buffer.from(JSON.stringify(header)).toString('base64url'),
@@ -69,7 +74,7 @@ export function createRs256AccessTokens(options: {
     },
 
     verify(token) {
-      // This cache is three times as fast as fast-jwt's, in which rejected tokens also evict accepted ones.
+      // This token cache is three times as fast as that of fast-jwt, in which rejected tokens also evict accepted ones.
       const tokenHash = hash('sha256', token, 'base64');
       const known = verified.get(tokenHash);
       if (known !== undefined && Date.now() < known.expiresAtMs) return known.caller;
@@ -86,7 +91,9 @@ export function createRs256AccessTokens(options: {
   };
 }
 
-/** Verifies on the calling thread (microseconds): on the thread pool, it would wait behind password hashing. */
+/**
+ * Verifies on the calling thread, which takes microseconds: on the thread pool, it would wait behind password hashing.
+ */
 function verifierOf(key: KeyObject, issuer: string): (token: string) => unknown {
   return createVerifier({
     key: key.export({ type: 'spki', format: 'pem' }).toString(),
@@ -105,7 +112,7 @@ function refusal(detail = 'The access token is not valid.') {
 
 function published(key: KeyObject) {
   const { kty, n, e } = publicJwk.parse(key.export({ format: 'jwk' }));
-  // RFC 7638: the required members in alphabetical order, without spaces.
+  // A JWK thumbprint (RFC 7638) hashes the required members in alphabetical order, without spaces.
   const kid = createHash('sha256').update(JSON.stringify({ e, kty, n })).digest('base64url');
   const header = { alg: 'RS256', typ: 'at+jwt', kid };
   return { key, header, jwk: { kty, use: 'sig', alg: 'RS256', kid, n, e } as const };

@@ -1,5 +1,5 @@
 import { decodeHTML } from 'entities';
-import { asArray, asRecord, asText, parseJson } from '#src/adapters/providers.ts';
+import { arrayOrEmpty, parseProviderJson, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
@@ -18,7 +18,7 @@ function createSearch({ call, baseUrl }: Deps) {
     const headers = { accept: 'application/json', 'x-subscription-token': apiKey };
     const answer = await call(url.href, { headers, ...(signal && { signal }) });
     if (answer.status !== 200) throw errorOf(answer);
-    return asArray(asRecord(asRecord(parseJson(name, answer)).web).results).slice(0, count);
+    return arrayOrEmpty(recordOrEmpty(recordOrEmpty(parseProviderJson(name, answer)).web).results).slice(0, count);
   };
 }
 
@@ -26,7 +26,8 @@ function createSearch({ call, baseUrl }: Deps) {
 function errorOf(answer: ProviderAnswer): AppError {
   if (answer.status === 404)
     return appError('provider_unavailable', { detail: `The configured address of ${name} answers 404.` });
-  const isInvalidKey = asRecord(asRecord(jsonOrNull(answer.body)).error).code === 'SUBSCRIPTION_TOKEN_INVALID';
+  const isInvalidKey =
+    recordOrEmpty(recordOrEmpty(jsonOrNull(answer.body)).error).code === 'SUBSCRIPTION_TOKEN_INVALID';
   return providerStatusError(name, isInvalidKey ? { ...answer, status: 401 } : answer);
 }
 
@@ -51,7 +52,7 @@ export function createBraveKeyCheck(deps: Deps): (apiKey: string) => Promise<voi
   };
 }
 
-export function createWebSearch(deps: Deps & { credentials: ToolCredentials }): ToolExecutor {
+export function createWebSearchTool(deps: Deps & { credentials: ToolCredentials }): ToolExecutor {
   const search = createSearch(deps);
   return async ({ query, count = defaultCount, page = 1 }, { actor, signal }) => {
     const wanted = { query: String(query), count: Number(count), page: Number(page) };
@@ -62,16 +63,20 @@ export function createWebSearch(deps: Deps & { credentials: ToolCredentials }): 
 }
 
 function entryOf(number: number, result: unknown): string {
-  const { title, url, description, age } = asRecord(result);
+  const { title, url, description, age } = recordOrEmpty(result);
   const [extract, when] = [plain(description, 1_000), plain(age, 60)];
-  // Only the result's own URL is a line by itself (see `isUrlInTexts`): extracts are quoted, so that a page cannot add
-  // URLs.
-  const lines = [asText(url).replace(/\s.*$/s, '').slice(0, 2_000), extract && `> ${extract}`, when && `(${when})`];
+  // Only the result's own URL is a line by itself, which `isUrlInTexts` trusts. Extracts are quoted, so that a page
+  // cannot add URLs that may be fetched.
+  const lines = [
+    textOrEmpty(url).replace(/\s.*$/s, '').slice(0, 2_000),
+    extract && `> ${extract}`,
+    when && `(${when})`,
+  ];
   return [`${number}. ${plain(title, 300)}`, ...lines].filter(Boolean).join('\n');
 }
 
 /** Removes the HTML tags with which Brave highlights the words of the query. */
 function plain(value: unknown, maxLength: number): string {
-  const text = decodeHTML(asText(value).replace(/<\/?\w[^>]{0,100}>/g, ''));
+  const text = decodeHTML(textOrEmpty(value).replace(/<\/?\w[^>]{0,100}>/g, ''));
   return text.replace(/\s+/g, ' ').trim().slice(0, maxLength);
 }

@@ -88,10 +88,13 @@ function isText(mediaType: string): boolean {
 }
 
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.8,application/pdf;q=0.7,*/*;q=0.1';
-/** Size limit of a fetched page: a user waits for it, and the model only gets its beginning. */
+/** Size limit of a fetched page: a user waits for it, and the model only reads its beginning. */
 const maxPageBytes = 5 * 1024 * 1024;
 
-/** The tool `web.fetch`. Only fetches URLs from the user or a search: any other could leak the conversation. */
+/**
+ * The tool `web.fetch`. Only fetches URLs from the user or a web search: a URL that the model makes up could leak the
+ * conversation.
+ */
 function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempDir: string }): ToolExecutor {
   const { web, converter, tempDir } = deps;
 
@@ -133,10 +136,10 @@ function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempD
 const script = join(import.meta.dirname, 'math-process.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
 const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
-/** A limit of CPU time, because wall time includes CPU contention. The process start alone takes 300 ms. */
+/** Limits CPU time, because wall time includes CPU contention. The start of the process alone takes 300 ms. */
 const longestCpuSeconds = 3;
 const heapMiB = 64;
-/** Waiting calculations per organization: those of two chat answers. Later ones would time out anyway. */
+/** Limit of waiting calculations per organization: those of two chat answers. Later ones would time out anyway. */
 const maxWaitingPerOwner = 12;
 
 const argumentsOf = z.object({ expression: z.string() });
@@ -163,7 +166,6 @@ export function createMathTool(deps: { sandbox: ParserSandbox; cpuSeconds?: numb
     });
 }
 
-/** Returns the output of the process, or null if it was killed or crashed. */
 async function calculate(
   expression: string,
   { sandbox, signal, cpuSeconds }: { sandbox: ParserSandbox; signal: AbortSignal; cpuSeconds: number },
@@ -179,7 +181,7 @@ async function calculate(
   const child = spawn(program, args, { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] });
   const kill = () => {
     child.kill('SIGKILL');
-    // The shell may keep the pipe open.
+    // A child of the killed shell may keep the pipe open.
     child.stdout.destroy();
   };
   signal.addEventListener('abort', kill);

@@ -1,4 +1,4 @@
-import { asArray, asRecord, asText, parseJson } from '#src/adapters/providers.ts';
+import { arrayOrEmpty, parseProviderJson, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
@@ -7,7 +7,7 @@ import { providerStatusError } from '../providers.ts';
 const name = 'Google Calendar';
 const defaultLimit = 20;
 const defaultSpanMs = 30 * 24 * 3_600_000;
-/** Google may return fewer events than requested although there are more. */
+/** Limit of pages per listing: several may be needed, because Google may return fewer events than requested. */
 const maxPages = 10;
 
 type Deps = { call: ProviderCaller; credentials: ToolCredentials; baseUrl: string | null };
@@ -25,10 +25,10 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
       ...rest,
       headers: { ...headers, accept: 'application/json', authorization: `Bearer ${token}` },
     });
-    // 409: an event with this id exists, so an earlier attempt created it.
+    // 409 means that the event exists: an earlier attempt created it.
     if (answer.status === 409) return null;
     if (answer.status !== 200) throw errorOf(answer);
-    return asRecord(parseJson(name, answer));
+    return recordOrEmpty(parseProviderJson(name, answer));
   };
 }
 
@@ -42,7 +42,7 @@ function errorOf(answer: ProviderAnswer): AppError {
   return providerStatusError(name, isLimit ? { ...answer, status: 429 } : answer);
 }
 
-export function createListEvents(deps: Deps): ToolExecutor {
+export function createListEventsTool(deps: Deps): ToolExecutor {
   const events = createEvents(deps);
   return async ({ from, to, query, limit = defaultLimit, calendar_id = 'primary' }, { actor, signal }) => {
     const begin = from === undefined ? new Date() : momentOf('from', from);
@@ -65,8 +65,8 @@ export function createListEvents(deps: Deps): ToolExecutor {
           },
           signal,
         });
-        items.push(...asArray(answer?.items).slice(0, wanted));
-        pageToken = asText(answer?.nextPageToken);
+        items.push(...arrayOrEmpty(answer?.items).slice(0, wanted));
+        pageToken = textOrEmpty(answer?.nextPageToken);
         if (pageToken === '') break;
       }
       return items.slice(0, wanted);
@@ -77,7 +77,7 @@ export function createListEvents(deps: Deps): ToolExecutor {
 }
 
 /** The tool `calendar.create_event`. Idempotent: the event id is derived from the call, so a retry finds the event. */
-export function createCreateEvent(deps: Deps): ToolExecutor {
+export function createCreateEventTool(deps: Deps): ToolExecutor {
   const events = createEvents(deps);
   return async (args, { actor, callKey, signal }) => {
     const { title, start, end, time_zone, description, location, calendar_id = 'primary' } = args;
@@ -105,7 +105,7 @@ export function createCreateEvent(deps: Deps): ToolExecutor {
 
 /** Formats an event: `2026-03-01T09:00:00+01:00 to 2026-03-01T10:00:00+01:00: Title (location) [id]` */
 function lineOf(value: unknown): string {
-  const event = asRecord(value);
+  const event = recordOrEmpty(value);
   const title = short(event.summary, 300) || '(no title)';
   const location = short(event.location, 200);
   const text = short(event.description, 500);
@@ -118,12 +118,12 @@ function lineOf(value: unknown): string {
 }
 
 function timeOf(value: unknown): string {
-  const { dateTime, date } = asRecord(value);
+  const { dateTime, date } = recordOrEmpty(value);
   return short(dateTime, 40) || short(date, 40) || 'an unknown time';
 }
 
 function short(value: unknown, maxLength: number): string {
-  return asText(value).replace(/\s+/g, ' ').trim().slice(0, maxLength);
+  return textOrEmpty(value).replace(/\s+/g, ' ').trim().slice(0, maxLength);
 }
 
 function momentOf(field: string, value: unknown): Date {

@@ -4,10 +4,10 @@ import { text } from 'node:stream/consumers';
 import { runInNewContext } from 'node:vm';
 
 const outputCharacters = 4_000;
-/** Ends the calculation if the parent process has died. */
+/** Time limit in case the parent process, which kills slow calculations, has died. */
 const timeoutMs = 10_000;
 
-// The bundled build: loading hundreds of separate modules would take a second.
+// Loads the bundled build of mathjs: hundreds of separate modules would take a second.
 const { create, all } = createRequire(import.meta.url)('mathjs/lib/browser/math.js') as typeof import('mathjs');
 const math = create(all ?? {});
 const { evaluate, format } = math;
@@ -18,7 +18,7 @@ const disabledFunctions = [
   ...['evaluate', 'parse', 'parser', 'compile', 'simplify', 'derivative', 'rationalize', 'resolve', 'symbolicEqual'],
 ];
 const throwDisabled = () => {
-  throw new Error('This function is not available.');
+  throw new Error('This function is not available in math.evaluate.');
 };
 math.import(Object.fromEntries(disabledFunctions.map((name) => [name, throwDisabled])), { override: true });
 

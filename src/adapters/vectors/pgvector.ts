@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
-import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
+import { isReadableSql, readableBindings } from '#src/adapters/postgres/readable.ts';
 import {
   bigint,
   boolean,
@@ -13,8 +13,8 @@ import {
   pick,
   type Row,
   rows,
-  rowsWithin,
-  type Statements,
+  rowsWithTimeout,
+  type StatementRunner,
   shape,
   text,
   uuid,
@@ -28,33 +28,33 @@ const generationKey = pick(ChunkVectorModel, 'orgId', 'documentId', 'generation'
 
 type VectorQuery = Parameters<VectorStore['search']>[0];
 
-/** Models with more vectors than this get an HNSW index. Scanning as many takes 25 to 80 ms, depending on the load. */
+/** Number of vectors above which a model gets an HNSW index. A scan of as many takes 25 to 80 ms, by load. */
 const EXACT_LIMIT = 50_000;
 
 /**
- * An index search reads about `limit · stored / readable` vectors, because it passes unreadable ones; a scan reads all
+ * An index search reads about `limit · stored / readable` vectors, because it skips unreadable ones; a scan reads all
  * `readable` ones. Measured: both take equally long at `readable = SCAN_SHARE · √(limit · stored)`.
  */
 const SCAN_SHARE = 4;
 
-/** TTL of the index list and of readable counts. Old values can only make a search slower, not wrong. */
+/** TTL of the cached index list and counts. Outdated values can only make a search slower, not wrong. */
 const CACHE_TTL_MS = 60_000;
 
 /**
- * Chunk vectors in Postgres. Unreadable chunks take no place in the ranking, because the access rule is part of the
- * query. Scans the readable vectors, which is exact; only if they are many, it uses the model's HNSW index.
+ * Chunk vectors in Postgres. The access rule is part of the query, so unreadable chunks do not push readable ones out
+ * of the ranking. Scans the readable vectors, which is exact; only if they are many, it uses the model's HNSW index.
  */
 export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
   const indexes = cached(CACHE_TTL_MS, () => listVectorIndexes(db));
   const countReadable = cached(CACHE_TTL_MS, async (_key: string, query: VectorQuery) => {
-    const [row] = await rowsWithin(
+    const [row] = await rowsWithTimeout(
       timeoutMs,
       db,
       counted,
       `select count(*) from (
          select from documents d
          join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
-         where ${isReadable} and v.model = :model
+         where ${isReadableSql} and v.model = :model
          limit :bound
        ) readable`,
       { ...bindingsOf(query), bound: exactLimit + 1 },
@@ -66,29 +66,28 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
     if (stored === undefined) return false;
     const { orgId, acl, includeDocumentIds, retrievalSettings = [] } = query.readable;
-    // The cache key ignores excluded documents, because they are few.
+    // The cache key of a count ignores excluded documents, because they are few.
     const key = [orgId, query.model, ...retrievalSettings, '', ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
     const readable = await countReadable(key, query);
     return readable > Math.min(exactLimit, SCAN_SHARE * Math.sqrt(query.limit * stored));
   }
 
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
-    // The filter on model and dimensions comes first, because the distance of vectors of different sizes is an error.
-    return rowsWithin(
+    // The condition on model and dimensions is needed, because the distance of vectors of different sizes is an error.
+    return rowsWithTimeout(
       timeoutMs,
       db,
       vectorHit,
       `select v.chunk_id, 1 - (v.embedding <=> :query::vector) as similarity
        from documents d
        join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
-       where ${isReadable} and v.model = :model and vector_dims(v.embedding) = :dimensions
+       where ${isReadableSql} and v.model = :model and vector_dims(v.embedding) = :dimensions
        order by v.embedding <=> :query::vector, v.chunk_id
        limit :limit`,
       bindingsOf(query),
     );
   }
 
-  /** Reads the HNSW index nearest first, and checks access to each vector. */
   async function searchIndex(query: VectorQuery): Promise<VectorHit[]> {
     const dimensions = query.vector.length;
     return db.transaction(async (trx) => {
@@ -98,7 +97,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
          set local hnsw.max_scan_tuples = 40000;
          set local enable_sort = off`,
       );
-      return rowsWithin(
+      return rowsWithTimeout(
         timeoutMs,
         trx,
         vectorHit,
@@ -111,7 +110,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
            ) v
            cross join lateral (
              select from documents d
-             where d.id = v.document_id and d.active_generation = v.generation and ${isReadable}
+             where d.id = v.document_id and d.active_generation = v.generation and ${isReadableSql}
              limit 1
            ) d
            limit :limit
@@ -140,13 +139,13 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
       );
     },
 
-    // No-op: searches join the access keys from `documents`.
+    // No-op: searches read the access keys from `documents`.
     async publish() {},
 
     async search(query) {
       query.signal?.throwIfAborted();
       let hits = (await shouldUseIndex(query)) ? await searchIndex(query) : [];
-      // Too few hits of the index mean that few vectors are readable, so a scan of them is cheap.
+      // If the index yields too few hits, few vectors are readable, so a scan of them is cheap.
       if (hits.length < query.limit) hits = await scan(query);
       return hits.filter(({ similarity }) => similarity >= query.minSimilarity);
     },
@@ -219,8 +218,8 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 
 function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
   return {
-    ...readableValues(readable),
-    // The binding is not named `vector`, because knex would replace the cast `::vector`, too.
+    ...readableBindings(readable),
+    // The binding must not be named `vector`: knex would replace the cast `::vector`, too.
     query: toVectorText(vector),
     model,
     dimensions: vector.length,
@@ -244,8 +243,8 @@ function fromVectorText(text: string): Float32Array {
   return Float32Array.from(numbers);
 }
 
-/** Runs statements on one connection of the pool, without a transaction. */
-async function withOwnConnection(db: Knex, work: (own: Statements) => Promise<void>): Promise<void> {
+/** Runs statements on one connection of the pool, but without a transaction. */
+async function withOwnConnection(db: Knex, work: (own: StatementRunner) => Promise<void>): Promise<void> {
   const connection = await db.client.acquireConnection();
   const raw = (sql: string, bindings: readonly Knex.RawBinding[] = []) => db.raw(sql, bindings).connection(connection);
   try {
@@ -262,11 +261,11 @@ const lock = shape({ isOurs: boolean() });
 const storedModel = shape({ ...pick(ChunkVectorModel, 'model').columns, dimensions: integer(), points: bigint() });
 type StoredModel = Row<typeof storedModel>;
 
-/** pgvector cannot index half-precision vectors with more dimensions. */
+/** pgvector's limit for the dimensions of indexed half-precision vectors. */
 const MAX_INDEXED_DIMENSIONS = 4_000;
 const PREFIX = 'chunk_vectors_hnsw_';
 
-/** Half-precision vectors are indexed, which halves the memory; searches sort the hits again by the full vectors. */
+/** Indexes half-precision vectors, which halves the memory; searches sort the hits again by the full vectors. */
 const indexedEmbedding = (dimensions: number): string => `embedding::halfvec(${dimensions})`;
 
 /** The index name has a hash of the model, because a model name can have any characters. */
@@ -279,7 +278,7 @@ async function listVectorIndexes(db: Knex): Promise<Map<string, number>> {
   return new Map(usable.map(({ name, points }) => [name, points]));
 }
 
-function listIndexes(db: Statements): Promise<Row<typeof vectorIndex>[]> {
+function listIndexes(db: StatementRunner): Promise<Row<typeof vectorIndex>[]> {
   return rows(
     db,
     vectorIndex,
@@ -290,9 +289,12 @@ function listIndexes(db: Statements): Promise<Row<typeof vectorIndex>[]> {
   );
 }
 
-/** Keeps an HNSW index per model above `limit` vectors, and drops it below half. One process does so at a time. */
+/**
+ * Keeps an HNSW index for each model with more than `limit` vectors, and drops it below half of that. An advisory lock
+ * lets one process do so at a time.
+ */
 async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
-  // `create index concurrently` cannot run in a transaction, and `set` belongs to a connection.
+  // `create index concurrently` cannot run in a transaction, and `set` only changes its own connection.
   await withOwnConnection(db, async (own) => {
     // pgvector below 0.8 has no iterative index scans, which filtered searches need.
     const vectors = await firstRow(
@@ -332,7 +334,7 @@ async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   });
 }
 
-/** The vector index covers only vectors with the expected dimensions: others would make its creation fail. */
+/** The HNSW index covers only vectors with the expected dimensions: others would make its creation fail. */
 function definition({ model, dimensions }: StoredModel): string {
   return `create index concurrently ${indexName(model, dimensions)} on chunk_vectors
           using hnsw ((${indexedEmbedding(dimensions)}) halfvec_cosine_ops) with (m = 16, ef_construction = 128)

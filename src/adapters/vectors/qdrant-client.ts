@@ -14,10 +14,12 @@ export type QdrantOptions = QdrantServer & {
   searchTimeoutMs?: number;
 };
 
-/** Timeout of publishing: short, because a user may wait. After a timeout, a sweep publishes again. */
+/**
+ * Timeout of making points visible to searches: short, because a user may wait. After a timeout, a sweep tries again.
+ */
 const publishTimeoutMs = 10_000;
 const readTimeoutMs = 30_000;
-/** Timeout of Qdrant writes, which include deletions of whole documents and building an index. */
+/** Timeout of Qdrant writes; long, because they include deletions of whole documents and building an index. */
 const writeTimeoutMs = 120_000;
 
 const payloadIndexes = {
@@ -28,13 +30,19 @@ const payloadIndexes = {
   retrieval_settings: 'keyword',
 } as const satisfies Record<string, Schemas['PayloadFieldSchema']>;
 
-/** All access to Qdrant: only collections with the prefix, and only one organization (except for `list`). */
+/**
+ * All access to Qdrant goes through this client, which limits it to collections with the prefix and to one organization
+ * (except for `list`).
+ */
 export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, ...server }: QdrantOptions) {
   const { api, call } = createQdrantApi(server);
   const ours = `${collectionPrefix}_`;
   const ready = new Set<string>();
 
-  /** Creates payload indexes before the first point, because the tenant graphs depend on them. */
+  /**
+   * Creates a collection with its payload indexes before the first point, because the HNSW graph of each organization
+   * depends on them.
+   */
   async function prepare(collection: string, size: number): Promise<void> {
     if (ready.has(collection)) return;
     const limits = { timeoutMs: writeTimeoutMs };
@@ -68,7 +76,7 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
     }
   }
 
-  /** Returns `nothing` for a missing collection. Creates indexes that are missing after a crash. */
+  /** Returns `nothing` if the collection is missing. Creates payload indexes that are missing after a crash. */
   async function callOrNothing<Params extends { collection_name: string }, Result, Nothing>(
     operation: QdrantOperation<Params, Result>,
     params: Params,
@@ -95,7 +103,7 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
       return names.filter((name) => name.startsWith(ours)).sort();
     },
 
-    /** Writes points. An existing point is only replaced if it meets `onlyIf`. */
+    /** Writes points. Replaces an existing point only if it meets `onlyIf`. */
     async upsert(
       collection: string,
       { orgId, points, onlyIf }: { orgId: string; points: Schemas['PointStruct'][]; onlyIf: Condition },
@@ -119,7 +127,7 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
       });
     },
 
-    /** Returns the nearest points first. Qdrant decides which of equally near points are within the limit. */
+    /** Returns the nearest points first. Which of equally near points are within the limit is up to Qdrant. */
     async query(
       collection: string,
       selection: PointSelection,
@@ -162,7 +170,7 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
       await callOrNothing(api.deletePoints, deletion, null, { timeoutMs: writeTimeoutMs });
     },
 
-    /** Lists the generation keys of points of all organizations, for the store audit. */
+    /** Lists points of all organizations with their document and generation, for the store audit. */
     async list(
       collection: string,
       page: { offset: string | undefined; limit: number },
@@ -176,21 +184,21 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
   };
 }
 
-export function hasValue(key: keyof typeof payloadIndexes, value: string | number): Condition {
+export function payloadEquals(key: keyof typeof payloadIndexes, value: string | number): Condition {
   return { key, match: { value } };
 }
 
-export function hasAny(key: keyof typeof payloadIndexes, values: readonly string[]): Condition {
+export function payloadMatchesAny(key: keyof typeof payloadIndexes, values: readonly string[]): Condition {
   return { key, match: { any: [...values] } };
 }
 
-export function hasNone(key: keyof typeof payloadIndexes): Condition {
+export function payloadIsEmpty(key: keyof typeof payloadIndexes): Condition {
   return { is_empty: { key } };
 }
 
 function filterOf({ orgId, must = [], mustNot = [] }: PointSelection): Schemas['Filter'] {
   requireOrganization(orgId);
-  return { must: [hasValue('org_id', orgId), ...must], must_not: mustNot };
+  return { must: [payloadEquals('org_id', orgId), ...must], must_not: mustNot };
 }
 
 /** A filter without an organization would match the points of all organizations. */
@@ -221,7 +229,7 @@ function createQdrantApi({ url, apiKey }: QdrantServer): { api: QdrantApi; call:
     port: Number(port || (protocol === 'https:' ? 443 : 80)),
     // The API key is a header, because the client's option `apiKey` prints a console warning for http URLs.
     ...(apiKey !== null && { headers: { 'api-key': apiKey } }),
-    // The client's own timeout would replace the signal of a call.
+    // No timeout of the Qdrant client, because it would replace the signal of a call.
     timeout: Number.POSITIVE_INFINITY,
     checkCompatibility: false,
   });
@@ -269,8 +277,8 @@ class QdrantError extends Error {
 }
 
 /**
- * A rejected key, 408, 429, 5xx and network errors become `service_unavailable`, which is retried; other 4xx
- * `internal_error`. Removes `apiKey` from causes.
+ * Maps errors of Qdrant: a rejected key, 408, 429, 5xx and network errors become `service_unavailable`, which is
+ * retried; other 4xx become `internal_error`. Removes `apiKey` from causes.
  */
 function createQdrantErrors(apiKey: string | null): (error: unknown) => AppError {
   const mask = (text: string) => (apiKey === null ? text : text.replaceAll(apiKey, '[key]'));

@@ -4,11 +4,11 @@ import { appError } from '#src/errors.ts';
 import type { GenerationKey, ReadableDocuments, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
 import {
   createQdrantClient,
-  hasAny,
-  hasNone,
-  hasValue,
   isVectorSizeError,
   type PointSelection,
+  payloadEquals,
+  payloadIsEmpty,
+  payloadMatchesAny,
   type QdrantOptions,
   type StoredPoint,
 } from './qdrant-client.ts';
@@ -16,14 +16,14 @@ import {
 /** Vector components per request: about 2 MB of JSON. Qdrant rejects 32 MB, and a small request is cheap to repeat. */
 const numbersPerRequest = 100_000;
 
-/** Qdrant's similarities are rounded: that of opposite vectors can be just below −1. */
+/** Qdrant rounds similarities: that of opposite vectors can be just below −1. */
 const roundingError = 1e-6;
 
 const concurrentCounts = 8;
 
 /**
- * Chunk vectors in Qdrant: a collection per embedding model, a tenant per organization. Points get their access keys
- * when they are published; before that, no search finds them.
+ * Chunk vectors in Qdrant: one collection per embedding model, one tenant per organization. Points get their access
+ * keys when they are published; before that, no search finds them.
  */
 export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
   const points = createQdrantClient(options);
@@ -45,8 +45,8 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
           vector: [...vector],
           payload: { document_id: documentId, generation },
         }));
-        // Does not replace published points: a batch of a worker that was presumed dead may arrive late.
-        const onlyIf = hasNone('acl');
+        // Does not replace published points: a batch may arrive late from a worker that was presumed dead.
+        const onlyIf = payloadIsEmpty('acl');
         await checkingSize(points.upsert(collectionOf(model), { orgId, points: body, onlyIf }, size));
       }
     },
@@ -60,7 +60,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
       const { acl, includeDocumentIds } = readable;
       if (acl.length === 0 || includeDocumentIds?.length === 0) return [];
       const nearest = { vector: [...vector], limit, scoreThreshold: minSimilarity - roundingError, signal };
-      const found = await checkingSize(points.query(collectionOf(model), readableBy(readable), nearest));
+      const found = await checkingSize(points.query(collectionOf(model), whereReadable(readable), nearest));
       return found
         .map(({ id, score }) => ({ chunkId: String(id), similarity: score }))
         .sort((one, other) => other.similarity - one.similarity || (one.chunkId < other.chunkId ? -1 : 1));
@@ -101,7 +101,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
 
     async deleteGenerations({ orgId, documentId, from, before }) {
       const range = { ...(from !== undefined && { gte: from }), ...(before !== null && { lt: before }) };
-      const must = [hasValue('document_id', documentId), { key: 'generation', range }];
+      const must = [payloadEquals('document_id', documentId), { key: 'generation', range }];
       if (from === undefined && before === null) must.pop();
       for (const collection of await points.collections()) await points.delete(collection, { orgId, must });
     },
@@ -111,37 +111,33 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
   };
 }
 
-/**
- * A hash of the model is part of the collection name, because models may differ only in characters that a name cannot
- * have.
- */
+/** A collection's name has a hash of the model: models may differ only in characters that a name cannot have. */
 function nameOf(model: string): string {
   const readable = model.replaceAll(/[^a-zA-Z0-9.-]+/g, '-').slice(0, 80);
   return `${readable}_${createHash('sha256').update(model).digest('hex').slice(0, 12)}`;
 }
 
 function generationOf({ orgId, documentId, generation }: GenerationKey): PointSelection {
-  return { orgId, must: [hasValue('document_id', documentId), hasValue('generation', generation)] };
+  return { orgId, must: [payloadEquals('document_id', documentId), payloadEquals('generation', generation)] };
 }
 
 function withIds(orgId: string, chunkIds: readonly string[]): PointSelection {
   return { orgId, must: [{ has_id: [...chunkIds] }] };
 }
 
-function readableBy(readable: ReadableDocuments): PointSelection {
+function whereReadable(readable: ReadableDocuments): PointSelection {
   const { orgId, acl, includeDocumentIds, excludeDocumentIds = [], retrievalSettings } = readable;
   return {
     orgId,
     must: [
-      hasAny('acl', acl),
-      ...(retrievalSettings === undefined ? [] : [hasAny('retrieval_settings', retrievalSettings)]),
-      ...(includeDocumentIds === undefined ? [] : [hasAny('document_id', includeDocumentIds)]),
+      payloadMatchesAny('acl', acl),
+      ...(retrievalSettings === undefined ? [] : [payloadMatchesAny('retrieval_settings', retrievalSettings)]),
+      ...(includeDocumentIds === undefined ? [] : [payloadMatchesAny('document_id', includeDocumentIds)]),
     ],
-    mustNot: excludeDocumentIds.length === 0 ? [] : [hasAny('document_id', excludeDocumentIds)],
+    mustNot: excludeDocumentIds.length === 0 ? [] : [payloadMatchesAny('document_id', excludeDocumentIds)],
   };
 }
 
-/** Throws `embedding_model_changed` if the model's vectors no longer have the size of its collection. */
 async function checkingSize<Result>(work: Promise<Result>): Promise<Result> {
   return work.catch((error: unknown) => {
     throw isVectorSizeError(error) ? appError('embedding_model_changed', { cause: error }) : error;

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js';
 import { Agent, buildConnector } from 'undici';
 import { type AppError, appError } from '#src/errors.ts';
 
-/** IPv6 global unicast; special addresses within it have another range in ipaddr.js. */
+/** IPv6's public range (global unicast). ipaddr.js gives special addresses within it another range. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 /** Azure's platform address is in a public range, but serves metadata to its machines. */
 const platformAddress = '168.63.129.16';
@@ -17,7 +17,7 @@ export function isPublicAddress(text: string): boolean {
   return address instanceof ipaddr.IPv6 ? address.match(globalUnicast) : address.toString() !== platformAddress;
 }
 
-/** Host names that no public server has. Refused without a DNS lookup, so that users cannot probe which names exist. */
+/** Names without a public server are refused without a DNS lookup, so that users cannot probe which names exist. */
 function isPrivateName(hostName: string): boolean {
   return (
     !hostName.includes('.') || /\.(?:internal|local|localhost|localdomain|lan|intranet|home\.arpa)$/.test(hostName)
@@ -28,7 +28,7 @@ function isPrivateName(hostName: string): boolean {
 export type ResolveHost = (hostName: string) => Promise<string[]>;
 
 type GuardedAgentDeps = {
-  /** Hosts that may be private, as `host:port` in a URL. */
+  /** Hosts that are reached even with a private address, as `host:port`. */
   allow: readonly string[];
   resolve?: ResolveHost;
 };
@@ -36,14 +36,14 @@ type GuardedAgentDeps = {
 const connectTimeoutMs = 5_000;
 
 /**
- * Connects to public addresses only. Resolves a name once, so that the checked address is the one that is used. Fails
- * with `url_not_allowed` whether or not a server exists.
+ * An HTTP agent with an SSRF guard: connects to public addresses only. Resolves a host name once, so that the checked
+ * address is the one that it connects to. Fails with `url_not_allowed` whether or not a server exists.
  */
 export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAgentDeps): Agent {
   const allowed = new Set(allow.map(normalizeHost));
   const settings = { timeout: connectTimeoutMs, allowH2: false };
   const connectAnywhere = buildConnector(settings);
-  const connectToPublic = buildConnector({ ...settings, lookup: publicLookup(resolve) });
+  const connectToPublic = buildConnector({ ...settings, lookup: createPublicLookup(resolve) });
 
   return new Agent({
     allowH2: false,
@@ -58,18 +58,18 @@ export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAge
   });
 }
 
-export function urlNotAllowed(detail: string): AppError {
+export function urlNotAllowedError(detail: string): AppError {
   return appError('url_not_allowed', { detail });
 }
 
 function refusalOf(hostName: string, port: string): AppError | null {
-  if (port !== '80' && port !== '443') return urlNotAllowed('Only ports 80 and 443 are allowed.');
+  if (port !== '80' && port !== '443') return urlNotAllowedError('Only ports 80 and 443 are allowed.');
   const isRefused = isIP(hostName) ? !isPublicAddress(hostName) : isPrivateName(hostName);
   return isRefused ? notPublic() : null;
 }
 
-/** Refuses a name if any of its addresses is private, because any of them may be used. */
-export function publicLookup(resolve: ResolveHost): LookupFunction {
+/** Refuses a host name if any of its addresses is private, because the connection may use any of them. */
+export function createPublicLookup(resolve: ResolveHost): LookupFunction {
   return (hostName, { all }, callback) => {
     const choose = (addresses: string[]) => {
       const found = addresses.map((address) => ({ address, family: isIP(address) }));
@@ -83,16 +83,18 @@ export function publicLookup(resolve: ResolveHost): LookupFunction {
 }
 
 function notPublic(): AppError {
-  return urlNotAllowed('Only addresses of the public internet are allowed.');
+  return urlNotAllowedError('Only addresses of the public internet are allowed.');
 }
 
-/** Asks name servers directly, because the system's lookup blocks a thread of the pool while a name server is slow. */
+/**
+ * Asks name servers directly, because the system's lookup blocks a thread of Node's pool while a name server is slow.
+ */
 async function resolveByDns(hostName: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   const answers = await Promise.allSettled([resolver.resolve4(hostName), resolver.resolve6(hostName)]);
   const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   if (addresses.length > 0) return addresses;
-  throw new Error('the name has no address', { cause: answers });
+  throw new Error('the host name has no IP address', { cause: answers });
 }
 
 function normalizeHost(text: string): string {

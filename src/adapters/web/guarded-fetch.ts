@@ -1,13 +1,13 @@
 import type { Readable, Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { type Dispatcher, request } from 'undici';
-import { limitSize } from '#src/adapters/providers.ts';
+import { limitStreamSize } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web.ts';
-import { urlNotAllowed } from './guarded-agent.ts';
+import { urlNotAllowedError } from './guarded-agent.ts';
 
-/** File name of a Content-Disposition header (RFC 6266), also of common malformed ones. */
-export function dispositionFileName(header: string): string | null {
+/** Reads the file name of a Content-Disposition header (RFC 6266), also of common malformed ones. */
+export function contentDispositionFileName(header: string): string | null {
   const [, charset = '', encoded = ''] = /;\s*filename\*\s*=\s*"?([\w-]+)'[^']*'([^;"]+)/i.exec(header) ?? [];
   const extended = decodeExtended(charset, encoded.trim());
   if (extended) return extended;
@@ -32,7 +32,7 @@ const userAgent = 'AgentConversationService';
 const maxRedirects = 3;
 /** Limit of interim responses such as 103 Early Hints; servers send one or two. */
 const maxInterimAnswers = 10;
-/** Minimum average size of pieces after `count` pieces: tiny ones would keep the event loop busy. */
+/** Minimum average size of a response's pieces after `count` of them: tiny pieces would keep the event loop busy. */
 const smallPieces = { count: 20_000, averageBytes: 64 };
 
 type Response = Dispatcher.ResponseData;
@@ -63,7 +63,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
   ): Promise<{ url: URL; response: Response }> {
     let url = permitted(asked);
     for (let redirects = 0; ; redirects += 1) {
-      if (!permits(url)) throw urlNotAllowed('This deployment does not allow this host.');
+      if (!permits(url)) throw urlNotAllowedError('This deployment does not allow this host.');
       const response = await ask(url, accept, signal);
       if (response.statusCode < 300 || response.statusCode >= 400) return { url, response };
       drop(response.body);
@@ -72,7 +72,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
       if (redirects === maxRedirects) throw unreachable(`The URL redirects more than ${maxRedirects} times.`);
       const next = permitted(location, url.href);
       if (url.protocol === 'https:' && next.protocol === 'http:') {
-        throw urlNotAllowed('The URL redirects from https to http.');
+        throw urlNotAllowedError('The URL redirects from https to http.');
       }
       url = next;
     }
@@ -99,16 +99,16 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
 }
 
 /**
- * Checks the URL, and removes its fragment and the last dot of its host. The HTTP agent checks the address of the host
+ * Checks a URL, and removes its fragment and the last dot of its host. The HTTP agent checks the address of the host
  * when it connects.
  */
 function permitted(text: string, base?: string): URL {
-  if (!URL.canParse(text, base)) throw urlNotAllowed('The URL, or the target of a redirect, is not a valid URL.');
+  if (!URL.canParse(text, base)) throw urlNotAllowedError('The URL, or the target of a redirect, is not a valid URL.');
   const url = new URL(text, base);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw urlNotAllowed('Only http and https URLs are allowed.');
+    throw urlNotAllowedError('Only http and https URLs are allowed.');
   if (url.username !== '' || url.password !== '')
-    throw urlNotAllowed('A URL with a user name or password is not allowed.');
+    throw urlNotAllowedError('A URL with a user name or password is not allowed.');
   url.hash = '';
   url.hostname = url.hostname.replace(/\.$/, '');
   return url;
@@ -124,7 +124,7 @@ function read(
     drop(body);
     throw error;
   };
-  // 206 is refused, because the request asked for the whole content.
+  // Refuses 206 (Partial Content), because the request asked for the whole content.
   if (statusCode < 200 || statusCode >= 300 || statusCode === 206) {
     refuse(unreachable(`The server answers ${statusCode}.`));
   }
@@ -134,12 +134,14 @@ function read(
   if (unpack === undefined) return refuse(unreachable('The response has a content encoding that was not requested.'));
   return {
     mediaType: mediaTypeOf(response),
-    fileName: dispositionFileName(headerOf(response, 'content-disposition') ?? ''),
+    fileName: contentDispositionFileName(headerOf(response, 'content-disposition') ?? ''),
     content: measured(body, unpack(), limitBytes, failed),
   };
 }
 
-/** Decoders of Content-Encoding. Only one layer: several layers would be a decompression bomb. */
+/**
+ * Decoders of Content-Encoding. Accepts only one encoding per response: several layers would be a decompression bomb.
+ */
 const unpackers = new Map<string, () => Transform | null>([
   ['identity', () => null],
   ['gzip', createGunzip],
@@ -152,7 +154,7 @@ function measured(
   limitBytes: number,
   failed: (error: unknown) => unknown,
 ): Readable {
-  const content = limitSize(limitBytes, () => tooLarge(limitBytes));
+  const content = limitStreamSize(limitBytes, () => tooLarge(limitBytes));
   const fail = (error: unknown) => content.destroy(failed(error) as Error);
   body.on('error', fail);
   unpacker?.on('error', fail);
@@ -160,7 +162,7 @@ function measured(
     drop(body);
     unpacker?.destroy();
   });
-  // An `error` event without a listener would end the process if the reader is gone.
+  // Without a listener, an `error` event would end the process if the reader is gone.
   content.on('error', () => {});
   let pieces = 0;
   let bytes = 0;

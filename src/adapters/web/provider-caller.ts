@@ -51,7 +51,7 @@ async function textOf({ body }: Dispatcher.ResponseData, maxAnswerBytes: number)
   return bytes.toString('utf8');
 }
 
-/** A refused provider URL comes from the settings, not from a user, so the message is for the operator. */
+/** The settings contain the URL of a provider, so the message about a refused URL is for the operator. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof AppError)) return 'The provider does not answer, or the connection broke.';
   return error.code === 'url_not_allowed'
@@ -63,11 +63,14 @@ function unavailable(detail: string): AppError {
   return appError('provider_unavailable', { detail });
 }
 
-/** Size limit of an identity provider's answers: enough for a userinfo with many groups. */
+/** Size limit of an identity provider's responses: enough for a userinfo response with many groups. */
 const issuerAnswerBytes = 256 * 1024;
 
-/** May also reach the identity provider on a private network. EGRESS_ALLOW would open it to every user. */
-export function createIssuerCaller(deps: {
+/**
+ * Creates a caller that may also reach an identity provider on a private network. An entry in EGRESS_ALLOW would open
+ * that host to every user.
+ */
+export function createIdentityProviderCaller(deps: {
   issuer: string;
   allow: readonly string[];
   deadlineMs?: number;

@@ -92,7 +92,7 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
 };
 
 /**
- * Decides whether an actor may perform an action on a resource in memory. `readableBy` implements the `…:read` actions
+ * Decides whether an actor may perform an action on a resource in memory. `whereReadable` implements the `…:read` actions
  * in SQL. Always false for a resource of another organization.
  */
 export function can<A extends Action>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { withoutUndefined } from '#src/adapters/postgres/base-model.ts';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { whereReadable } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { ChatModel } from '#src/modules/chat/chat.model.ts';
@@ -18,10 +18,10 @@ type NewAgent = Omit<Agent, 'createdAt' | 'updatedAt' | 'deletedAt' | 'version' 
 
 export function createAgentsRepository(db: Knex) {
   const readable = (actor: Actor) => {
-    const readableChats = readableBy(ChatModel.table(db), actor, 'chats')
+    const readableChats = whereReadable(ChatModel.table(db), actor, 'chats')
       .whereRaw('chats.agent_id = agents.id')
       .select('id');
-    return readableBy(AgentModel.query(db), actor, 'agents')
+    return whereReadable(AgentModel.query(db), actor, 'agents')
       .join('users', 'users.id', 'agents.createdBy')
       .whereNull('agents.deletedAt')
       .select('agents.*', 'users.displayName as createdByName', db.raw('exists (?) as has_chats', [readableChats]));
@@ -51,7 +51,7 @@ export function createAgentsRepository(db: Knex) {
 
     /** Locks the agent row until the end of the transaction to serialize changes of the agent. */
     async lockReadable(actor: Actor, id: string): Promise<Agent | undefined> {
-      return readableBy(AgentModel.query(db), actor, 'agents').whereNull('deletedAt').findById(id).forNoKeyUpdate();
+      return whereReadable(AgentModel.query(db), actor, 'agents').whereNull('deletedAt').findById(id).forNoKeyUpdate();
     },
 
     async update({ orgId, id }: AgentKey, change: AgentChange): Promise<void> {
@@ -66,7 +66,7 @@ export function createAgentsRepository(db: Knex) {
     },
 
     async listHidden(actor: Actor): Promise<string[]> {
-      const hidden = readableBy(AgentModel.query(db), actor, 'agents')
+      const hidden = whereReadable(AgentModel.query(db), actor, 'agents')
         .whereExists(
           hiddenBy(actor).whereRaw('(hidden_agents.org_id, hidden_agents.agent_id) = (agents.org_id, agents.id)'),
         )

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
-import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
+import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
 import { boolean, firstRow, type Row, rows, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
@@ -143,8 +143,8 @@ export function createSessionsRepository(db: Knex) {
         .whereNull('f.cutOffAt')
         .whereRaw('(f.id = ? or (f.revoked_at is null and t.expires_at > now()))', [current])
         .select('f.id', 'f.userAgent', 'f.createdAt', 't.used_at', 't.expires_at');
-      const listed = newestFirst(open.toKnexQuery(), { time: 'f.created_at', id: 'f.id', ...page });
-      return toPage(await rows(db, openSession, listed), page.limit);
+      const listed = orderNewestFirst(open.toKnexQuery(), { time: 'f.created_at', id: 'f.id', ...page });
+      return toListPage(await rows(db, openSession, listed), page.limit);
     },
 
     /** Lists a user's sessions, newest first. */

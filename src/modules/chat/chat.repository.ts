@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
+import { whereReadable } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
@@ -25,7 +25,7 @@ export type ChatFilter = { agentId?: string | undefined; mine: boolean };
 export function createChatRepository(db: Knex) {
   const chats = () => ChatModel.table(db);
   const readable = (actor: Actor, filter: ChatFilter = { mine: false }) =>
-    readableBy(chats(), actor, 'chats').where({
+    whereReadable(chats(), actor, 'chats').where({
       ...(filter.agentId !== undefined && { agentId: filter.agentId }),
       ...(filter.mine && { createdBy: actor.userId }),
     });
@@ -64,8 +64,8 @@ export function createChatRepository(db: Knex) {
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: ChatSummary[]; last: ListPosition | null }> {
       const query = readable(actor, filter).select('chats.*', scoringPending());
-      const listed = newestFirst(query, { ...page, time: 'chats.updatedAt', id: 'chats.id' });
-      return toPage(await rows(db, listedChat, listed), page.limit);
+      const listed = orderNewestFirst(query, { ...page, time: 'chats.updatedAt', id: 'chats.id' });
+      return toListPage(await rows(db, listedChat, listed), page.limit);
     },
 
     async count(actor: Actor, filter: ChatFilter): Promise<number> {

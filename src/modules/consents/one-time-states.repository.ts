@@ -1,6 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
-import { boolean, type Column, type Columns, firstRow, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  boolean,
+  type ColumnDefinition,
+  type ColumnDefinitions,
+  firstRow,
+  shape,
+} from '#src/adapters/postgres/shapes.ts';
 import type { SecretCipher } from '#src/ports/encryption.ts';
 
 const stateBytes = 32;
@@ -13,7 +19,7 @@ type TakenRow<Facts> = StateRow<Facts> & { isFresh: boolean };
 /** Table of OAuth states: the columns of one purpose plus those that every state has. */
 export type StatesModel<Facts> = {
   tableName: string;
-  columns: Columns & { readonly [Name in keyof StateRow<Facts>]: Column<StateRow<Facts>[Name]> };
+  columns: ColumnDefinitions & { readonly [Name in keyof StateRow<Facts>]: ColumnDefinition<StateRow<Facts>[Name]> };
 };
 
 /** OAuth state whose row was deleted. The caller must reject it as expired if `isFresh` is false. */

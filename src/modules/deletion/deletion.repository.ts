@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/chunks.ts';
+import { deleteChunksOfGenerations, deleteIndexedChunks } from '#src/adapters/postgres/chunks.ts';
 import { rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
@@ -36,7 +36,7 @@ export function createDeletionRepository(db: Knex) {
     },
 
     async deleteGenerations(of: DeleteDocumentInput): Promise<void> {
-      await deleteGenerationsWith(db, allGenerationsOf(of), (trx) =>
+      await deleteChunksOfGenerations(db, allGenerationsOf(of), (trx) =>
         trx.raw(
           `with contents as (
            select content_sha256 from documents where org_id = :orgId and id = :documentId

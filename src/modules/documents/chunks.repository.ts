@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { whereReadable } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, visibilityOf } from '#src/domain/access/visibility.ts';
 import { type ChunkInContext, ChunkModel, type ChunkRow, chunkInDocument, chunkRow } from './documents.model.ts';
@@ -12,7 +12,7 @@ export function createChunksRepository(db: Knex) {
      * chunks.
      */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
-      const chunks = readableBy(ChunkModel.table(db), actor, 'documents')
+      const chunks = whereReadable(ChunkModel.table(db), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',
@@ -34,7 +34,7 @@ export function createChunksRepository(db: Knex) {
     },
 
     async findActive(actor: Actor, chunkId: string): Promise<ChunkInContext | undefined> {
-      const found = readableBy(ChunkModel.table(db), actor, 'documents')
+      const found = whereReadable(ChunkModel.table(db), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 import {
   type FolderSelection,
-  lockDocumentsIn,
-  readableBy,
-  renewDocumentKeys,
+  lockDocumentsInFolders,
+  recomputeDocumentAccessKeys,
+  whereReadable,
 } from '#src/adapters/postgres/readable.ts';
 import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
@@ -26,7 +26,7 @@ export function createDocumentLinksRepository(db: Knex) {
 
   return {
     async listReadable(actor: Actor, documentId: string): Promise<DocumentLink[]> {
-      const links = readableBy(FolderLinkModel.table(db), actor, 'folders')
+      const links = whereReadable(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
         .where('folderLinks.documentId', documentId)
         .orderBy(['folderLinks.createdAt', 'folders.id'])
@@ -62,7 +62,7 @@ export function createDocumentLinksRepository(db: Knex) {
      * @returns the document's new access keys
      */
     async renewKeys(documentId: string): Promise<string[]> {
-      await renewDocumentKeys(db, [documentId]);
+      await recomputeDocumentAccessKeys(db, [documentId]);
       const document = DocumentModel.table(db).where({ id: documentId });
       const [row] = await document.increment('version').returning('acl');
       return row?.acl ?? [];
@@ -80,7 +80,7 @@ export function createFolderContentsRepository(db: Knex) {
       return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
     },
 
-    lock: (of: FolderSelection, limit: number) => lockDocumentsIn(db, of, limit),
+    lock: (of: FolderSelection, limit: number) => lockDocumentsInFolders(db, of, limit),
 
     async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderDocument[]> {
       return rows(
@@ -102,7 +102,7 @@ export function createFolderContentsRepository(db: Knex) {
         .delete();
     },
 
-    renewKeys: (documentIds: readonly string[]) => renewDocumentKeys(db, documentIds),
+    renewKeys: (documentIds: readonly string[]) => recomputeDocumentAccessKeys(db, documentIds),
 
     /**
      * A document's version also covers its folders: removing it from a folder increments the version even if its access

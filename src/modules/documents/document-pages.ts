@@ -15,7 +15,7 @@ export function selectReadableDocumentPage(
   { limit, offset }: { limit: number; offset: number },
 ): Knex.QueryBuilder {
   const documents = 'select d.id, d.updated_at from documents d where d.org_id = :orgId';
-  const newestFirst = 'order by updated_at desc, id desc';
+  const orderNewestFirst = 'order by updated_at desc, id desc';
   const page = db.raw(
     `(with opened as materialized (
        select acl_hash, sum(documents) as documents
@@ -28,13 +28,13 @@ export function selectReadableDocumentPage(
      )
      select id from (
        (${documents} and (d.acl_hash in (select acl_hash from opened)) is true and (select not is_by_keys from way)
-        ${newestFirst} limit :reach)
+        ${orderNewestFirst} limit :reach)
        union all
        select newest.* from opened cross join lateral (
-         ${documents} and d.acl_hash = opened.acl_hash and (select is_by_keys from way) ${newestFirst} limit :reach
+         ${documents} and d.acl_hash = opened.acl_hash and (select is_by_keys from way) ${orderNewestFirst} limit :reach
        ) newest
      ) readable
-     ${newestFirst} limit :limit offset :offset) page`,
+     ${orderNewestFirst} limit :limit offset :offset) page`,
     { orgId: actor.orgId, acl: keysOf(actor), reach: limit + offset, limit, offset },
   );
   return db.from(page).select('id');

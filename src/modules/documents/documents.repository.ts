@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { whereReadable } from '#src/adapters/postgres/readable.ts';
 import { firstRow, numeric, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { selectReadableDocumentPage } from './document-pages.ts';
@@ -39,7 +39,7 @@ type DocumentPage = {
   offset: number;
 };
 
-const newestFirst = (time: string, id: string) => [
+const orderNewestFirst = (time: string, id: string) => [
   { column: time, order: 'desc' },
   { column: id, order: 'desc' },
 ];
@@ -62,7 +62,7 @@ export function createDocumentsRepository(db: Knex) {
    * computed for these only.
    */
   const views = (actor: Actor, page: Knex.QueryBuilder) => {
-    const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
+    const readableFolders = whereReadable(FolderLinkModel.table(db), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
       .whereRaw('folder_links.document_id = documents.id')
       .orderBy('folderLinks.createdAt')
@@ -107,7 +107,8 @@ export function createDocumentsRepository(db: Knex) {
       );
   };
 
-  const readableIds = (actor: Actor) => readableBy(DocumentModel.table(db), actor, 'documents').select('documents.id');
+  const readableIds = (actor: Actor) =>
+    whereReadable(DocumentModel.table(db), actor, 'documents').select('documents.id');
 
   /**
    * Selects the document ids of one page in index order. A folder's page reads no document row, because read access to
@@ -118,7 +119,7 @@ export function createDocumentsRepository(db: Knex) {
       return FolderLinkModel.table(db)
         .where({ orgId: actor.orgId, folderId })
         .whereNotNull('listedAt')
-        .orderBy(newestFirst('listedAt', 'documentId'))
+        .orderBy(orderNewestFirst('listedAt', 'documentId'))
         .limit(limit)
         .offset(offset)
         .select('documentId');
@@ -126,15 +127,15 @@ export function createDocumentsRepository(db: Knex) {
     if (createdBy === undefined) return selectReadableDocumentPage(db, actor, { limit, offset });
     return readableIds(actor)
       .where('documents.createdBy', createdBy)
-      .orderBy(newestFirst('documents.updatedAt', 'documents.id'))
+      .orderBy(orderNewestFirst('documents.updatedAt', 'documents.id'))
       .limit(limit)
       .offset(offset);
   };
 
   return {
     async listReadable(actor: Actor, page: DocumentPage): Promise<DocumentView[]> {
-      const listed = readableBy(views(actor, pageOfIds(actor, page)), actor, 'documents');
-      return rows(db, documentView, listed.orderBy(newestFirst('documents.updatedAt', 'documents.id')));
+      const listed = whereReadable(views(actor, pageOfIds(actor, page)), actor, 'documents');
+      return rows(db, documentView, listed.orderBy(orderNewestFirst('documents.updatedAt', 'documents.id')));
     },
 
     async findView(actor: Actor, id: string): Promise<DocumentView | undefined> {
@@ -161,7 +162,7 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     async findRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
-      return readableBy(DocumentModel.query(db), actor, 'documents').findById(id);
+      return whereReadable(DocumentModel.query(db), actor, 'documents').findById(id);
     },
 
     /**
@@ -190,7 +191,7 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     async lockRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
-      return readableBy(DocumentModel.query(db), actor, 'documents').findById(id).forNoKeyUpdate();
+      return whereReadable(DocumentModel.query(db), actor, 'documents').findById(id).forNoKeyUpdate();
     },
 
     async insert(document: NewDocumentRow): Promise<void> {
@@ -236,7 +237,7 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     async countReadable(actor: Actor, createdBy?: string): Promise<number> {
-      const query = readableBy(DocumentTotalModel.table(db), actor, 'documentTotals');
+      const query = whereReadable(DocumentTotalModel.table(db), actor, 'documentTotals');
       if (createdBy !== undefined) query.where({ createdBy });
       return (await oneRow(db, documentCount, query.select(db.raw('coalesce(sum(documents), 0) as total')))).total;
     },

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { whereReadable } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import type { ChainLink, DraftFields } from '#src/domain/agents/drafts.ts';
@@ -55,14 +55,14 @@ export function createDraftsRepository(db: Knex) {
     },
 
     async findReadable(actor: Actor, id: string): Promise<DraftView | undefined> {
-      return firstRow(db, draftView, readableBy(views(), actor, 'drafts').where('drafts.id', id));
+      return firstRow(db, draftView, whereReadable(views(), actor, 'drafts').where('drafts.id', id));
     },
 
     /**
      * Locks a draft until the end of the transaction, so that its changes and its publication run one after the other.
      */
     async lockReadable(actor: Actor, id: string): Promise<Draft | undefined> {
-      const readable = readableBy(DraftModel.query(db), actor, 'drafts').where('drafts.id', id);
+      const readable = whereReadable(DraftModel.query(db), actor, 'drafts').where('drafts.id', id);
       return firstRow(db, draftShape, readable.forNoKeyUpdate());
     },
 
@@ -99,7 +99,7 @@ export function createDraftsRepository(db: Knex) {
     },
 
     async listHidden(actor: Actor): Promise<string[]> {
-      const hidden = readableBy(DraftModel.query(db), actor, 'drafts')
+      const hidden = whereReadable(DraftModel.query(db), actor, 'drafts')
         .whereExists(
           hiddenBy(actor).whereRaw('(hidden_drafts.org_id, hidden_drafts.draft_id) = (drafts.org_id, drafts.id)'),
         )
@@ -153,7 +153,7 @@ export function createDraftsRepository(db: Knex) {
     },
 
     async findForkableVersion(actor: Actor, versionId: string): Promise<Version | undefined> {
-      return readableBy(VersionModel.query(db), actor, 'drafts')
+      return whereReadable(VersionModel.query(db), actor, 'drafts')
         .join('drafts', (on) => {
           on.on('drafts.orgId', 'draftVersions.orgId').on('drafts.id', 'draftVersions.draftId');
         })
@@ -162,7 +162,7 @@ export function createDraftsRepository(db: Knex) {
     },
 
     async findForkableAgent(actor: Actor, agentId: string): Promise<Omit<DraftFields, 'goldenCases'> | undefined> {
-      const agent = readableBy(AgentModel.query(db), actor, 'agents')
+      const agent = whereReadable(AgentModel.query(db), actor, 'agents')
         .whereNull('deletedAt')
         .where('agents.id', agentId);
       return firstRow(db, forkable, agent.select(...Object.keys(forkable.columns)));

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { isOrphaned, renewDocumentKeys } from '#src/adapters/postgres/readable.ts';
+import { isOrphanedSql, recomputeDocumentAccessKeys } from '#src/adapters/postgres/readable.ts';
 import { boolean, oneRow, pick, type Row, rows, shape, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { ErasedRows, ErasureSubject } from '#src/contracts/deletion.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
@@ -42,7 +42,7 @@ export function createErasureRepository(db: Knex) {
       return `t.org_id = :orgId
         and exists (select from organizations o where o.id = t.org_id and o.deleted_at is not null)`;
     }
-    return `t.org_id = :orgId and ${belongsTo(table, ':userId')} and ${isOrphaned('t')}`;
+    return `t.org_id = :orgId and ${belongsTo(table, ':userId')} and ${isOrphanedSql('t')}`;
   }
 
   async function deleteSome(
@@ -92,7 +92,7 @@ export function createErasureRepository(db: Knex) {
         trx,
         pick(DocumentModel, 'id'),
         `select d.id from documents d
-         where d.deleted_at is null and not (${isOrphaned('d')})
+         where d.deleted_at is null and not (${isOrphanedSql('d')})
            and d.id in (select l.document_id from folder_links l where l.folder_id in ${folders})
          order by d.id limit ${ROWS_AT_ONCE} for no key update`,
         of,
@@ -111,7 +111,7 @@ export function createErasureRepository(db: Knex) {
          where d.id = any (:ids::uuid[]) and not exists (select from folder_links l where l.document_id = d.id)`,
         values,
       );
-      await renewDocumentKeys(trx, ids);
+      await recomputeDocumentAccessKeys(trx, ids);
       return ids.length;
     });
   }
@@ -265,7 +265,7 @@ export function createErasureRepository(db: Knex) {
     listLate(limit: number) {
       const isThere = contentTables.map((table) => {
         const isTheirs = belongsTo(table, 'gone.id');
-        return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${isOrphaned('t')})`;
+        return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${isOrphanedSql('t')})`;
       });
       return rows(
         db,

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
+import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
 import {
   bigint,
   firstRow,
@@ -58,8 +58,8 @@ export function createExportsRepository(db: Knex) {
       orgId: string,
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: ExportWithJob[]; last: ListPosition | null }> {
-      const listed = newestFirst(withJobs(orgId), { time: 'e.created_at', id: 'e.id', ...page });
-      const { items, last } = toPage(await rows(db, listedExport, listed), page.limit);
+      const listed = orderNewestFirst(withJobs(orgId), { time: 'e.created_at', id: 'e.id', ...page });
+      const { items, last } = toListPage(await rows(db, listedExport, listed), page.limit);
       return { items: await withVolumes(items), last };
     },
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { whereReadable } from '#src/adapters/postgres/readable.ts';
 import { bigint, firstRow, integer, oneRow, type Row, rows, shape, uuidArray } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
@@ -20,7 +20,7 @@ const subtree = shape({ ids: uuidArray(), height: integer() });
 
 export function createFoldersRepository(db: Knex) {
   const readable = (actor: Actor) =>
-    readableBy(FolderModel.query(db), actor, 'folders')
+    whereReadable(FolderModel.query(db), actor, 'folders')
       .leftJoin('teams', 'teams.id', 'folders.teamId')
       .leftJoin('users', 'users.id', 'folders.ownerId')
       .select('folders.*', db.raw('(teams.disabled_at is not null or users.deleted_at is not null) as entity_missing'));
@@ -77,7 +77,7 @@ export function createFoldersRepository(db: Knex) {
       actor: Actor,
       { folderId, limit }: { folderId?: string; limit: number },
     ): Promise<DocumentNameInFolder[]> {
-      const query = readableBy(FolderLinkModel.query(db), actor, 'documents')
+      const query = whereReadable(FolderLinkModel.query(db), actor, 'documents')
         .join('documents', 'documents.id', 'folderLinks.documentId')
         .orderByRaw('lower(documents.name), documents.id')
         .limit(limit)

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
+import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
 import { bigint, firstRow, numeric, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
@@ -116,8 +116,8 @@ export function createImportRunsRepository(db: Knex) {
       const query = runs()
         .where({ ...of, kind: 'sync' })
         .select('importRuns.*');
-      const listed = newestFirst(query, { ...page, time: 'importRuns.createdAt', id: 'importRuns.id' });
-      return toPage(await rows(db, listedRun, listed), page.limit);
+      const listed = orderNewestFirst(query, { ...page, time: 'importRuns.createdAt', id: 'importRuns.id' });
+      return toListPage(await rows(db, listedRun, listed), page.limit);
     },
 
     async deleteOldRuns(days: number): Promise<boolean> {

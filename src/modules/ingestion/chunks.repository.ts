@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import { indexWords } from '#src/adapters/postgres/chunks.ts';
+import { indexChunkWords } from '#src/adapters/postgres/chunks.ts';
 import { bigint, firstRow, oneRow, pick, type Row, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
@@ -53,7 +53,7 @@ export function createChunksRepository(db: Knex) {
           ],
         );
       }
-      await indexWords(db, of, all);
+      await indexChunkWords(db, of, all);
     },
 
     async listUnembedded(of: IngestDocumentInput, limit: number): Promise<string[]> {

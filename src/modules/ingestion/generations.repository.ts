@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { deleteGenerationsWith, numberPages } from '#src/adapters/postgres/chunks.ts';
+import { assignPageNumbers, deleteChunksOfGenerations } from '#src/adapters/postgres/chunks.ts';
 import { firstRow, pick, type Row, rows, shape, text, timestamp } from '#src/adapters/postgres/shapes.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
@@ -251,7 +251,7 @@ export function createGenerationsRepository(db: Knex) {
            )`,
           range,
         );
-      await deleteGenerationsWith(db, range, deleteRows, signal);
+      await deleteChunksOfGenerations(db, range, deleteRows, signal);
     },
   };
 }
@@ -286,10 +286,10 @@ export function createConversionsRepository(db: Knex) {
      * Sets the page numbers of new chunks, if a preview has found the pages after the chunking had read the Markdown
      * body.
      */
-    async numberPages(orgId: string, conversionId: string): Promise<void> {
+    async assignPageNumbers(orgId: string, conversionId: string): Promise<void> {
       // Waits for a preview that is writing the page map. A preview that starts later numbers these chunks itself.
       await ConversionModel.table(db).where({ orgId, id: conversionId }).forShare().first('id');
-      await numberPages(db, { orgId, conversionId });
+      await assignPageNumbers(db, { orgId, conversionId });
     },
 
     async deleteUnused(limit: number): Promise<number> {

@@ -133,7 +133,7 @@ export function createIngestionService(deps: {
         if (generation.chunksTotal !== null) return { chunksTotal: generation.chunksTotal };
         await createChunksRepository(trx).insert(of, newChunks);
         if (source.pageMap === null) {
-          await createConversionsRepository(trx).numberPages(of.orgId, source.conversionId);
+          await createConversionsRepository(trx).assignPageNumbers(of.orgId, source.conversionId);
         }
         await ownGenerations.setChunked(of, newChunks.length);
         return { chunksTotal: newChunks.length };

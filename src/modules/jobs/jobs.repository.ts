@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
+import { whereReadable } from '#src/adapters/postgres/readable.ts';
 import {
   bigint,
   boolean,
@@ -108,12 +108,12 @@ function readableJobs(db: Knex, actor: Actor, { folderId, ...columns }: JobFilte
   const given = Object.entries(columns).flatMap(([name, value]) =>
     value === undefined ? [] : [[`jobs.${name}`, value]],
   );
-  const query = readableBy(JobModel.table(db), actor, 'jobs').where(Object.fromEntries(given));
+  const query = whereReadable(JobModel.table(db), actor, 'jobs').where(Object.fromEntries(given));
   if (folderId !== undefined) {
     const links = FolderLinkModel.table(db)
       .join('folders', 'folders.id', 'folderLinks.folderId')
       .where({ 'folderLinks.orgId': actor.orgId, folderId });
-    query.whereIn('jobs.documentId', readableBy(links, actor, 'folders').select('folderLinks.documentId'));
+    query.whereIn('jobs.documentId', whereReadable(links, actor, 'folders').select('folderLinks.documentId'));
   }
   return query;
 }
@@ -310,7 +310,7 @@ export function createJobsRepository(db: Knex) {
     },
 
     async findReadable(actor: Actor, id: string): Promise<Job | undefined> {
-      const [job] = await readableBy(jobs(), actor, 'jobs').where({ id }).limit(1);
+      const [job] = await whereReadable(jobs(), actor, 'jobs').where({ id }).limit(1);
       return job;
     },
 
@@ -325,8 +325,8 @@ export function createJobsRepository(db: Knex) {
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: Job[]; last: ListPosition | null }> {
       const query = readableJobs(db, actor, filters).select('jobs.*');
-      const listed = newestFirst(query, { ...page, time: 'jobs.createdAt', id: 'jobs.id' });
-      return toPage(await rows(db, listedJob, listed), page.limit);
+      const listed = orderNewestFirst(query, { ...page, time: 'jobs.createdAt', id: 'jobs.id' });
+      return toListPage(await rows(db, listedJob, listed), page.limit);
     },
 
     /** Skips ingestions that a newer ingestion of the same document has replaced. */

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { sortKeyOf, toPage } from '#src/adapters/postgres/keyset.ts';
+import { sortKeySql, toListPage } from '#src/adapters/postgres/keyset.ts';
 import { bigint, firstRow, integer, oneRow, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
@@ -64,7 +64,7 @@ const counted = shape({ total: bigint() });
 const walkedChats = 200;
 const firstWordsRead = 1_000;
 
-const newestFirst = 'order by started_at desc, chat_id desc';
+const orderNewestFirst = 'order by started_at desc, chat_id desc';
 const asked = 'wanted_words(:orgId, :words)';
 
 const shown = `
@@ -129,15 +129,15 @@ export function createLogsRepository(db: Knex) {
 
   const walk = (where: string, limit: string) => `
     select newest.* from reach r cross join lateral (
-      select l.chat_id, l.started_at from chat_logs l where ${isWithin} ${where} ${newestFirst} limit ${limit}
-    ) newest ${newestFirst} limit ${limit}`;
+      select l.chat_id, l.started_at from chat_logs l where ${isWithin} ${where} ${orderNewestFirst} limit ${limit}
+    ) newest ${orderNewestFirst} limit ${limit}`;
   /** `offset 0` prevents the planner from using the index of words, which would be searched again for each chat. */
   const walkWithWords = (where: string) => `
     select w.* from (${walk(where, String(walkedChats))}) w
     cross join lateral (
       select from (select words from log_texts t where t.chat_id = w.chat_id offset 0) t where t.words @@ ${asked} limit 1
     ) found
-    ${newestFirst} limit :limit`;
+    ${orderNewestFirst} limit :limit`;
   /** `offset 0` forces a lookup per match instead of a scan of all logs. */
   const allWithWords = (where: string) => `
     select l.chat_id, l.started_at
@@ -157,11 +157,11 @@ export function createLogsRepository(db: Knex) {
       db,
       listedSession,
       `with recursive ${reach}, page as (${page})
-       select shown.*, ${sortKeyOf('started_at')}
+       select shown.*, ${sortKeySql('started_at')}
        from (${shown}) shown order by started_at desc, id desc`,
       { ...valuesOf(actor, filter), ...after, limit: limit + 1 },
     );
-    return toPage(listed, limit);
+    return toListPage(listed, limit);
   }
 
   return {
@@ -172,7 +172,7 @@ export function createLogsRepository(db: Knex) {
       if (near.last !== null) return near;
       // Rare words may not occur often enough among the newest chats to fill the page, so the index of words is
       // searched too.
-      const all = await read(actor, filter, page, `${unlessWalked(where)} ${newestFirst} limit :limit`);
+      const all = await read(actor, filter, page, `${unlessWalked(where)} ${orderNewestFirst} limit :limit`);
       return all.items.length > 0 ? all : near;
     },
 

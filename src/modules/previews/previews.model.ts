@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { numberPages } from '#src/adapters/postgres/chunks.ts';
+import { assignPageNumbers } from '#src/adapters/postgres/chunks.ts';
 import {
   bigint,
   firstRow,
@@ -95,7 +95,7 @@ export function createPreviewsRepository(db: Knex) {
         .where({ orgId, id: conversionId })
         .whereNull('pageMap')
         .patch({ pageMap: [...pageMap], pageCount: pageMap.length });
-      await numberPages(db, { orgId, conversionId });
+      await assignPageNumbers(db, { orgId, conversionId });
     },
 
     async findIngestionFailure({

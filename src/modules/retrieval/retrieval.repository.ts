@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/readable.ts';
+import { isReadableSql, readableBindings, whereReadable } from '#src/adapters/postgres/readable.ts';
 import { integer, rows, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
@@ -32,7 +32,7 @@ export type RetrievalRepository = ReturnType<typeof createRetrievalRepository>;
 
 export function createRetrievalRepository(db: Knex) {
   const readableChunks = (actor: Actor, chunkIds: readonly string[]) =>
-    readableBy(db('documents as d'), actor, 'd')
+    whereReadable(db('documents as d'), actor, 'd')
       .join('chunks as c', (on) =>
         on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
       )
@@ -42,7 +42,7 @@ export function createRetrievalRepository(db: Knex) {
     db('documents as d')
       .whereNull('d.deletedAt')
       .whereNotNull('d.activeGeneration')
-      .whereRaw(isReadable, readableValues(readable));
+      .whereRaw(isReadableSql, readableBindings(readable));
 
   return {
     /**
@@ -75,10 +75,10 @@ export function createRetrievalRepository(db: Knex) {
          select retrieval_settings, retrieval_settings::jsonb as settings, active_embedding_model as embedding_model,
                 ${signatureOf('s')}
          from signatures s
-         where exists (select from (${ofGroup} limit ${documentsSampled}) d where ${isReadable})
+         where exists (select from (${ofGroup} limit ${documentsSampled}) d where ${isReadableSql})
            -- A count, because the planner would scan for exists in the order of the group.
-           or (select count(*) from (${ofGroup}) d where ${isReadable}) > 0`,
-        readableValues(readable),
+           or (select count(*) from (${ofGroup}) d where ${isReadableSql}) > 0`,
+        readableBindings(readable),
       );
     },
 
@@ -129,7 +129,7 @@ export function createRetrievalRepository(db: Knex) {
     ): Promise<DocumentPartChunk[]> {
       const ofActive =
         'from chunks a where a.org_id = d.org_id and a.document_id = d.id and a.generation = d.active_generation';
-      const run = readableBy(db('documents as d'), actor, 'd')
+      const run = whereReadable(db('documents as d'), actor, 'd')
         .join('chunks as c', (on) =>
           on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
         )
@@ -152,7 +152,7 @@ export function createRetrievalRepository(db: Knex) {
 
     async readableDocumentIds(actor: Actor, documentIds: readonly string[]): Promise<Set<string>> {
       if (documentIds.length === 0) return new Set();
-      const found = await readableBy(DocumentModel.table(db), actor, 'documents')
+      const found = await whereReadable(DocumentModel.table(db), actor, 'documents')
         .whereIn('id', documentIds)
         .select('id');
       return new Set(found.map(({ id }) => id));

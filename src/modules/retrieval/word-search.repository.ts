@@ -1,13 +1,22 @@
 import type { Knex } from 'knex';
 import {
-  isNarrow,
-  isReadable,
+  isNarrowAccess,
+  isReadableSql,
   type ReadableCounts,
-  readableCounts,
-  readableDocumentIds,
-  readableValues,
+  readableBindings,
+  readableCountsSql,
+  readableDocumentIdsSql,
 } from '#src/adapters/postgres/readable.ts';
-import { bigint, integer, type Row, rowsWithin, type Shape, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigint,
+  integer,
+  type ResultShape,
+  type Row,
+  rowsWithTimeout,
+  shape,
+  text,
+  uuid,
+} from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, CHUNKS_PER_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import { type PassageHit, passageHit, type WordSearchHit, wordSearchHit } from './retrieval.model.ts';
@@ -74,7 +83,7 @@ type Search = WordQuery & { endsAtMs: number; isNarrow: boolean };
  * Result columns, and the SQL that selects them from `ranked`: chunks with their `total` score and number of matched
  * terms.
  */
-type Output<S extends Shape> = { hit: S; select: string };
+type Output<S extends ResultShape> = { hit: S; select: string };
 
 type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
 
@@ -85,7 +94,7 @@ const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
 /** SQL that unpacks postings; src/domain/retrieval/bm25.ts packs them. */
 const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
 
-const isSearchable = `${isReadable} and d.active_generation is not null
+const isSearchable = `${isReadableSql} and d.active_generation is not null
   and (:model::text is null or d.active_embedding_model = :model)`;
 
 const searchableDocument = `
@@ -103,7 +112,7 @@ const readablePostings = (term: string, { isNarrow, readable, model }: Search) =
   ${isNarrow && isByKeysAlone(readable) && model === undefined ? '' : searchableDocument}
   where t.org_id = :orgId and t.term = ${term}
     and (:include::uuid[] is null or t.document_id = any (:include::uuid[]))
-    ${isNarrow ? `and ((t.document_id, t.generation) in (${readableDocumentIds})) is true` : ''}`;
+    ${isNarrow ? `and ((t.document_id, t.generation) in (${readableDocumentIdsSql})) is true` : ''}`;
 
 /**
  * SQL that adds the scores of common terms to the likely hits, looked up per block of postings. Lateral joins fix the
@@ -165,10 +174,10 @@ function isByKeysAlone({ includeDocumentIds, excludeDocumentIds, retrievalSettin
 export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSearchLimits> = {}) {
   const effort = { ...defaultEffort, ...otherEffort };
 
-  function ask<S extends Shape>(search: Search, source: S, sql: string, values: Record<string, unknown>) {
+  function ask<S extends ResultShape>(search: Search, source: S, sql: string, values: Record<string, unknown>) {
     const { readable, model = null, endsAtMs } = search;
-    const bindings = { ...readableValues(readable), model, ...values };
-    return rowsWithin(Math.max(1, endsAtMs - performance.now()), db, source, sql, bindings);
+    const bindings = { ...readableBindings(readable), model, ...values };
+    return rowsWithTimeout(Math.max(1, endsAtMs - performance.now()), db, source, sql, bindings);
   }
 
   async function weigh(
@@ -178,7 +187,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
       query,
       termCount,
       `select t.term, t.chunk_count, s.chunk_count as collection_chunks, s.term_count as collection_terms, counts.*
-       from chunk_statistics s join term_statistics t using (org_id) cross join (${readableCounts}) counts
+       from chunk_statistics s join term_statistics t using (org_id) cross join (${readableCountsSql}) counts
        where org_id = :orgId and t.term = any (:terms::text[]) and t.chunk_count > 0
        order by t.chunk_count, t.term`,
       { terms: [...query.terms] },
@@ -239,7 +248,11 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     return rare;
   }
 
-  function find<S extends Shape>(query: Search, { rare, common, averageLength }: Plan, { hit, select }: Output<S>) {
+  function find<S extends ResultShape>(
+    query: Search,
+    { rare, common, averageLength }: Plan,
+    { hit, select }: Output<S>,
+  ) {
     const { limit } = query;
     return ask(
       query,
@@ -292,7 +305,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     );
   }
 
-  async function search<S extends Shape>(
+  async function search<S extends ResultShape>(
     { timeoutMs = 10_000, ...asked }: WordQuery,
     output: Output<S>,
   ): Promise<Row<S>[]> {
@@ -308,7 +321,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     const few = await listFewReadable(query);
     const own: Search =
       few === null
-        ? { ...query, isNarrow: isNarrow(counts) }
+        ? { ...query, isNarrow: isNarrowAccess(counts) }
         : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
     // Multiplies by the number of terms in the question and not of terms that occur, because the choice must not reveal
     // which terms occur in unreadable documents.

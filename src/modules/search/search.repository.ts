@@ -1,14 +1,14 @@
 import type { Knex } from 'knex';
 import {
-  isNarrow,
-  isReadable,
-  readableAclHashes,
-  readableBy,
-  readableCounts,
-  readableDocumentIds,
-  readableValues,
+  isNarrowAccess,
+  isReadableSql,
+  readableAclHashesSql,
+  readableBindings,
+  readableCountsSql,
+  readableDocumentIdsSql,
+  whereReadable,
 } from '#src/adapters/postgres/readable.ts';
-import { integer, rows, rowsWithin, type Shape, shape, text } from '#src/adapters/postgres/shapes.ts';
+import { integer, type ResultShape, rows, rowsWithTimeout, shape, text } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 import { maxRankedDocuments, type WantedName } from '#src/domain/retrieval/document-search.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
@@ -49,7 +49,7 @@ const withWords = (condition: string, limit: number, isNarrow: boolean) => `
   (select readable.*
    from document_name_words w
    cross join lateral (
-     select ${columns} from documents d where d.id = w.document_id and ${isReadable} limit 1
+     select ${columns} from documents d where d.id = w.document_id and ${isReadableSql} limit 1
    ) readable
    where w.org_id = :orgId and ${condition}
      ${isNarrow ? 'and (w.document_id in (select id from opened)) is true' : ''}
@@ -62,9 +62,9 @@ const beginsWith = (word: string) => `w.word >= ${word} and w.word < ${word} || 
 const beginningCharacters = 400;
 
 export function createSearchRepository(db: Knex) {
-  function ask<S extends Shape>(actor: Actor, source: S, sql: string, values: Record<string, unknown>) {
-    const readable = readableValues({ orgId: actor.orgId, acl: keysOf(actor) });
-    return rowsWithin(timeoutMs, db, source, sql, { ...readable, last: endOf(''), ...values });
+  function ask<S extends ResultShape>(actor: Actor, source: S, sql: string, values: Record<string, unknown>) {
+    const readable = readableBindings({ orgId: actor.orgId, acl: keysOf(actor) });
+    return rowsWithTimeout(timeoutMs, db, source, sql, { ...readable, last: endOf(''), ...values });
   }
 
   return {
@@ -76,14 +76,14 @@ export function createSearchRepository(db: Knex) {
       const [row = { key: '', opened: 0, stored: 0 }] = await ask(
         actor,
         prepared,
-        `select name_key(:asked::text) as key, counts.* from (${readableCounts}) counts`,
+        `select name_key(:asked::text) as key, counts.* from (${readableCountsSql}) counts`,
         { asked },
       );
-      return { key: row.key, readsFew: row.opened <= maxComparedNames, readsPart: isNarrow(row) };
+      return { key: row.key, readsFew: row.opened <= maxComparedNames, readsPart: isNarrowAccess(row) };
     },
 
     listReadableNames(actor: Actor): Promise<NameCandidate[]> {
-      return ask(actor, nameCandidate, `select ${columns} from documents d where ${isReadable}`, {});
+      return ask(actor, nameCandidate, `select ${columns} from documents d where ${isReadableSql}`, {});
     },
 
     /**
@@ -95,7 +95,7 @@ export function createSearchRepository(db: Knex) {
       return ask(
         actor,
         nameCandidate,
-        `with opened as materialized (${readableDocumentIds}),
+        `with opened as materialized (${readableDocumentIdsSql}),
          rarest as materialized (
            select word from unnest(:words::text[]) as q (word)
            cross join lateral (
@@ -109,11 +109,11 @@ export function createSearchRepository(db: Knex) {
            limit 1
          )
          (select ${columns} from documents d
-          where ${isReadable} and d.id = any (array(
+          where ${isReadableSql} and d.id = any (array(
             select n.id from documents n
             where n.org_id = :orgId and n.name_key >= :key and n.name_key < :key || :last::text
               -- A hash lookup instead of a join, so that the index is read in order and only up to the limit.
-              and (n.acl_hash in (${readableAclHashes})) is true
+              and (n.acl_hash in (${readableAclHashesSql})) is true
             order by n.name_key
             limit ${maxOtherCandidates}
           )))
@@ -127,12 +127,12 @@ export function createSearchRepository(db: Knex) {
 
     /** @returns the documents that the caller may read, in no particular order */
     async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchResultRow[]> {
-      const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
+      const readableFolders = whereReadable(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
         .whereRaw('folder_links.document_id = d.id')
         .orderBy('folderLinks.createdAt')
         .select('folders.id');
-      const found = readableBy(db('documents as d'), actor, 'd')
+      const found = whereReadable(db('documents as d'), actor, 'd')
         .leftJoin('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
         .leftJoin('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
         .whereRaw('d.id = any (?::uuid[])', [[...documentIds]])
@@ -148,7 +148,7 @@ export function createSearchRepository(db: Knex) {
     /** @returns the passages that the caller may read and that belong to the active generation */
     async loadPassages(actor: Actor, positions: readonly PassagePosition[]): Promise<PassageText[]> {
       if (positions.length === 0) return [];
-      const passages = readableBy(db('documents as d'), actor, 'd')
+      const passages = whereReadable(db('documents as d'), actor, 'd')
         .joinRaw(
           `join unnest(?::uuid[], ?::integer[], ?::integer[]) as wanted (document_id, generation, chunk_index)
              on wanted.document_id = d.id and wanted.generation = d.active_generation

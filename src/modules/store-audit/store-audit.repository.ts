@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { deleteGenerationsWith } from '#src/adapters/postgres/chunks.ts';
+import { deleteChunksOfGenerations } from '#src/adapters/postgres/chunks.ts';
 import {
   bigint,
   boolean,
@@ -158,7 +158,7 @@ export function createStoreAuditRepository(db: Knex) {
     /** Deletes a generation with its chunks and postings, in batches, because there may be a million rows. */
     async deleteGeneration({ orgId, id }: DocumentKey, generation: number): Promise<void> {
       const range = { orgId, documentId: id, from: generation, before: generation + 1 };
-      await deleteGenerationsWith(db, range, (trx) =>
+      await deleteChunksOfGenerations(db, range, (trx) =>
         GenerationModel.table(trx).where({ orgId, documentId: id, generation }).delete(),
       );
     },

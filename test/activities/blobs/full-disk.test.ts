@@ -43,7 +43,7 @@ describe('F17: the filesystem blob store on a full disk', () => {
   it('throws service_unavailable when the disk fills up during an upload, and leaves nothing of it', async () => {
     const { ends, incoming, objects } = await storeOn('size=1m', 400_000, 4);
     expect(ends.slice(0, 2)).deep.equal(['stored', 'stored']);
-    for (const end of ends.slice(2)) expect(end).equal('service_unavailable The storage is full. 60');
+    for (const end of ends.slice(2)) expect(end).equal('service_unavailable The disk for files is full. 60');
     expect({ incoming, objects }).deep.equal({ incoming: [], objects: 2 });
   });
 
@@ -51,7 +51,7 @@ describe('F17: the filesystem blob store on a full disk', () => {
     // Inodes: the directory itself, incoming, objects, and two for each object, its directory and its file.
     const { ends, incoming, objects } = await storeOn('size=1m,nr_inodes=7', 1_000, 3);
     expect(ends.slice(0, 1)).deep.equal(['stored']);
-    for (const end of ends.slice(2)) expect(end).equal('service_unavailable The storage is full. 60');
+    for (const end of ends.slice(2)) expect(end).equal('service_unavailable The disk for files is full. 60');
     expect(incoming).deep.equal([]);
     expect(objects).equal(ends.filter((end: string) => end === 'stored').length);
   });

@@ -106,10 +106,12 @@ describe('models and shapes', () => {
       'The result of the statement does not match its shape: "full_name" is not in the shape, "count" is integer and not bigint, "other" is missing.',
     );
     const complete = { fullName: text(), count: integer(), color: text() };
-    expect(await failure(rows(db, shape(complete), sql))).equal('"color" is null, which its shape excludes.');
+    expect(await failure(rows(db, shape(complete), sql))).equal(
+      'Column "color" is null, but its shape is not nullable.',
+    );
     expect(await rows(db, shape({ ...complete, color: text().nullable() }), sql)).length(1);
     expect(await failure(oneRow(db, pick(ParentModel, 'id'), 'select id from parents where false'))).equal(
-      'the statement gave 0 rows instead of one',
+      'the statement returned 0 rows instead of one',
     );
     expect(await failure(rows(db, shape({ id: uuid() }), 'select id, id from parents'))).contain('the same name');
   });

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
-import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/chunks.ts';
+import { deleteChunksOfGenerations, deleteIndexedChunks } from '#src/adapters/postgres/chunks.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import {
   addIndexedChunks,
@@ -64,7 +64,7 @@ describe('word statistics', () => {
   }
 
   const remove = ({ orgId, documentId }: IndexedDocument) =>
-    deleteGenerationsWith(db, { orgId, documentId, from: 0, before: null }, (trx) =>
+    deleteChunksOfGenerations(db, { orgId, documentId, from: 0, before: null }, (trx) =>
       trx('documentGenerations').where({ orgId, documentId }).delete(),
     );
 

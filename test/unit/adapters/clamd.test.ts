@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { createClamd } from '#src/adapters/malware/clamd.ts';
+import { createClamdScanner } from '#src/adapters/malware/clamd.ts';
 import { appError } from '#src/errors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { startFakeClamd } from '#test/support/fake-clamd.ts';
@@ -13,7 +13,7 @@ const never = new AbortController().signal;
 describe('clamd', () => {
   it("returns null for a clean file, and the signature's name otherwise", async () => {
     const clamd = await startFakeClamd();
-    const scanner = createClamd(clamd);
+    const scanner = createClamdScanner(clamd);
     expect(await scanner.scan(Readable.from([Buffer.from('all '), Buffer.from('well')]), never)).equal(null);
     expect(await scanner.scan(Readable.from([]), never)).equal(null);
     expect(await scanner.scan(Readable.from([Buffer.from('has EI'), Buffer.from('CAR')]), never)).equal(
@@ -26,7 +26,7 @@ describe('clamd', () => {
   it("replaces unprintable characters in a signature's name", async () => {
     const clamd = await startFakeClamd();
     clamd.signature = `Win.Test\u0007\u001b[1m\ufffd ${'x'.repeat(300)}`;
-    const found = await createClamd(clamd).scan(Readable.from([Buffer.from('EICAR')]), never);
+    const found = await createClamdScanner(clamd).scan(Readable.from([Buffer.from('EICAR')]), never);
     expect(found)
       .match(/^Win\.Test\?\?\[1m\? x+$/)
       .and.length(200);
@@ -36,7 +36,7 @@ describe('clamd', () => {
   it("throws too_large above clamd's size limit", async () => {
     const clamd = await startFakeClamd({ limitBytes: 1_000 });
     const content = Readable.from(Array.from({ length: 200 }, () => Buffer.alloc(64 * 1024)));
-    expect(await appErrorCode(createClamd(clamd).scan(content, never))).equal('too_large');
+    expect(await appErrorCode(createClamdScanner(clamd).scan(content, never))).equal('too_large');
     await clamd.close();
   });
 
@@ -50,7 +50,7 @@ describe('clamd', () => {
     await once(silent, 'listening');
     const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
     const scan = (to: string) =>
-      createClamd({ address: to, timeoutMs: 100 }).scan(Readable.from([Buffer.from('x')]), never);
+      createClamdScanner({ address: to, timeoutMs: 100 }).scan(Readable.from([Buffer.from('x')]), never);
     expect(await appErrorCode(scan(address))).equal('service_unavailable');
     silent.close();
     for (const socket of sockets) socket.destroy();
@@ -73,7 +73,7 @@ describe('clamd', () => {
     }).listen(0, '127.0.0.1');
     await once(endless, 'listening');
     const address = `127.0.0.1:${(endless.address() as AddressInfo).port}`;
-    const scan = createClamd({ address, timeoutMs: 60_000 }).scan(Readable.from([Buffer.from('x')]), never);
+    const scan = createClamdScanner({ address, timeoutMs: 60_000 }).scan(Readable.from([Buffer.from('x')]), never);
     expect(await appErrorCode(scan)).equal('service_unavailable');
     await until('clamd is left', async () => isClosed);
     endless.close();
@@ -86,7 +86,7 @@ describe('clamd', () => {
         this.destroy(appError('blob_missing'));
       },
     });
-    expect(await appErrorCode(createClamd(clamd).scan(content, never))).equal('blob_missing');
+    expect(await appErrorCode(createClamdScanner(clamd).scan(content, never))).equal('blob_missing');
     await clamd.close();
   });
 });

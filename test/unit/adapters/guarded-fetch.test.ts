@@ -5,8 +5,8 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import {
   createGuardedAgent,
+  createPublicLookup,
   isPublicAddress,
-  publicLookup,
   type ResolveHost,
 } from '#src/adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '#src/adapters/web/guarded-fetch.ts';
@@ -113,7 +113,7 @@ describe('a guarded fetch', () => {
 
     it('of a name that changed after the lookup (DNS rebinding)', async () => {
       const answers = [['93.184.215.14'], ['127.0.0.1']];
-      const lookup = publicLookup(async () => answers.shift() ?? []);
+      const lookup = createPublicLookup(async () => answers.shift() ?? []);
       const dialled = () =>
         new Promise((resolve, reject) => {
           lookup('rebind.example.com', { all: true }, (error, found) => (error ? reject(error) : resolve(found)));

@@ -1,12 +1,12 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
 import { APIConnectionError, APIError } from 'openai';
-import { createModelErrors, isRequestTooLarge } from '#src/adapters/models/openai-client.ts';
+import { createModelErrorMapper, isRequestTooLarge } from '#src/adapters/models/openai-client.ts';
 import { AppError } from '#src/errors.ts';
 
 describe('errors of the model service', () => {
   const apiKey = 'sk-secret-0123456789';
-  const toModelError = createModelErrors({ apiKey });
+  const toModelError = createModelErrorMapper({ apiKey });
 
   const ofStatus = (status: number) => {
     const message = `${'Incorrect API key provided: '.repeat(status === 500 ? 20 : 1)}${apiKey}`;
@@ -44,7 +44,9 @@ describe('errors of the model service', () => {
   });
 
   it('do not mask a placeholder key', () => {
-    const error = createModelErrors({ apiKey: 'local' })(new APIConnectionError({ cause: new Error('localhost') }));
+    const error = createModelErrorMapper({ apiKey: 'local' })(
+      new APIConnectionError({ cause: new Error('localhost') }),
+    );
     expect(error).instanceOf(AppError).property('cause').property('message').include('localhost');
   });
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import iconv from 'iconv-lite';
 import { findHtmlTitle } from '#src/adapters/converter/page-title.ts';
-import { dispositionFileName } from '#src/adapters/web/guarded-fetch.ts';
+import { contentDispositionFileName } from '#src/adapters/web/guarded-fetch.ts';
 
 describe('the file name of a Content-Disposition header', () => {
   const cases: [string, string | null][] = [
@@ -17,7 +17,7 @@ describe('the file name of a Content-Disposition header', () => {
   ];
   for (const [header, name] of cases) {
     it(`is ${name} in ${header}`, () => {
-      expect(dispositionFileName(header)).to.equal(name);
+      expect(contentDispositionFileName(header)).to.equal(name);
     });
   }
 });

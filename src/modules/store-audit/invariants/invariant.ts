@@ -2,11 +2,11 @@ import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import {
   bigint,
-  type Column,
+  type ColumnDefinition,
   oneRow,
+  type ResultShape,
   type Row,
   rows,
-  type Shape,
   shape,
   text,
   uuid,
@@ -53,7 +53,7 @@ export const violatingRow = shape({ id: uuid(), orgId: uuid(), fault: text() });
 const PAGE_SIZE = 1_000;
 
 /** Runs `sql` page by page, ordered by `id`; `sql` must contain `:after`, the last id of the previous page. */
-export async function* pagesById<S extends Shape & { columns: { id: Column<string> } }>(
+export async function* pagesById<S extends ResultShape & { columns: { id: ColumnDefinition<string> } }>(
   db: Knex,
   source: S,
   sql: string,
