@@ -44,7 +44,7 @@ export function createAgentsRepository(db: Knex) {
       return firstRow(db, agentView, readable(actor).where('agents.id', id));
     },
 
-    /** Returns true for deleted agents too. */
+    /** Also returns true for deleted agents. */
     async exists(orgId: string, id: string): Promise<boolean> {
       return (await AgentModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },

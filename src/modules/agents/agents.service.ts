@@ -14,7 +14,10 @@ import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service
 import type { Agent, AgentChange, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
-/** Number of consecutive off-topic messages that start a drift of a chat, and of on-topic messages that end it. */
+/**
+ * Default numbers of consecutive user messages: off-topic ones that start a drift of the chat, and on-topic ones that
+ * end it.
+ */
 const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
 
 export type PublishInput = {
@@ -65,7 +68,7 @@ export function createAgentsService(deps: {
         });
       }
       const visibility = input.visibility ?? draft.visibility;
-      // An agent published with another scope than its draft's does not inherit the draft's teams.
+      // An agent inherits the draft's teams only if it is published with the draft's visibility.
       const inherited = visibility === draft.visibility ? draft.teamIds : [];
       const scope = await deps.teams.grantScope(trx, actor, { visibility, teamIds: input.teamIds ?? inherited });
 

@@ -11,9 +11,11 @@ export const scoredChat = shape({
   ...pick(AgentModel, 'userOffTopicStreakThreshold', 'userOnTopicStreakThreshold').columns,
   chatId: uuid(),
   agentId: uuid(),
-  /** When an operator requested that rounds with scores of other scorer versions are scored again. */
+  /**
+   * When an operator requested to rescore rounds that were scored by another scorer version; null without a request.
+   */
   rescoringWantedAt: ChatModel.columns.rescoringWantedAt,
-  /** The last round that the requested rescoring has reached. */
+  /** Number of the last round that the requested rescoring has processed. */
   rescoredTo: ChatModel.columns.rescoredTo,
 });
 export type ScoredChat = Row<typeof scoredChat>;
@@ -24,20 +26,26 @@ export type AlignmentSubject = Row<typeof alignmentSubject>;
 export const roundTexts = shape({ ...pick(RoundModel, 'round', 'userContent').columns, assistantReply: text() });
 export type RoundTextsRow = Row<typeof roundTexts>;
 
-/** A complete round without scores. `events` are failed attempts to score it. */
+/** A complete round without scores. `events` records failed attempts to score the round. */
 export const waitingRound = shape({ ...roundTexts.columns, events: RoundModel.columns.events });
 
 export const previousRound = shape({ ...roundTexts.columns, isRefusal: boolean() });
-/** Texts of the scored round before a round, which that round may continue. */
+/**
+ * The last scored round before a given round, which may be a follow-up and is therefore scored together with its text.
+ */
 export type PreviousRound = Row<typeof previousRound>;
 
 export const roundBefore = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
 export type EarlierScoredRound = Row<typeof roundBefore>;
 
-/** Source of scores: embeddings and words, words alone, or a chat model that adjudicated doubtful scores. */
+/**
+ * How a round was scored: with embeddings and words, with words alone, or by a chat model that decided doubtful scores.
+ */
 export type ScoreSource = 'embedding' | 'words' | 'llm';
 
-/** Measurement of a round, independent of other scores. `refusalReading` is null if the reply declines nothing. */
+/**
+ * Scores of a single round that do not depend on other rounds. `refusalReading` is null if the reply refuses nothing.
+ */
 export type MeasuredRound = {
   scorerVersion: string;
   scoreSource: ScoreSource;

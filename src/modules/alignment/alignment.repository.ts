@@ -94,7 +94,10 @@ export function createAlignmentRepository(db: Knex) {
       await ChatModel.table(db).where({ orgId, id: chatId }).forUpdate().first('id');
     },
 
-    /** Returns false if the round has scores already, or an older round, on which they depend, has none. */
+    /**
+     * Returns false and stores nothing if the round already has scores, or if an older round, on whose scores they
+     * depend, has none.
+     */
     async storeScore({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<boolean> {
       const updated = await RoundModel.query(db)
         .where({ orgId, chatId, round, status: 'complete', scoredAt: null })
@@ -115,7 +118,6 @@ export function createAlignmentRepository(db: Knex) {
         .patch({ pruned: true });
     },
 
-    /** Lists the oldest rounds with scores of another scorer version that this rescoring has not reached yet. */
     listOutdated({ orgId, chatId, rescoredTo }: ScoredChat, version: string, limit: number) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
@@ -129,8 +131,8 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Lists all scored rounds of a chat in order. Older scorer versions stored only that a reply was a refusal, without
-     * its score: such refusals count as 1.
+     * Lists all scored rounds of a chat in order. Older scorer versions stored no score of a refusal; such refusals get
+     * the score 1.
      */
     listScores({ orgId, chatId }: ChatKey) {
       const query = RoundModel.table(db)
@@ -153,12 +155,15 @@ export function createAlignmentRepository(db: Knex) {
       await RoundModel.query(db).where({ orgId, chatId, round }).patch(score);
     },
 
-    /** Copies the state after a round into its chat, which lists show. */
+    /** Copies the alignment state after a round to its chat, for lists of chats. */
     async setChatState({ orgId, chatId }: ChatKey, round: number, score: ChatState): Promise<void> {
       await ChatModel.query(db).where({ orgId, id: chatId }).patch(chatStateOf(round, score));
     },
 
-    /** Marks outdated chats among the next 1,000 after the chat `after`. Returns the last one, undefined at the end. */
+    /**
+     * Marks chats for rescoring that have rounds of another scorer version, among the 1,000 chats that follow `after`
+     * by id. Returns the id of the last of these chats; undefined if none follows.
+     */
     async markForRescoring(orgId: string | null, version: string, after: string): Promise<string | undefined> {
       const last = await firstRow(
         db,
@@ -192,7 +197,7 @@ export function createAlignmentRepository(db: Knex) {
         .resultSize();
     },
 
-    /** Adds a `scoring_failed` event to the oldest unscored round, once for each reason. */
+    /** Adds a `scoring_failed` event to the oldest unscored round, at most once per reason. */
     async noteFailure({ orgId, chatId }: ChatKey, reason: string): Promise<void> {
       await db.raw(
         `update rounds set events = events || jsonb_build_array(jsonb_build_object(
@@ -206,7 +211,6 @@ export function createAlignmentRepository(db: Knex) {
       );
     },
 
-    /** Like `setChatState`, unless the chat shows a newer round. */
     async setChatStateIfNewer({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<void> {
       await ChatModel.query(db)
         .where({ orgId, id: chatId })
@@ -214,7 +218,6 @@ export function createAlignmentRepository(db: Knex) {
         .patch(chatStateOf(round, score));
     },
 
-    /** Sets a generated title, unless the user has chosen one. */
     async nameChat({ orgId, chatId }: ChatKey, title: string): Promise<void> {
       await ChatModel.query(db)
         .where({ orgId, id: chatId, titleSource: 'message' })
@@ -222,8 +225,9 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Lists chats to rescore that have no open job, as long as fewer than `limit` have one. Chats whose last job ended
-     * longest ago come first, so that a chat whose scoring fails does not delay the others.
+     * Lists chats that wait for rescoring and have no open job, as many as keep the number of open jobs below `limit`.
+     * Chats whose last job ended longest ago come first, so that a chat whose scoring keeps failing does not delay the
+     * others.
      */
     listRescoringDue(limit: number) {
       return rows(
@@ -243,8 +247,8 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Lists chats with an unscored round whose scoring job has ended, longest waiting first. A cancelled job stays
-     * cancelled until the next round.
+     * Lists chats with an unscored round whose scoring job has ended, longest waiting first. Omits chats whose job was
+     * cancelled; the next message queues them again.
      */
     listOverdue(limit: number) {
       return rows(

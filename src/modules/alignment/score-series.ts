@@ -17,14 +17,14 @@ import { createAlignmentRepository } from './alignment.repository.ts';
 import type { RoundMeasurer } from './round-measurer.ts';
 
 /**
- * Number of earlier rounds that are read to update a chat's alignment state: a streak of off-topic rounds is pruned
- * from the history long before it is longer.
+ * Number of earlier rounds from which a chat's alignment state is computed. It is enough, because a streak of off-topic
+ * rounds is pruned from the history long before it is this long.
  */
 export const foldedRoundsRead = 50;
 
 /**
- * Computes the scores and events of a measured round from the `foldedRoundsRead` scored rounds before it, in order.
- * @param kept events of the round that the fold does not produce; they are preserved
+ * Computes the scores and events of a round from its measurement and the scored rounds before it, in order.
+ * @param kept events that the round already has and that are preserved
  * @param at when the round was scored for the first time
  */
 export function foldMeasured(
@@ -68,7 +68,10 @@ function messageIds(round: number): string[] {
   return [`${round}:user`, `${round}:assistant`];
 }
 
-/** Recomputes the scores of all rounds of a chat. `measuredAnew`: measurements that replace stored ones, by round. */
+/**
+ * Recomputes the scores of all rounds of a chat. `measuredAnew` has new measurements by round, which replace stored
+ * ones.
+ */
 export function refoldScores(
   stored: readonly StoredScore[],
   measuredAnew: ReadonlyMap<number, MeasuredRound>,
@@ -97,18 +100,21 @@ function measuredOf({ scorerVersion, scoreSource, userScore, agentScore, neutral
   return { scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading };
 }
 
-/** Rounds that are scored again in one step: a second or two of the embedder, which other chats need too. */
+/**
+ * Maximum rounds that are rescored in one step. They occupy the embedder, which other chats need too, for a second or
+ * two.
+ */
 const roundsPerStep = 20;
-/** Time limit of a rescoring step, for the case that a chat model adjudicates each round. */
+/** Time limit of a rescoring step, in case a chat model decides doubtful scores in each round. */
 const stepMs = 30_000;
 
 type Measured = { byRound: Map<number, MeasuredRound>; isLast: boolean };
 
 /**
- * Scores some outdated rounds of a chat again, oldest first, and recomputes the series of all its rounds in the same
- * transaction, so that stored scores always form one series.
- * @returns the newest scored round; undefined if rescoring was not requested, nothing is left, another worker was faster
- * or the embedder is unavailable (the sweeper retries)
+ * Rescores some outdated rounds of a chat, oldest first. Recomputes the scores of all its rounds in the same
+ * transaction, because the scores of a round depend on those before it.
+ * @returns the newest scored round; undefined if rescoring was not requested, no round is left, another worker was
+ * faster or the embedder is unavailable (the sweeper retries)
  */
 export async function rescoreOutdated(
   { db, rounds }: { db: Knex; rounds: RoundMeasurer },
@@ -125,7 +131,7 @@ export async function rescoreOutdated(
   return db.transaction(async (trx) => {
     const stored = createAlignmentRepository(trx);
     await stored.lockChat(chat);
-    // `rescoredTo` has changed if another worker scored these rounds meanwhile.
+    // If another worker rescored these rounds meanwhile, `rescoredTo` has changed.
     if ((await stored.findChat(chat))?.rescoredTo !== chat.rescoredTo) return undefined;
     const scores = await stored.listScores(chat);
     const refolded = refoldScores(scores, byRound, thresholdsOf(chat));
@@ -161,10 +167,13 @@ async function measureOutdated(
   return { byRound, isLast: listed.length < roundsPerStep && byRound.size === listed.length };
 }
 
-/** Scorer version of rounds that have to be measured again, because the round before them was misread. */
+/**
+ * Scorer version that marks rounds for another measurement, because rescoring has changed whether the round before them
+ * is a refusal.
+ */
 const misreadVersion = 'misread';
 
-/** Returns the rounds whose previous round became a refusal, or is no refusal any more. */
+/** Returns the rounds whose previous round has become a refusal or is no longer one. */
 function misreadRounds(
   scores: readonly StoredScore[],
   refolded: readonly StoredScore[],

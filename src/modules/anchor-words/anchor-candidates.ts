@@ -62,15 +62,15 @@ export async function proposeAnchorWords(
   throw appError('model_response_invalid', { detail: 'The answer of the chat model contains no list of words.' });
 }
 
-/** Maximum characters of a text that the alignment embedding model reads. */
+/** Maximum characters of the agent's introduction, as much as the alignment embedding model reads. */
 const introductionCharacters = 1_000;
 const maxProposals = 80;
 /** Maximum phrases of the persona that count as topics, in addition to the agent's tags and chosen words. */
 const maxPersonaTopics = 12;
 const maxChosenTopics = 12;
 /**
- * Number of English words nearest to the centroid of all topics that are considered; the best `listedWords` become
- * candidates.
+ * Number of English words that are considered: those nearest to the centroid of all topics. The best `listedWords` of
+ * them become candidates.
  */
 const nearWords = 1_500;
 const listedWords = 120;
@@ -87,7 +87,7 @@ export type CandidateFinder = (
   signal: AbortSignal,
 ) => Promise<string[]>;
 
-/** Ranks candidates for anchor words by the similarity of their embeddings to the agent's topics. */
+/** Ranks anchor word candidates by the similarity of their embeddings to the agent's topics. */
 export function createCandidateFinder(deps: {
   embedder: Embedder;
   topicWords: TopicWords;

@@ -8,7 +8,7 @@ import type { AgentAnchors, AnchorWordsService, ExpandAnchorWordsInput } from '.
 
 const word = oneLineField(100);
 const chosen = z.array(word).max(maxAnchorWords).default([]);
-/** Limits the excluded anchor words of a request; enough for the words that a client has shown on several pages. */
+/** Maximum excluded anchor words of a request; enough for the words that a client has shown on several pages. */
 const maxExcludedWords = 1_000;
 
 const metadata = ['agent_name', 'agent_prompt', 'chat_model', 'tags'] as const;

@@ -9,7 +9,7 @@ import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.
 import type { ChatModel } from '#src/ports/models.ts';
 import { type CandidateFinder, proposeAnchorWords } from './anchor-candidates.ts';
 
-/** The timeout is short because the user waits and anchor word candidates also come from other sources. */
+/** Short because the user waits and because anchor word candidates also come from other sources. */
 const proposalTimeoutMs = 20_000;
 /**
  * Number of passages whose phrases become anchor word candidates; lower-ranked passages are too far from the topic.
@@ -64,7 +64,6 @@ export function createAnchorWordsService(deps: {
     });
   }
 
-  /** Searches passages only in documents that the caller may read. */
   async function passagesAbout(actor: Actor, persona: DraftPersona, signal: AbortSignal): Promise<string[]> {
     const query = [persona.agentName, persona.tags.join(', '), persona.agentPrompt]
       .join('. ')
@@ -76,8 +75,8 @@ export function createAnchorWordsService(deps: {
 
   return {
     /**
-     * Proposes up to forty anchor words, best first, without those of the agent, of `words` and of `excludeWords`.
-     * Throws `agent_not_found`, `unknown_model`, and errors of `Embedder`.
+     * Proposes up to forty anchor words, best first; omits those of the agent, of `words` and of `excludeWords`. Throws
+     * `agent_not_found`, `unknown_model`, and errors of `Embedder`.
      */
     async expand(actor: Actor, input: ExpandAnchorWordsInput, signal: AbortSignal): Promise<string[]> {
       const { words, excludeWords } = input;

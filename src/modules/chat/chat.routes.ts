@@ -40,7 +40,7 @@ const sendErrors = [
   'interrupted',
 ] as const;
 
-/** Error codes that `POST /chat/stream` sends as its last event. */
+/** Error codes of model failures, which `POST /chat/stream` sends in its last event. */
 const modelErrors = ['model_unavailable', 'model_rejected', 'model_response_invalid', 'model_not_configured'] as const;
 
 export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
@@ -92,7 +92,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         return eventStream(
           async (sink) => {
             run.readBy(sink.closed);
-            // The answer is written to its end after a disconnect: the Idempotency-Key stores all of it.
+            // Reads all events even after a disconnect, because the whole response is stored for its Idempotency-Key.
             for await (const event of run.events()) await sink.send(toStreamEvent(run.round, event));
           },
           { headers },

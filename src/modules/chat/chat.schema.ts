@@ -200,7 +200,10 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
   };
 }
 
-/** The event's `id` is `<round>:<seq>`, which a client that reconnects sends in `Last-Event-ID`. */
+/**
+ * Serializes an event of an answer for Server-Sent Events. Its `id` is `<round>:<seq>`, which a reconnecting client
+ * sends as `Last-Event-ID`.
+ */
 export function toStreamEvent(round: number, event: NumberedEvent): StoredEvent {
   const id = `${round}:${event.seq}`;
   switch (event.event) {
@@ -213,7 +216,7 @@ export function toStreamEvent(round: number, event: NumberedEvent): StoredEvent 
   }
 }
 
-/** Throws `malformed_request` for a `Last-Event-ID` that this service does not send. */
+/** Parses a `Last-Event-ID`. Throws `malformed_request` if it is not `<round>:<seq>`. */
 export function toEventPosition(lastEventId: string | null): EventPosition | null {
   if (lastEventId === null) return null;
   const [, round, seq] = /^([1-9]\d{0,8}):(\d{1,15})$/.exec(lastEventId) ?? [];
@@ -245,7 +248,6 @@ export function toChatSummaryDto(chat: ChatSummary): z.input<typeof chatSummaryS
   };
 }
 
-/** A round without an answer, failed or still open, has only its user message. */
 export function toChatHistoryDto({ chat, rounds, isAgentDeleted }: ChatHistory): z.input<typeof chatHistorySchema> {
   return {
     chat_id: chat.id,

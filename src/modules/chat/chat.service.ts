@@ -43,14 +43,13 @@ import {
 
 const closeRetryMs = 500;
 
-/** A round that is being answered, with or without readers. */
+/** The answer of a round, either being written or already stored. */
 type RoundRun = {
   chatId: string;
   round: number;
   isNewChat: boolean;
-  /** All events of the round from the first one on, for any number of readers. */
   events(): AsyncIterable<NumberedEvent>;
-  /** Registers the reader whose disconnect may end the answer; ignored unless `onDisconnect` is `cancel`. */
+  /** Registers the client whose disconnect may cancel the answer; does nothing unless `onDisconnect` is `cancel`. */
   readBy(closed: AbortSignal): void;
   answer: Promise<ChatAnswer>;
 };
@@ -144,7 +143,10 @@ export function createChatService(deps: {
     return { events: log.read, readBy, answer };
   }
 
-  /** Answers an open round under its lease. Stops when the lease, the user's rights or the readers are lost. */
+  /**
+   * Answers an open round while renewing its lease. Stops if the lease is lost, the user loses rights, or no client
+   * reads the answer.
+   */
   async function answerRound(
     actor: RequestActor,
     open: OpenRound,
@@ -154,7 +156,7 @@ export function createChatService(deps: {
     const { chat, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const lease = keepLease(key, leaseOwner, rounds, logger);
-    // The answer may already use documents that the user may no longer read.
+    // Losing rights stops the answer, because it may already use documents that the user can no longer read.
     const onLoss = async () => appError('interrupted', { detail: 'Your rights have changed. Send the message again.' });
     const rights = watchRights(actor, { findActor: () => accounts.findActor(actor.userId), onLoss, logger });
     let written: CompletedAnswer;
@@ -170,12 +172,15 @@ export function createChatService(deps: {
       lease.stop();
       rights.stop();
     }
-    // The job that scores the round is not awaited: the answer is stored, and chat works while Temporal is down.
+    // Does not wait for the scoring job: the answer is stored, and chat must work while Temporal is down.
     trackUntilDone(scoringRequests.nudge(chat.id));
     return presenter.fresh(open, written);
   }
 
-  /** Closes a failed round, and retries while the database is down: a repeated message needs the round closed. */
+  /**
+   * Ends a failed round, and retries while the database is down, because the user cannot send the message again while
+   * the round is open.
+   */
   async function closeFailed({ chat, round, leaseOwner, attempt }: OpenRound, code: string): Promise<void> {
     const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, failureSeq(attempt));
     const closeLater = async () => {
@@ -195,14 +200,17 @@ export function createChatService(deps: {
     });
   }
 
-  /** Clients see the code of a catalogued error, and of any other error only that it happened. */
+  /**
+   * Returns the code and the detail of an error for clients; errors that are not an `AppError` become
+   * `service_unavailable` or `internal_error`.
+   */
   function reasonOf(error: unknown): { code: string; detail: string } {
     const known =
       error instanceof AppError ? error : appError(isOutage(error) ? 'service_unavailable' : 'internal_error');
     return { code: known.code, detail: known.message };
   }
 
-  /** Lets `drain` wait for background work, whose failures are handled elsewhere. */
+  /** Makes `drain` wait for background work. The work's failures are handled elsewhere. */
   function trackUntilDone(work: Promise<unknown>): void {
     const settled: Promise<void> = Promise.allSettled([work]).then(() => {
       running.delete(settled);
@@ -216,8 +224,8 @@ export function createChatService(deps: {
 
   return {
     /**
-     * Stores the message and starts to answer it. Throws if the message is refused; a later failure ends the round.
-     * Sending the message of a failed round again answers that round.
+     * Stores the message and starts to answer it. Throws if the message is refused; a failure after that ends the
+     * round. Sending a failed round's message again retries that round.
      */
     async send(actor: RequestActor, message: Message): Promise<RoundRun> {
       if (isDraining) throw restarting();
@@ -245,7 +253,7 @@ export function createChatService(deps: {
       };
     },
 
-    /** The title that the model proposes later does not replace this one. Throws `precondition_failed`. */
+    /** Sets a title that generated titles do not replace. Throws `precondition_failed`. */
     async rename(actor: Actor, chatId: string, title: string, expected: ExpectedVersions): Promise<ChatSummary> {
       return db.transaction(async (trx) => {
         requireVersion(expected, await lockOwn(trx, actor, chatId));
@@ -258,7 +266,7 @@ export function createChatService(deps: {
     },
 
     /**
-     * Deletes a chat with its rounds, scores, stored responses and job. An answer that is being written is interrupted.
+     * Deletes a chat with its rounds, scores, stored responses and job, and interrupts an answer that is being written.
      */
     async remove(actor: Actor, chatId: string): Promise<void> {
       await db.transaction(async (trx) => {
@@ -267,7 +275,7 @@ export function createChatService(deps: {
       });
     },
 
-    /** Ends the rounds of a dead process, at most 20 s after its last lease renewal. The sweeper calls it. */
+    /** Ends open rounds of dead processes, at most 20 s after the last renewal of the lease. Run by the sweeper. */
     async closeExpiredRounds(): Promise<void> {
       const closed = await rounds.failExpired('interrupted');
       if (closed > 0) logger.warn({ rounds: closed }, 'rounds of a dead process were ended');
@@ -275,7 +283,10 @@ export function createChatService(deps: {
 
     forgetEvents: () => roundEvents.deleteOld(),
 
-    /** Refuses new messages, lets running answers finish within `graceMs`, and then interrupts them. */
+    /**
+     * Prepares a shutdown: refuses new messages, lets running answers finish within `graceMs`, and then interrupts
+     * them.
+     */
     async drain(graceMs: number): Promise<void> {
       isDraining = true;
       const grace = setTimeout(() => shutdown.abort(restarting()), graceMs);

@@ -26,13 +26,16 @@ import { createRoundsRepository, type RoundsRepository } from './rounds.reposito
 import { type EventFollower, watchRights } from './stream.ts';
 
 /**
- * A lease allows the process that writes an answer to miss a renewal or two; the round of a dead process must end
- * within 20 s.
+ * Duration of a round's lease: long enough that the answering process may miss one or two renewals, short enough that
+ * the round of a dead process ends within 20 s.
  */
 export const leaseSeconds = 15;
 const renewEveryMs = 5_000;
 
-/** Derives the chat id from an Idempotency-Key, so that a repeated request finds the chat of the first one. */
+/**
+ * UUID namespace for deriving a chat id from an Idempotency-Key, so that a repeated request finds the chat that the
+ * first request created.
+ */
 const chatIdNamespace = '5f0c2f52-9c8e-4a3b-8a35-2d2f3e6a0c11';
 
 export type Message = RagSettings & {
@@ -44,7 +47,7 @@ export type Message = RagSettings & {
   idempotencyKey: string | null;
 };
 
-/** Either a round that this process has to answer, or one that an earlier attempt of the same request completed. */
+/** A round that this process must answer, or a round that an earlier attempt of the same request completed. */
 type OpenedRound =
   | { outcome: 'opened'; chat: Chat; agent: ChatAgent; round: number; leaseOwner: string; attempt: number }
   | { outcome: 'answered'; chat: Chat; round: Round };
@@ -80,8 +83,8 @@ export function createRoundOpener(deps: {
         const first = await createRoundsRepository(trx).find({ chatId: existing.id, round: 1 });
         if (first?.userContent === message.text) return nextRound(trx, existing, agent, message);
       }
-      // The Idempotency-Key started another chat, whose stored answer has expired: the key is free again, its chat id
-      // is not.
+      // If the Idempotency-Key already created another chat and its stored response has expired, the key may be used
+      // again, but the new chat needs another id.
       const chatId = idOfKey === null || existing !== undefined ? uuidV7() : idOfKey;
       const isNew = await chats.insert({
         id: chatId,
@@ -95,7 +98,7 @@ export function createRoundOpener(deps: {
       });
       const chat = await chats.lock(actor.orgId, chatId);
       if (chat === undefined) throw appError('chat_not_found');
-      // The same Idempotency-Key came to both message routes at once. Each route knows only the keys of its own
+      // The same Idempotency-Key was sent to both message routes at once. Each route deduplicates only its own
       // requests.
       if (!isNew) throw appError('idempotency_in_flight', { retryAfterSeconds: 1 });
       return openRound(trx, chat, agent, 1, message);
@@ -117,7 +120,7 @@ export function createRoundOpener(deps: {
     });
   }
 
-  /** Calls a provider and counts tokens: must run outside of a transaction, which would hold its locks meanwhile. */
+  /** Calls the provider and counts tokens. Call it outside of a transaction, which would hold its locks meanwhile. */
   async function refuseTooLong(agent: ChatAgent, question: string): Promise<void> {
     const { agentPrompt: persona, chatModel, maxTokens } = agent;
     const window = await models.contextWindow(chatModel);
@@ -125,7 +128,8 @@ export function createRoundOpener(deps: {
   }
 
   /**
-   * Reopens the newest round if it failed with the same message; otherwise opens the next. Round numbers have no gaps.
+   * Reopens the newest round if it failed with the same message; otherwise opens the next one, so that round numbers
+   * have no gaps.
    */
   async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: Message): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
@@ -138,8 +142,7 @@ export function createRoundOpener(deps: {
     if (repeated?.status === 'complete' && repeated.userContent === message.text) {
       return { outcome: 'answered', chat, round: repeated };
     }
-    // An Idempotency-Key that an older round still holds belongs to another message: the new round is stored without
-    // it.
+    // If an older round with another message has the same Idempotency-Key, the new round is stored without the key.
     const withKeyFor = (round: number): Message =>
       repeated === undefined || repeated.round === round ? message : { ...message, idempotencyKey: null };
 
@@ -178,8 +181,8 @@ export function createRoundOpener(deps: {
 }
 
 /**
- * Throws `chat_not_found` for a chat that the caller may not read, and `forbidden` for one of another user.
- * @param action what the user may not do, for the detail
+ * Throws `chat_not_found` for a chat that the caller cannot read, and `forbidden` for a chat that another user started.
+ * @param action the refused action, named in the error detail
  */
 export function requireWritable(
   actor: Actor,
@@ -201,13 +204,13 @@ function ragSettings(message: Message): RagSettings {
 }
 
 const titleCharacters = 60;
-/** Title of a chat whose first message begins with nothing visible. */
+/** Title of a chat whose first message begins with invisible characters only. */
 const fallbackTitle = 'Chat';
 
-/** Matches terminal colours and invisible characters, except for the joiners that emoji and some scripts need. */
+/** Matches terminal color codes and invisible characters, except the joiners that emoji and some scripts need. */
 const unseen = /(?!\s)\p{Cc}\[[\d;]*[a-z]|[\u00ad\u061c\u200b\u200e\u200f\u2060-\u2064\ufeff]|[\u{e0000}-\u{e007f}]/giu;
 
-/** The first title of a chat: the beginning of its first message, on one line. */
+/** Makes the initial title of a chat from the beginning of its first message, on one line. */
 export function messageTitle(message: string): string {
   const line = [...message.replace(unseen, '').replace(/\s+/g, ' ')].filter(isOneLine).join('').trim();
   const title = [...line].slice(0, titleCharacters).join('').trim();
@@ -215,8 +218,8 @@ export function messageTitle(message: string): string {
 }
 
 /**
- * Renews a round's lease until `stop`. Aborts `signal` when another process owns the round, since an answer to it can
- * no longer be stored.
+ * Renews a round's lease until `stop` is called. Aborts `signal` if another process owns the round, because this
+ * process can then no longer store the answer.
  */
 export function keepLease(
   round: RoundKey,
@@ -230,7 +233,8 @@ export function keepLease(
       (isHeld) => {
         if (!isHeld) lost.abort(appError('interrupted'));
       },
-      // The database may be back before the round's lease expires; if not, storing the answer fails.
+      // A failed renewal is only logged: a later one may succeed before the lease expires; if not, storing the answer
+      // fails.
       (error: unknown) => logger.warn({ err: error }, 'renewing the lease of a round failed'),
     );
   }, renewEveryMs);
@@ -243,8 +247,8 @@ export function keepLease(
 export type EventPosition = { round: number; seq: number };
 
 /**
- * `events` ends with the last event, or when `until` is aborted. It throws `chat_not_found` when the reader, by the
- * rights that `actorNow` returns, may no longer read the chat.
+ * `events` ends after the last event or when `until` is aborted. It throws `chat_not_found` once the user, with the
+ * rights that `actorNow` returns, can no longer read the chat.
  */
 type ReplayedRound = {
   round: number;
@@ -252,8 +256,8 @@ type ReplayedRound = {
 };
 
 /**
- * Replays the events of an answer that any process writes: while it is written and for a minute after its end. Later,
- * only the last event.
+ * Replays the events of an answer that any process writes, until a minute after its end. Later, replays only the last
+ * event.
  */
 export function createRoundReplay(deps: {
   db: Knex;
@@ -308,7 +312,7 @@ export function createRoundReplay(deps: {
     if (!signal.aborted) yield lastEventOf(chat, round, last + 1);
   }
 
-  /** Makes the last event from the round, when the stored events lack it or another attempt has begun. */
+  /** Builds the last event from the stored round if the stored events lack it or another attempt has begun. */
   async function lastEventOf(
     chat: Chat,
     { chatId, round, streamId, attempt }: Round,
@@ -327,8 +331,8 @@ export function createRoundReplay(deps: {
   }
 
   /**
-   * The events after `position`, or all of the newest round if it is null. Returns null when no event is to be sent:
-   * the chat has no message, or the reader already has the last event.
+   * Replays the events after `position`; without a position, all events of the newest round. Returns null if no event
+   * remains: the chat has no message, or the client already has the last event.
    */
   return async (actor: Actor, chatId: string, position: EventPosition | null): Promise<ReplayedRound | null> => {
     const chat = await createChatRepository(db).findReadable(actor, chatId);

@@ -46,8 +46,8 @@ export function createReplayBuffer<T>() {
 export type RoundLog = ReturnType<typeof createRoundLog>;
 
 /**
- * Numbers the events of one attempt to answer a round, for its readers and for `record`. Ignores events that are added
- * after the last one (`done` or `error`).
+ * Numbers the events of one attempt to answer a round, and passes them to readers and to `record`. Ignores events that
+ * follow the last one (`done` or `error`).
  */
 export function createRoundLog(attempt: number, record: (event: NumberedEvent) => void) {
   const events = createReplayBuffer<NumberedEvent>();
@@ -74,7 +74,6 @@ export function createRoundLog(attempt: number, record: (event: NumberedEvent) =
   };
 }
 
-/** Measures how a round ends, and the time to its first token. */
 export function measureRound(metrics: Pick<Metrics, 'count' | 'time'>): (event: NumberedEvent) => void {
   const startedMs = performance.now();
   let hasToken = false;
@@ -91,9 +90,9 @@ export function measureRound(metrics: Pick<Metrics, 'count' | 'time'>): (event: 
 const flushEveryMs = 100;
 
 /**
- * Stores the events of all answers of this process in one batch, ten times a second, for readers that reconnect. The
- * answers do not wait for it. While the database is down events stay in memory; the answers fail then, too. If the
- * database rejects the events of one answer, only those are lost.
+ * Stores the events of all answers of this process in one batch, ten times a second, for clients that reconnect.
+ * Answers do not wait for it. While the database is down, events stay in memory; answers cannot be stored then either.
+ * If the database rejects the events of one answer, only those are lost.
  */
 export function createEventRecorder(deps: {
   events: Pick<RoundEventsRepository, 'insert'>;
@@ -111,7 +110,7 @@ export function createEventRecorder(deps: {
     });
   }
 
-  /** Throws while the database cannot be reached. */
+  /** Throws if the database is down; logs and drops batches that the database rejects. */
   async function store(batches: readonly EventBatch[]): Promise<void> {
     try {
       await repository.insert(batches);
@@ -148,7 +147,7 @@ export function createEventRecorder(deps: {
       flushing ??= flushUntilEmpty();
     },
 
-    /** Stores the pending events when the process ends, with one attempt. */
+    /** Tries once to store the pending events when the process shuts down. */
     async close(): Promise<void> {
       if (pending.size > 0) await flush();
       pending.clear();
@@ -159,13 +158,13 @@ export function createEventRecorder(deps: {
 
 const pollEveryMs = 100;
 /**
- * Every tenth poll for new events also checks whether an answer without new events has ended, and records that it has
- * readers.
+ * At every tenth poll, a follower records that it is connected, and a follower without new events checks whether its
+ * answer has ended.
  */
 const pollsPerCheck = 10;
-/** Polls after the end of an answer in which its last events may still arrive. */
+/** Number of polls that wait for the last events after an answer has ended. */
 const pollsAfterEnd = 5;
-/** Polls after the end of an answer whose `lastSeq` shows that an event is missing. */
+/** Number of polls that wait after the end of an answer if `lastSeq` shows that an event is still missing. */
 const pollsForMissingEvent = 50;
 
 type Follower = {
@@ -175,7 +174,7 @@ type Follower = {
   polls: number;
   silentPolls: number;
   pollsSinceEnd: number | null;
-  /** Number of the answer's last event; null while the round does not have it. */
+  /** Sequence number of the answer's last event; null until it is known. */
   lastSeq: number | null;
   wake: () => void;
 };
@@ -183,15 +182,15 @@ type Follower = {
 export type EventFollower = ReturnType<typeof createEventFollower>;
 
 /**
- * Reads the events of answers that any process writes. One query, ten times a second, serves all followers of this
- * process.
+ * Reads the stored events of answers that any process writes. One query, ten times a second, serves all followers in
+ * this process.
  */
 export function createEventFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
   rounds: Pick<RoundsRepository, 'listActive' | 'recordFollowers'>;
   /**
-   * Set where answers end with their readers: the process that writes an answer learns of readers elsewhere from these
-   * rows.
+   * True if an answer is cancelled once no client reads it: the writing process then finds clients of other processes
+   * in the database.
    */
   recordsFollowers: boolean;
   logger: Pick<Logger, 'warn'>;
@@ -252,8 +251,8 @@ export function createEventFollower(deps: {
 
   return {
     /**
-     * The events after `afterSeq`, as they are stored. Ends after the last event of the answer, or when `signal` is
-     * aborted. Ends without a last event if none can come: the events were deleted, or the writing process died.
+     * Yields the stored events after `afterSeq`, until the last event of the answer or until `signal` is aborted. Ends
+     * without a last event if none can come, because the events were deleted or the writing process died.
      */
     async *follow(stream: StreamKey, afterSeq: number, signal: AbortSignal): AsyncGenerator<NumberedEvent> {
       let changed = Promise.withResolvers<void>();
@@ -272,7 +271,7 @@ export function createEventFollower(deps: {
             yield event;
             if (isLast(event)) return;
           }
-          // More events may have come for a slow reader while it took these.
+          // More events may have arrived while a slow reader processed these.
           if (follower.inbox.length === 0 && isWaitOver(follower)) return;
         }
       } finally {
@@ -285,11 +284,11 @@ export function createEventFollower(deps: {
 
 export type OnDisconnect = 'continue' | 'cancel';
 
-/** Clients of Server-Sent Events reconnect after three seconds. */
+/** Clients of Server-Sent Events reconnect after about three seconds, so the grace period is longer. */
 const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
 
 /**
- * Aborts `signal` when an answer has no reader in any process. The check begins when the reader given to `readBy`
+ * Aborts `signal` when no client of any process reads the answer. The check starts when the client given to `readBy`
  * disconnects, and ends with `stop`.
  */
 export function watchReaders(
@@ -304,7 +303,7 @@ export function watchReaders(
   async function abortWhenUnread(): Promise<void> {
     await delay(graceSeconds * 1_000, undefined, { signal: stopped.signal });
     for (;;) {
-      // An answer counts as read while the database cannot be reached.
+      // While the database is down, an answer is assumed to have readers.
       const isFollowed = await rounds.isFollowed(stream, graceSeconds).catch((error: unknown) => {
         logger.warn({ err: error }, 'looking up the readers of an answer failed');
         return true;
@@ -318,7 +317,7 @@ export function watchReaders(
   return {
     signal: abandoned.signal,
     readBy(closed) {
-      // The delay rejects when the answer ends before the check for readers does.
+      // `stop` makes the delay in this check reject, which is no failure.
       const onClosed = () => void abortWhenUnread().catch(() => undefined);
       if (closed.aborted) onClosed();
       else closed.addEventListener('abort', onClosed, { once: true, signal: stopped.signal });
@@ -330,8 +329,8 @@ export function watchReaders(
 const checkRightsEveryMs = 2_000;
 
 /**
- * Checks the rights of a user until `stop`. Aborts `signal` when the account is disabled or deleted, or when the user
- * has lost access to a team or the organization's administration and `onLoss` returns a reason.
+ * Checks a user's rights periodically until `stop` is called. Aborts `signal` if the account is disabled or deleted, or
+ * if the user has lost access to a team or their admin role and `onLoss` returns an error.
  */
 export function watchRights(
   actor: Actor,
@@ -355,7 +354,7 @@ export function watchRights(
 
   const timer = setInterval(() => {
     check().catch((error: unknown) => {
-      // The session has expired: the HTTP layer ends its streams itself.
+      // The session has expired; the HTTP layer closes the response itself.
       if (error instanceof AppError) return;
       logger.warn({ err: error }, 'checking the rights of a user failed');
     });

@@ -125,7 +125,7 @@ export function createDraftsService(deps: {
       const repository = createDraftsRepository(trx);
       const quota = await limits.lock(trx, actor.orgId);
       const draft = await lockOwn(trx, actor, draftId);
-      // A repeated request with `force` would otherwise delete the version that the first request committed.
+      // A repeated request returns the version of the first one, which `force` would otherwise delete.
       const made = await repository.findVersion(draft, id);
       if (made !== undefined) return made;
       const chain = await repository.listLinks(draft);
@@ -190,7 +190,6 @@ export function createDraftsService(deps: {
       return get(actor, draftId);
     },
 
-    /** Deletes a draft with its versions; agents that were published from the draft stay. */
     async remove(actor: Actor, draftId: string): Promise<void> {
       await db.transaction(async (trx) => {
         await createDraftsRepository(trx).delete(await lockOwn(trx, actor, draftId));
@@ -219,7 +218,7 @@ export function createDraftsService(deps: {
       );
     },
 
-    /** `expected` holds row versions of the draft for the If-Match check, not numbers of draft versions. */
+    /** `expected` has row versions of the draft for the If-Match check, not numbers of draft versions. */
     async renameVersion(
       actor: Actor,
       draftId: string,
@@ -250,7 +249,8 @@ export function createDraftsService(deps: {
           });
         }
         const { childId, parentId, headId } = plan;
-        // A parent version may have only one child, so the child stays detached until this version is deleted.
+        // A parent version may have only one child, so the deleted version's child is detached until the deletion is
+        // done.
         if (childId !== null) await repository.setParent(draft, childId, null);
         await repository.deleteVersions(draft, [versionId]);
         if (childId !== null) await repository.setParent(draft, childId, parentId);

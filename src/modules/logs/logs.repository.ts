@@ -26,9 +26,9 @@ import {
 } from './logs.model.ts';
 
 /**
- * Common table expressions for `with recursive`: the sets of access keys whose chats the caller may read. `reach` has a row for
- * each set that the caller's keys open, and a row with `author` for each set of which only the caller's own chats are readable,
- * such as those of a team that the caller has left. The hash only selects candidates; results are checked key by key.
+ * Common table expressions for `with recursive`. `reach` lists the sets of access keys whose chats the caller can read.
+ * A row with `author` is a set of which the caller can read only their own chats, such as the set of a team that they
+ * have left. The hash of a set only preselects chats; their access keys are checked one by one.
  */
 const reach = `
   opened as materialized (
@@ -60,7 +60,7 @@ type LoggedPage = { items: LoggedChat[]; last: ListPosition | null };
 const listedSession = shape({ ...session.columns, sortKey: text() });
 const counted = shape({ total: bigint() });
 
-/** Newest chats that are checked for words before the index of words is used. */
+/** Number of newest chats that are checked for the search words before the full-text index is used. */
 const walkedChats = 200;
 const firstWordsRead = 1_000;
 
@@ -107,8 +107,9 @@ function endOfPage(sizes: readonly Row<typeof sized>[]): number | undefined {
 }
 
 /**
- * Logs of the chats that a user may read. Chats are listed by their start time, which never changes, so that no page loses
- * or repeats a chat that goes on meanwhile. Each set of access keys is read through an index in this order.
+ * Reads the logs of chats that a user can read. Chats are listed by start time, which never changes, so that pages
+ * neither repeat nor skip a chat that gets new messages. Each set of access keys is read through an index in this
+ * order.
  */
 export function createLogsRepository(db: Knex) {
   const roundsOf = (chatId: string) => RoundModel.table(db).where({ chatId });
@@ -131,14 +132,14 @@ export function createLogsRepository(db: Knex) {
     select newest.* from reach r cross join lateral (
       select l.chat_id, l.started_at from chat_logs l where ${isWithin} ${where} ${newestFirst} limit ${limit}
     ) newest ${newestFirst} limit ${limit}`;
-  /** `offset 0` prevents the planner from using the index of words, which would be searched again for each chat. */
+  /** `offset 0` prevents the planner from using the full-text index, which would be searched again for each chat. */
   const walkWithWords = (where: string) => `
     select w.* from (${walk(where, String(walkedChats))}) w
     cross join lateral (
       select from (select words from log_texts t where t.chat_id = w.chat_id offset 0) t where t.words @@ ${asked} limit 1
     ) found
     ${newestFirst} limit :limit`;
-  /** `offset 0` forces a lookup per match instead of a scan of all logs. */
+  /** `offset 0` forces one lookup per match of the full-text index instead of a scan of all logs. */
   const allWithWords = (where: string) => `
     select l.chat_id, l.started_at
     from (select distinct chat_id from log_texts where org_id = :orgId and words @@ ${asked}) found
@@ -146,7 +147,7 @@ export function createLogsRepository(db: Knex) {
     where exists (select from reach r where ${isWithin})`;
 
   /**
-   * The index of words is not searched if `walk` has read all chats; else the duration would reveal unreadable chats.
+   * Skips the full-text index if `walk` has read all chats; otherwise the response time would reveal unreadable chats.
    */
   const unlessWalked = (where: string) => `
     select * from (${allWithWords(where)}) found
@@ -170,13 +171,12 @@ export function createLogsRepository(db: Knex) {
       if (filter.words === undefined) return read(actor, filter, page, walk(where, ':limit'));
       const near = await read(actor, filter, page, walkWithWords(where));
       if (near.last !== null) return near;
-      // Rare words may not occur often enough among the newest chats to fill the page, so the index of words is
-      // searched too.
+      // Rare words may occur too seldom in the newest chats to fill the page, so the full-text index is searched too.
       const all = await read(actor, filter, page, `${unlessWalked(where)} ${newestFirst} limit :limit`);
       return all.items.length > 0 ? all : near;
     },
 
-    /** Counts the matches of a word search; other counts come from `stats`. */
+    /** Counts the chats that match a word search; `stats` gives the counts without a word search. */
     async countWithWords(actor: Actor, filter: LogFilter): Promise<number> {
       const { total } = await oneRow(
         db,
@@ -213,7 +213,6 @@ export function createLogsRepository(db: Knex) {
       );
     },
 
-    /** Agents with readable chats, including deleted ones, by name. */
     async listAgents(actor: Actor): Promise<LoggedAgent[]> {
       return rows(
         db,
@@ -234,8 +233,8 @@ export function createLogsRepository(db: Knex) {
     },
 
     /**
-     * Aggregates over the readable chats. Exact in every snapshot: triggers keep totals per month and day, and only chats of the
-     * first and last day of the period are read individually.
+     * Computes totals over the readable chats. They are exact in every snapshot: triggers maintain totals per month and
+     * day, and only chats of the first and last day of the period are read individually.
      */
     async stats(actor: Actor, { agentId, period }: StatsFilter): Promise<LogStats> {
       const values: Record<string, unknown> = { ...reachValues(actor), ...(agentId !== undefined && { agentId }) };
@@ -247,7 +246,7 @@ export function createLogsRepository(db: Knex) {
       };
       const chats = (whose: string, { from, until }: Period) =>
         [
-          // `offset 0` forces an index lookup for each row of `reach`, which may be empty.
+          // `offset 0` forces an index lookup for each row of the table `reach`, which may be empty.
           `select one.* from (select * from reach where ${whose}) r cross join lateral (
              select ${ofOneChat} from chat_logs l where ${isWithin} ${ofAgent('l')}`,
           from && `and l.started_at >= ${name(from)}`,
@@ -274,7 +273,10 @@ export function createLogsRepository(db: Knex) {
       );
     },
 
-    /** Lists rounds after `after`: at most `limit`, fewer if their texts are long; none if the chat is not readable. */
+    /**
+     * Lists at most `limit` rounds after round `after`; fewer if their texts are long, none if the caller cannot read
+     * the chat.
+     */
     async listRounds(
       actor: Actor,
       chatId: string,
@@ -297,7 +299,7 @@ export function createLogsRepository(db: Knex) {
       return firstRow(db, loggedRound, roundsOf(chatId).where({ round }).select(roundColumns));
     },
 
-    /** @returns the newest `limit` scored rounds, in order */
+    /** Returns the newest `limit` scored rounds, oldest first. */
     async listTrend(chatId: string, limit: number): Promise<TrendPoint[]> {
       const newest = roundsOf(chatId)
         .whereNotNull('scoredAt')

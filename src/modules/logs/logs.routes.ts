@@ -173,7 +173,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
   ];
 }
 
-/** The part of the query that a cursor is valid for: everything but the page. */
+/** Returns the query parameters to which a cursor is bound: all except those of the page. */
 function filterOf({ limit, cursor, include_total, ...filter }: Record<string, unknown>): object {
   return filter;
 }

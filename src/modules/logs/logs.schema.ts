@@ -21,7 +21,7 @@ import {
 const moment = z
   .union([z.iso.date(), z.iso.datetime({ offset: true, local: true })])
   .refine(
-    // Postgres and JavaScript's Date have this range of years in common.
+    // Years that both Postgres and JavaScript's Date support.
     (text) => Number(text.slice(0, 4)) >= 1 && Number.isFinite(momentOf(text).getTime()),
     'must be a date or a time of the years 1 to 9999',
   )
@@ -178,13 +178,13 @@ export function toLogFilter(query: LogQuery): LogFilter {
   return { ...toStatsFilter(query), state: query.state, words: query.q || undefined };
 }
 
-/** Parses a time of the query; a time without an offset is UTC. */
+/** Parses a time in a query parameter; a time without an offset is UTC. */
 function momentOf(text: string): Date {
   const isWhole = /^\d{4}-\d\d-\d\d$|(Z|[+-]\d\d:?\d\d)$/i.test(text);
   return new Date(isWhole ? text : `${text}Z`);
 }
 
-/** Returns the exclusive end of a day or millisecond, because `date_to` is inclusive. */
+/** Returns the exclusive end of a period whose last day or millisecond, `date_to`, is inclusive. */
 function endOf(text: string): Date {
   const end = momentOf(text).getTime() + (text.length === '2026-01-01'.length ? 86_400_000 : 1);
   return new Date(Math.min(end, Date.parse('9999-12-31T23:59:59Z')));

@@ -17,10 +17,10 @@ import type {
 import { createLogsRepository } from './logs.repository.ts';
 import { drawTrend } from './trend-chart.ts';
 
-/** Page sizes of an export; small, because messages may be long and many exports may run at once. */
+/** Chats per page of an export; small, because messages may be long and many exports may run at once. */
 const chatsPerPage = 50;
 const roundsPerPage = 20;
-/** The trend chart draws at most this many rounds, because a chart of more is unreadable. */
+/** Maximum rounds in the trend chart; a chart of more is unreadable. */
 const drawnRounds = 1_000;
 
 const anotherExport = { detail: 'Another export of yours is running.', retryAfterSeconds: 30 };
@@ -65,7 +65,7 @@ export function createLogsService({ db }: { db: Knex }) {
     agents: (actor: Actor): Promise<LoggedAgent[]> => repository.listAgents(actor),
 
     /**
-     * Returns a chat with a page of its rounds; fewer than `limit` if the rounds are long. Throws `chat_not_found`.
+     * Returns a chat with one page of its rounds; fewer rounds than `limit` if they are long. Throws `chat_not_found`.
      */
     async session(
       actor: Actor,
@@ -79,14 +79,13 @@ export function createLogsService({ db }: { db: Knex }) {
       return { session: found, rounds: page };
     },
 
-    /** Throws `chat_not_found` and `round_not_found`. */
+    /** Returns one round of a chat. Throws `chat_not_found` and `round_not_found`. */
     async round(actor: Actor, chatId: string, index: number): Promise<{ session: Session; round: LoggedRound }> {
       const [found, round] = await Promise.all([session(actor, chatId), repository.findRound(chatId, index)]);
       if (round === undefined) throw appError('round_not_found');
       return { session: found, round };
     },
 
-    /** Draws the trend of a chat as SVG. Throws `chat_not_found`. */
     async trend(actor: Actor, chatId: string): Promise<string> {
       const [{ title }, points] = await Promise.all([
         session(actor, chatId),
@@ -96,9 +95,9 @@ export function createLogsService({ db }: { db: Knex }) {
     },
 
     /**
-     * Exports every round of the listed chats, line by line. Each page reads the user's current rights: chats whose access was
-     * revoked meanwhile are missing, and the export stops once `actorNow` throws. Throws `rate_limited` while another export of
-     * the user runs in this process.
+     * Exports every round of the listed chats, line by line. Each page is read with the user's current rights: chats
+     * that they can no longer read are omitted, and the export stops once `actorNow` throws. Throws `rate_limited`
+     * while another export of the user runs in this process.
      */
     async *export(
       actorNow: () => Promise<Actor>,

@@ -5,9 +5,12 @@ import type { OAuthProvider } from '#src/ports/identity.ts';
 import { createToolConnectionsRepository, type ToolConnection } from './tool-connections.model.ts';
 
 type ProviderAccess =
-  /** `check` throws `connection_check_failed` if the provider rejects the key, and `provider_unavailable`. */
+  /**
+   * `check` verifies an API key. Throws `connection_check_failed` if the provider rejects it, and
+   * `provider_unavailable`.
+   */
   | { kind: 'api_key'; check(apiKey: string): Promise<void> }
-  /** `settings` are null if the deployment has no OAuth client for the provider. */
+  /** `settings` is null if the deployment has no OAuth client for the provider. */
   | { kind: 'oauth'; settings: OAuthProvider | null };
 
 export type ProviderAccesses = Readonly<Record<string, ProviderAccess>>;
@@ -32,7 +35,6 @@ export type ProviderView = {
 
 export type ToolCatalogService = ReturnType<typeof createToolCatalogService>;
 
-/** Lists tools and providers with what an organization's connections grant. */
 export function createToolCatalogService(deps: { db: Knex; access: ProviderAccesses; switchedOff: readonly string[] }) {
   const { access, switchedOff } = deps;
   const connections = createToolConnectionsRepository(deps.db);

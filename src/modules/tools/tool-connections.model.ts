@@ -17,7 +17,7 @@ export class ToolConnectionModel extends model('tool_connections', {
   updatedAt: timestamp(),
 }) {}
 
-/** A connection of an organization to a provider of tools; at most one for each provider. */
+/** The connection of an organization to a tool provider; at most one per provider. */
 export type ToolConnection = Row<typeof ToolConnectionModel>;
 
 export type ApiKey = { kind: 'api_key'; apiKey: string };

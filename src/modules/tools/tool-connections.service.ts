@@ -27,7 +27,7 @@ const purpose = 'tools';
 
 type ToolConsentInput = {
   provider: string;
-  /** OAuth scopes to request; undefined requests all that tools of the provider need. */
+  /** OAuth scopes to request; undefined requests all scopes that the provider's tools need. */
   scopes: readonly string[] | undefined;
   returnTo: string | undefined;
   publicUrl: string;
@@ -37,7 +37,6 @@ type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | n
 
 export type ToolConnectionsService = ReturnType<typeof createToolConnectionsService>;
 
-/** Connects organizations to the providers of tools, by an API key or an OAuth consent. */
 export function createToolConnectionsService(deps: {
   db: Knex;
   access: ProviderAccesses;
@@ -77,7 +76,8 @@ export function createToolConnectionsService(deps: {
   }
 
   /**
-   * Revokes a grant and never throws: a grant that cannot be revoked expires, or the user revokes it at the provider.
+   * Revokes a provider's grant; never throws. A grant that cannot be revoked expires, or the user revokes it at the
+   * provider.
    */
   async function revoke(provider: string, credentials: Credentials): Promise<void> {
     const how = access[provider];
@@ -86,8 +86,8 @@ export function createToolConnectionsService(deps: {
   }
 
   /**
-   * Revokes a grant that could not be stored, unless the organization is connected: providers like Google revoke all
-   * grants of an account together, and the stored grant may belong to the same account.
+   * Revokes a grant that could not be stored, unless the organization already has a connection: providers like Google
+   * revoke all grants of an account together, and the stored grant may belong to the same account.
    */
   async function revokeUnstored(orgId: string, provider: string, credentials: Credentials): Promise<void> {
     const isConnected = await createToolConnectionsRepository(db)
@@ -100,7 +100,7 @@ export function createToolConnectionsService(deps: {
   }
 
   async function revokeStored(connection: ToolConnection): Promise<void> {
-    // Tokens whose encryption key is missing cannot be decrypted, and therefore not revoked.
+    // If the encryption key is missing, the tokens cannot be decrypted and therefore not revoked.
     const credentials = await secrets.decrypt(connection).catch(() => null);
     if (credentials !== null) await revoke(connection.provider, credentials);
   }
@@ -146,7 +146,6 @@ export function createToolConnectionsService(deps: {
       await complete(actor, provider.id, consent, tokens);
     },
 
-    /** Deletes the connection to a provider and revokes its grant; does nothing without a connection. */
     async disconnect(actor: RequestActor, providerId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
       const { id: provider } = requireProvider(providerId);
@@ -207,7 +206,10 @@ export function toolCredentialCallbacks(deps: {
       await audit.record(trx, { ...entry, detail: { provider } });
     },
 
-    /** Revokes the grant of a deleted connection. If the user connected again, that may be the same grant: it stays. */
+    /**
+     * Revokes the grant of a deleted connection, unless the organization has connected again: both connections may
+     * share the grant.
+     */
     async onUnwanted({ orgId, provider }: ToolConnection, grant: OAuthGrant): Promise<void> {
       if ((await createToolConnectionsRepository(db).find(orgId, provider)) !== undefined) return;
       await revokeOrWarn({ oauth, logger }, provider, settingsOf({ provider }), grant);
