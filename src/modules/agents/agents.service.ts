@@ -11,7 +11,7 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service.ts';
-import type { Agent, AgentChange, AgentView } from './agents.model.ts';
+import type { Agent, AgentUpdate, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
 /**
@@ -20,7 +20,7 @@ import { createAgentsRepository } from './agents.repository.ts';
  */
 const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
 
-export type PublishInput = {
+type PublishInput = {
   versionId: string;
   visibility?: Visibility | undefined;
   teamIds?: string[] | undefined;
@@ -110,7 +110,7 @@ export function createAgentsService(deps: {
 
     get,
 
-    async change(actor: Actor, agentId: string, change: AgentChange, expected: ExpectedVersions): Promise<AgentView> {
+    async change(actor: Actor, agentId: string, change: AgentUpdate, expected: ExpectedVersions): Promise<AgentView> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
         if (!can(actor, 'agent:write', agent)) {

@@ -5,7 +5,7 @@ import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
-export const scoredChat = shape({
+export const chatToScore = shape({
   ...pick(ChatModel, 'orgId', 'title', 'titleSource').columns,
   ...pick(AgentModel, 'agentPrompt', 'chatModel', 'anchorWords').columns,
   ...pick(AgentModel, 'userOffTopicStreakThreshold', 'userOnTopicStreakThreshold').columns,
@@ -18,35 +18,35 @@ export const scoredChat = shape({
   /** Number of the last round that the requested rescoring has processed. */
   rescoredTo: ChatModel.columns.rescoredTo,
 });
-export type ScoredChat = Row<typeof scoredChat>;
+export type ChatToScore = Row<typeof chatToScore>;
 
-export const alignmentSubject = pick(ChatModel, 'id', 'orgId', 'agentId', 'createdBy', 'acl');
-export type AlignmentSubject = Row<typeof alignmentSubject>;
+export const chatToQueue = pick(ChatModel, 'id', 'orgId', 'agentId', 'createdBy', 'acl');
+export type ChatToQueue = Row<typeof chatToQueue>;
 
-export const roundTexts = shape({ ...pick(RoundModel, 'round', 'userContent').columns, assistantReply: text() });
-export type RoundTextsRow = Row<typeof roundTexts>;
+export const storedRoundTexts = shape({ ...pick(RoundModel, 'round', 'userContent').columns, assistantReply: text() });
+export type StoredRoundTexts = Row<typeof storedRoundTexts>;
 
 /** A complete round without scores. `events` records failed attempts to score the round. */
-export const waitingRound = shape({ ...roundTexts.columns, events: RoundModel.columns.events });
+export const unscoredRound = shape({ ...storedRoundTexts.columns, events: RoundModel.columns.events });
 
-export const previousRound = shape({ ...roundTexts.columns, isRefusal: boolean() });
+export const previousRound = shape({ ...storedRoundTexts.columns, isRefusal: boolean() });
 /**
  * The last scored round before a given round, which may be a follow-up and is therefore scored together with its text.
  */
 export type PreviousRound = Row<typeof previousRound>;
 
-export const roundBefore = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
-export type EarlierScoredRound = Row<typeof roundBefore>;
+export const earlierScoredRound = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
+export type EarlierScoredRound = Row<typeof earlierScoredRound>;
 
 /**
  * How a round was scored: with embeddings and words, with words alone, or by a chat model that decided doubtful scores.
  */
-export type ScoreSource = 'embedding' | 'words' | 'llm';
+type ScoreSource = 'embedding' | 'words' | 'llm';
 
 /**
  * Scores of a single round that do not depend on other rounds. `refusalReading` is null if the reply refuses nothing.
  */
-export type MeasuredRound = {
+export type RoundMeasurement = {
   scorerVersion: string;
   scoreSource: ScoreSource;
   userScore: number;
@@ -55,7 +55,7 @@ export type MeasuredRound = {
   refusalReading: Refusal | null;
 };
 
-export type FoldedScore = {
+export type AlignmentAfterRound = {
   refusalKind: RefusalKind | null;
   alignmentScore: number;
   ewma: number;
@@ -64,7 +64,7 @@ export type FoldedScore = {
   events: AlignmentEvent[];
 };
 
-export type RoundScore = MeasuredRound & FoldedScore;
+export type RoundScore = RoundMeasurement & AlignmentAfterRound;
 
 export type ScoringResult = { score: RoundScore; prunedRounds: number[] };
 
@@ -83,6 +83,6 @@ export const storedScore = shape({
 });
 export type StoredScore = Row<typeof storedScore>;
 
-export function thresholdsOf(chat: ScoredChat): StreakThresholds {
+export function streakThresholdsOf(chat: ChatToScore): StreakThresholds {
   return { offTopic: chat.userOffTopicStreakThreshold, onTopic: chat.userOnTopicStreakThreshold };
 }

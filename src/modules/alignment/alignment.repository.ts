@@ -2,16 +2,16 @@ import type { Knex } from 'knex';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import {
-  alignmentSubject,
+  type ChatToScore,
+  chatToQueue,
+  chatToScore,
+  earlierScoredRound,
   previousRound,
   type RoundScore,
-  roundBefore,
-  roundTexts,
-  type ScoredChat,
   type StoredScore,
-  scoredChat,
+  storedRoundTexts,
   storedScore,
-  waitingRound,
+  unscoredRound,
 } from './alignment.model.ts';
 
 type ChatKey = { orgId: string; chatId: string };
@@ -36,7 +36,7 @@ export function createAlignmentRepository(db: Knex) {
           rescoringWantedAt: 'c.rescoringWantedAt',
           rescoredTo: 'c.rescoredTo',
         });
-      return firstRow(db, scoredChat, query);
+      return firstRow(db, chatToScore, query);
     },
 
     findOldestUnscored({ orgId, chatId }: ChatKey) {
@@ -44,7 +44,7 @@ export function createAlignmentRepository(db: Knex) {
         .where({ orgId, chatId, status: 'complete', scoredAt: null })
         .orderBy('round')
         .first('round', 'userContent', 'assistantReply', 'events');
-      return firstRow(db, waitingRound, query);
+      return firstRow(db, unscoredRound, query);
     },
 
     findPreviousRound({ orgId, chatId }: ChatKey, round: number) {
@@ -65,7 +65,7 @@ export function createAlignmentRepository(db: Knex) {
         .orderBy('round', 'desc')
         .limit(limit)
         .select('round', 'pruned', { state: 'foldState' });
-      return (await rows(db, roundBefore, query)).reverse();
+      return (await rows(db, earlierScoredRound, query)).reverse();
     },
 
     async hasUnscored({ orgId, chatId }: ChatKey): Promise<boolean> {
@@ -118,7 +118,7 @@ export function createAlignmentRepository(db: Knex) {
         .patch({ pruned: true });
     },
 
-    listOutdated({ orgId, chatId, rescoredTo }: ScoredChat, version: string, limit: number) {
+    listOutdated({ orgId, chatId, rescoredTo }: ChatToScore, version: string, limit: number) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
         .where('round', '>', rescoredTo)
@@ -127,7 +127,7 @@ export function createAlignmentRepository(db: Knex) {
         .orderBy('round')
         .limit(limit)
         .select('round', 'userContent', 'assistantReply');
-      return rows(db, roundTexts, query);
+      return rows(db, storedRoundTexts, query);
     },
 
     /**
@@ -232,7 +232,7 @@ export function createAlignmentRepository(db: Knex) {
     listRescoringDue(limit: number) {
       return rows(
         db,
-        alignmentSubject,
+        chatToQueue,
         `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
          from chats c
          left join jobs j on j.chat_id = c.id and j.kind = 'alignment'
@@ -253,7 +253,7 @@ export function createAlignmentRepository(db: Knex) {
     listOverdue(limit: number) {
       return rows(
         db,
-        alignmentSubject,
+        chatToQueue,
         `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
          from rounds r
          join chats c on c.org_id = r.org_id and c.id = r.chat_id

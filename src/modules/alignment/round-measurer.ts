@@ -8,7 +8,7 @@ import { sanitizeForPrompt } from '#src/domain/chat/context-blocks.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ChatModel, Embedder } from '#src/ports/models.ts';
-import type { MeasuredRound, PreviousRound, RoundTextsRow, ScoredChat } from './alignment.model.ts';
+import type { ChatToScore, PreviousRound, RoundMeasurement, StoredRoundTexts } from './alignment.model.ts';
 
 /**
  * Maximum agents whose anchor vectors are cached, a few hundred vectors each. Loading an agent again costs one call of
@@ -16,7 +16,7 @@ import type { MeasuredRound, PreviousRound, RoundTextsRow, ScoredChat } from './
  */
 const maxCachedAgents = 200;
 
-type AgentAnchors = (chat: Pick<ScoredChat, 'agentId' | 'anchorWords'>, signal: AbortSignal) => Promise<Anchor[]>;
+type AgentAnchors = (chat: Pick<ChatToScore, 'agentId' | 'anchorWords'>, signal: AbortSignal) => Promise<Anchor[]>;
 
 function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText): Anchor[] {
   return Object.entries(anchorWords).map(([word, weight]) => ({
@@ -58,11 +58,11 @@ export type RoundMeasurer = {
    * Scores one round. If the embedder fails, scores by words alone or throws the error, depending on `options.byWords`.
    */
   measure(
-    chat: ScoredChat,
-    round: RoundTextsRow,
+    chat: ChatToScore,
+    round: StoredRoundTexts,
     before: PreviousRound | undefined,
     options: MeasureOptions,
-  ): Promise<MeasuredRound>;
+  ): Promise<RoundMeasurement>;
 };
 
 /**
@@ -87,7 +87,7 @@ export function createRoundMeasurer(deps: {
   const readRefusal = createReadRefusal(analyze, embedder.model);
   const anchorsOf = createAgentAnchors({ embedder, analyze });
 
-  async function score(chat: ScoredChat, texts: RoundTexts, options: MeasureOptions): Promise<ScoredRound> {
+  async function score(chat: ChatToScore, texts: RoundTexts, options: MeasureOptions): Promise<ScoredRound> {
     try {
       const wanted = textsToEmbed(texts, analyze);
       const [anchors, vectors] = await Promise.all([
@@ -178,7 +178,7 @@ function decide(scored: ScoredRound, doubts: Doubts, verdict: Verdict): ScoredRo
 type Doubts = { user: boolean; agent: boolean; refusal: boolean };
 type Verdict = { userOnTopic: boolean; replyOnTopic: boolean; declined: boolean };
 
-type Adjudicate = (chat: ScoredChat, round: RoundTextsRow, signal: AbortSignal) => Promise<Verdict | null>;
+type Adjudicate = (chat: ChatToScore, round: StoredRoundTexts, signal: AbortSignal) => Promise<Verdict | null>;
 
 const maxCharacters = 4_000;
 const maxVerdictTokens = 60;
@@ -195,7 +195,7 @@ const instruction = (nonce: string) =>
 /**
  * Asks the agent's chat model once about the doubtful scores of a round. Returns null if it gives no usable answer.
  */
-export function createAdjudicator(deps: {
+export function createScoreAdjudicator(deps: {
   chatModel: Pick<ChatModel, 'complete'>;
   logger: Pick<Logger, 'warn'>;
 }): Adjudicate {

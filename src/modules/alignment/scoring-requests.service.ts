@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { AlignmentSubject } from './alignment.model.ts';
+import type { ChatToQueue } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 
 const overdueBatch = 50;
@@ -24,11 +24,11 @@ export function createScoringRequestsService(deps: {
   const repository = createAlignmentRepository(db);
 
   /** Inserts the job that scores a chat; call it in the transaction that completes a round. */
-  async function requestScoring(trx: Knex, chat: AlignmentSubject, requestId: string | null): Promise<void> {
+  async function requestScoring(trx: Knex, chat: ChatToQueue, requestId: string | null): Promise<void> {
     await jobs.enqueue(trx, jobOf(chat, { requestId, bulk: false }));
   }
 
-  function jobOf(chat: AlignmentSubject, { requestId, bulk }: { requestId: string | null; bulk: boolean }) {
+  function jobOf(chat: ChatToQueue, { requestId, bulk }: { requestId: string | null; bulk: boolean }) {
     return {
       id: alignmentWorkflowId(chat.id),
       kind: 'alignment' as const,

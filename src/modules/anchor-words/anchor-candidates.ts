@@ -81,18 +81,18 @@ const minRelevance = 0.4;
 /** Relevance bonus for words that the chat model proposed, and for rare words of the persona and of passages. */
 const bonus = { proposed: 0.5, rare: 0.2 } as const;
 
-export type CandidateFinder = (
+export type AnchorCandidateRanker = (
   subject: AnchorSubject,
   sources: { proposals: readonly string[]; passages: readonly string[] },
   signal: AbortSignal,
 ) => Promise<string[]>;
 
 /** Ranks anchor word candidates by the similarity of their embeddings to the agent's topics. */
-export function createCandidateFinder(deps: {
+export function createAnchorCandidateRanker(deps: {
   embedder: Embedder;
   topicWords: TopicWords;
   analyze: AnalyzeText;
-}): CandidateFinder {
+}): AnchorCandidateRanker {
   const { embedder, topicWords, analyze } = deps;
 
   return async (subject, sources, signal) => {

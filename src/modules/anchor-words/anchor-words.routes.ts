@@ -4,7 +4,7 @@ import { agentFields, idField, oneLineField, unsettableField } from '#src/http/r
 import { idParam } from '#src/http/request/validation.ts';
 import { ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import type { AgentAnchors, AnchorWordsService, ExpandAnchorWordsInput } from './anchor-words.service.ts';
+import type { AgentAnchorWords, AnchorWordsService, ExpandAnchorWordsInput } from './anchor-words.service.ts';
 
 const word = oneLineField(100);
 const chosen = z.array(word).max(maxAnchorWords).default([]);
@@ -43,7 +43,9 @@ const expandBody = z
     }
   });
 
-export const candidatesSchema = z.strictObject({ anchor_word_candidates: z.array(z.string()).describe('Best first.') });
+export const anchorCandidatesSchema = z.strictObject({
+  anchor_word_candidates: z.array(z.string()).describe('Best first.'),
+});
 
 export const anchorWordsSchema = z
   .strictObject({
@@ -67,7 +69,7 @@ function toExpandInput(body: z.output<typeof expandBody>): ExpandAnchorWordsInpu
   };
 }
 
-function toAnchorWordsDto({ agentId, anchorWords, createdAt }: AgentAnchors): z.input<typeof anchorWordsSchema> {
+function toAnchorWordsDto({ agentId, anchorWords, createdAt }: AgentAnchorWords): z.input<typeof anchorWordsSchema> {
   return {
     agent_id: agentId,
     anchor_words: anchorWords,
@@ -89,7 +91,7 @@ export function anchorWordsRoutes(anchorWords: AnchorWordsService): Route[] {
       access: 'user',
       limits: [{ limit: 'chat', by: 'user' }],
       body: expandBody,
-      responses: { 200: { description: 'Up to forty words', schema: candidatesSchema } },
+      responses: { 200: { description: 'Up to forty words', schema: anchorCandidatesSchema } },
       errors: [
         'agent_not_found',
         'unknown_model',

@@ -7,7 +7,7 @@ import type { AgentsService } from '#src/modules/agents/agents.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
-import { type CandidateFinder, proposeAnchorWords } from './anchor-candidates.ts';
+import { type AnchorCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
 
 /** Short because the user waits and because anchor word candidates also come from other sources. */
 const proposalTimeoutMs = 20_000;
@@ -17,7 +17,7 @@ const proposalTimeoutMs = 20_000;
 const passageCount = 12;
 const queryCharacters = 1_000;
 
-export type AgentAnchors = { agentId: string; anchorWords: AnchorWords; createdAt: Date };
+export type AgentAnchorWords = { agentId: string; anchorWords: AnchorWords; createdAt: Date };
 
 type DraftPersona = { agentName: string; agentPrompt: string; tags: string[]; chatModel: string | null };
 
@@ -34,7 +34,7 @@ export function createAnchorWordsService(deps: {
   models: Pick<ModelsService, 'chatModels' | 'refusalOf'>;
   retrieval: Pick<RetrievalService, 'rankChunks'>;
   chatModel: Pick<ChatModel, 'stream'>;
-  findCandidates: CandidateFinder;
+  findCandidates: AnchorCandidateRanker;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { agents, models, retrieval, chatModel, findCandidates, logger } = deps;
@@ -96,7 +96,7 @@ export function createAnchorWordsService(deps: {
       }
     },
 
-    async get(actor: Actor, agentId: string): Promise<AgentAnchors> {
+    async get(actor: Actor, agentId: string): Promise<AgentAnchorWords> {
       const { anchorWords, createdAt } = await agents.get(actor, agentId);
       if (Object.keys(anchorWords).length === 0) throw appError('anchor_words_not_initialized');
       return { agentId, anchorWords, createdAt };

@@ -10,8 +10,8 @@ import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
-import { type CandidateFinder, proposeAnchorWords } from './anchor-candidates.ts';
-import { type AnchoredAgent, createAnchoringRepository } from './anchoring.repository.ts';
+import { type AnchorCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
+import { type AgentToAnchor, createAnchoringRepository } from './anchoring.repository.ts';
 
 /** Long because no user waits and a local model may be busy with chats. */
 const proposalTimeoutMs = 120_000;
@@ -28,7 +28,7 @@ export function createAnchoringService(deps: {
   db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
   chatModel: Pick<ChatModel, 'stream'>;
-  findCandidates: CandidateFinder;
+  findCandidates: AnchorCandidateRanker;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { jobs, chatModel, findCandidates, logger } = deps;
@@ -40,7 +40,7 @@ export function createAnchoringService(deps: {
    * Asks the chat model for anchor words. Returns an empty list if the model rejects the request, or if it is
    * unavailable and `mayDegrade` is set.
    */
-  async function proposalsFor(agent: AnchoredAgent, words: string[], { mayDegrade, signal }: Step): Promise<string[]> {
+  async function proposalsFor(agent: AgentToAnchor, words: string[], { mayDegrade, signal }: Step): Promise<string[]> {
     const subject = { ...agent, words, excludeWords: [] };
     const options = { model: agent.chatModel, timeoutMs: proposalTimeoutMs, signal };
     return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {

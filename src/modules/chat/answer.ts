@@ -31,8 +31,8 @@ import { createChatRepository } from './chat.repository.ts';
 import type { CitationTracker } from './citations.ts';
 import { buildPrompt } from './prompt.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
-import { createReplayBuffer, type RoundLog } from './stream.ts';
-import { type LoopReply, type ToolLoop, toModelTool } from './tool-loop.ts';
+import { createReplayBuffer, type RoundEventLog } from './stream.ts';
+import { type ToolLoop, type ToolLoopReply, toModelTool } from './tool-loop.ts';
 import type { ToolChooser } from './tools.ts';
 
 /** Maximum earlier rounds that are read as history for the prompt; the token budget usually allows fewer. */
@@ -73,7 +73,7 @@ export function createAnswerWriter(deps: {
     actor: RequestActor,
     open: OpenRound,
     signal: AbortSignal,
-    log: Pick<RoundLog, 'token' | 'nextSeq'>,
+    log: Pick<RoundEventLog, 'token' | 'nextSeq'>,
   ): Promise<CompletedAnswer> {
     const { chat, round } = open;
     const { chatModel: model, temperature } = open.agent;
@@ -198,7 +198,7 @@ export function createAnswerWriter(deps: {
     });
   }
 
-  async function costOf(reply: LoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
+  async function costOf(reply: ToolLoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
     const price = await models.priceOf(reply.model);
     if (price !== null) return { costUsd: costUsd(price, reply.usage), priceVersion: price.version };
     logger.warn({ model: reply.model }, 'a model without a price counts as free');

@@ -2,9 +2,9 @@ import { unknownTools } from '#src/domain/agents/tools.ts';
 import type { ChatHistory, Round } from './chat.model.ts';
 import { toToolCallDto } from './chat.schema.ts';
 
-export const exportFormats = ['markdown', 'json'] as const;
+export const chatExportFormats = ['markdown', 'json'] as const;
 
-type ExportFormat = (typeof exportFormats)[number];
+type ExportFormat = (typeof chatExportFormats)[number];
 
 type ExportedChat = { fileName: string; mediaType: string; text: string };
 

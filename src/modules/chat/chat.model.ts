@@ -185,19 +185,19 @@ export type RoundEvent =
 /** `seq` increases within an attempt and is unique in the round. */
 export type NumberedEvent = RoundEvent & { seq: number };
 
-export const isLast = ({ event }: RoundEvent): boolean => event !== 'token';
+export const isLastEvent = ({ event }: RoundEvent): boolean => event !== 'token';
 
 /**
  * Sequence number before the first event of an attempt. Each attempt has ten million numbers, more than any answer
  * needs.
  */
-export const seqBefore = (attempt: number): number => attempt * 10_000_000;
+export const seqBeforeAttempt = (attempt: number): number => attempt * 10_000_000;
 
 /**
  * Sequence number of an attempt's `error` event: equal in every process, and higher than that of any other event of the
  * attempt, stored or not.
  */
-export const failureSeq = (attempt: number): number => seqBefore(attempt + 1);
+export const errorEventSeq = (attempt: number): number => seqBeforeAttempt(attempt + 1);
 
 export type CompletedAnswer = {
   assistantReply: string;

@@ -20,11 +20,11 @@ import {
   toChatMessageDto,
   toChatSummaryDto,
   toEventPosition,
-  toMessage,
+  toSendMessageInput,
   toStreamEvent,
 } from './chat.schema.ts';
 import type { ChatService } from './chat.service.ts';
-import { exportChat, exportFormats } from './chat-export.ts';
+import { chatExportFormats, exportChat } from './chat-export.ts';
 
 const params = z.strictObject({ chat_id: idParam('chat_not_found') });
 
@@ -68,7 +68,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       },
       errors: [...sendErrors, ...modelErrors],
       handle: async ({ actor, body, idempotencyKey }) => {
-        const run = await chat.send(actor, toMessage(body, idempotencyKey));
+        const run = await chat.send(actor, toSendMessageInput(body, idempotencyKey));
         const dto = toChatMessageDto(await run.answer);
         return run.isNewChat ? created(dto) : ok(dto);
       },
@@ -86,7 +86,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       responses: { 200: { description: 'Server-Sent Events', contentType: 'text/event-stream' } },
       errors: sendErrors,
       handle: async ({ actor, body, idempotencyKey }) => {
-        const run = await chat.send(actor, toMessage(body, idempotencyKey));
+        const run = await chat.send(actor, toSendMessageInput(body, idempotencyKey));
         run.answer.catch(() => undefined);
         const headers = { 'Content-Location': `${basePath}/chat/${run.chatId}/stream` };
         return eventStream(
@@ -173,7 +173,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         format: z
           .string()
           .default('markdown')
-          .meta({ enum: exportFormats })
+          .meta({ enum: chatExportFormats })
           .describe('`markdown` or `json`; anything else is 400.'),
       }),
       responses: {
@@ -182,7 +182,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       },
       errors: ['chat_not_found', 'unsupported_export_format', 'range_not_satisfiable'],
       handle: async ({ actor, params: { chat_id }, query }) => {
-        const format = exportFormats.find((known) => known === query.format);
+        const format = chatExportFormats.find((known) => known === query.format);
         if (format === undefined)
           throw appError('unsupported_export_format', { detail: 'A chat is exported as markdown or json.' });
         const { text, ...described } = exportChat(await chat.history(actor, chat_id), format);

@@ -5,7 +5,7 @@ import { appError } from '#src/errors.ts';
 import { idField, nameField, notBlankPattern, visibilityField } from '#src/http/request/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent, ToolCallRecord } from './chat.model.ts';
-import type { EventPosition, Message } from './rounds.ts';
+import type { EventPosition, SendMessageInput } from './rounds.ts';
 
 const ids = z.array(idField).max(1_000).optional();
 
@@ -143,7 +143,10 @@ export const chatHistorySchema = z
   })
   .meta({ id: 'ChatHistory' });
 
-export function toMessage(body: z.output<typeof sendMessageBody>, idempotencyKey: string | null): Message {
+export function toSendMessageInput(
+  body: z.output<typeof sendMessageBody>,
+  idempotencyKey: string | null,
+): SendMessageInput {
   return {
     text: body.message,
     chatId: body.chat_id ?? null,

@@ -15,7 +15,7 @@ import {
   type ChatHistory,
   type ChatSummary,
   type CompletedAnswer,
-  failureSeq,
+  errorEventSeq,
   type NumberedEvent,
   type Round,
 } from './chat.model.ts';
@@ -24,21 +24,21 @@ import { createRoundEventsRepository } from './round-events.repository.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 import {
   createRoundReplay,
-  keepLease,
-  leaseSeconds,
-  type Message,
+  keepRoundLease,
   type RoundOpener,
-  requireWritable,
+  requireWritableChat,
+  roundLeaseSeconds,
+  type SendMessageInput,
 } from './rounds.ts';
 import {
   createEventFollower,
   createEventRecorder,
-  createRoundLog,
-  measureRound,
-  type OnDisconnect,
-  type RoundLog,
-  watchReaders,
-  watchRights,
+  createRoundEventLog,
+  createRoundMetrics,
+  type DisconnectPolicy,
+  type RoundEventLog,
+  watchAnswerReaders,
+  watchUserRights,
 } from './stream.ts';
 
 const closeRetryMs = 500;
@@ -66,7 +66,7 @@ export function createChatService(deps: {
   scoringRequests: Pick<ScoringRequestsService, 'nudge'>;
   accounts: Pick<AuthService, 'findActor'>;
   echoWaitMs: number;
-  onDisconnect: OnDisconnect;
+  onDisconnect: DisconnectPolicy;
   isOutage: (error: unknown) => boolean;
   metrics: Pick<Metrics, 'count' | 'time'>;
   logger: Logger;
@@ -88,7 +88,7 @@ export function createChatService(deps: {
   let isDraining = false;
   const running = new Set<Promise<void>>();
 
-  async function begin(actor: RequestActor, message: Message): Promise<RoundRun> {
+  async function begin(actor: RequestActor, message: SendMessageInput): Promise<RoundRun> {
     await refuseUnreadable(actor, message);
     const opened = await openRound(actor, message);
     const { chat } = opened;
@@ -100,7 +100,7 @@ export function createChatService(deps: {
     return { chatId: chat.id, round: opened.round, isNewChat, ...run };
   }
 
-  async function refuseUnreadable(actor: Actor, message: Message): Promise<void> {
+  async function refuseUnreadable(actor: Actor, message: SendMessageInput): Promise<void> {
     for (const [path, ids] of [
       ['include_document_ids', message.ragIncludeDocumentIds],
       ['exclude_document_ids', message.ragExcludeDocumentIds],
@@ -127,9 +127,9 @@ export function createChatService(deps: {
   function startAnswer(actor: RequestActor, open: OpenRound): AnswerRun {
     const { chat, round, leaseOwner: streamId } = open;
     const stream = { orgId: chat.orgId, chatId: chat.id, round, streamId };
-    const readers = watchReaders(stream, rounds, logger);
-    const measure = measureRound(metrics);
-    const log = createRoundLog(open.attempt, (event) => {
+    const readers = watchAnswerReaders(stream, rounds, logger);
+    const measure = createRoundMetrics(metrics);
+    const log = createRoundEventLog(open.attempt, (event) => {
       measure(event);
       recorder.record(stream, event);
     });
@@ -150,15 +150,15 @@ export function createChatService(deps: {
   async function answerRound(
     actor: RequestActor,
     open: OpenRound,
-    log: RoundLog,
+    log: RoundEventLog,
     abandoned: AbortSignal,
   ): Promise<ChatAnswer> {
     const { chat, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
-    const lease = keepLease(key, leaseOwner, rounds, logger);
+    const lease = keepRoundLease(key, leaseOwner, rounds, logger);
     // Losing rights stops the answer, because it may already use documents that the user can no longer read.
     const onLoss = async () => appError('interrupted', { detail: 'Your rights have changed. Send the message again.' });
-    const rights = watchRights(actor, { findActor: () => accounts.findActor(actor.userId), onLoss, logger });
+    const rights = watchUserRights(actor, { findActor: () => accounts.findActor(actor.userId), onLoss, logger });
     let written: CompletedAnswer;
     try {
       const stopped = AbortSignal.any([lease.signal, rights.signal, abandoned, shutdown.signal]);
@@ -182,9 +182,9 @@ export function createChatService(deps: {
    * the round is open.
    */
   async function closeFailed({ chat, round, leaseOwner, attempt }: OpenRound, code: string): Promise<void> {
-    const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, failureSeq(attempt));
+    const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, errorEventSeq(attempt));
     const closeLater = async () => {
-      for (const leaseEnd = Date.now() + leaseSeconds * 1_000; Date.now() < leaseEnd; ) {
+      for (const leaseEnd = Date.now() + roundLeaseSeconds * 1_000; Date.now() < leaseEnd; ) {
         await delay(closeRetryMs, undefined, { signal: shutdown.signal });
         const isClosed = await close().then(
           () => true,
@@ -219,7 +219,7 @@ export function createChatService(deps: {
   }
 
   async function lockOwn(trx: Knex, actor: Actor, chatId: string): Promise<Chat> {
-    return requireWritable(actor, await createChatRepository(trx).lock(actor.orgId, chatId), 'change');
+    return requireWritableChat(actor, await createChatRepository(trx).lock(actor.orgId, chatId), 'change');
   }
 
   return {
@@ -227,7 +227,7 @@ export function createChatService(deps: {
      * Stores the message and starts to answer it. Throws if the message is refused; a failure after that ends the
      * round. Sending a failed round's message again retries that round.
      */
-    async send(actor: RequestActor, message: Message): Promise<RoundRun> {
+    async send(actor: RequestActor, message: SendMessageInput): Promise<RoundRun> {
       if (isDraining) throw restarting();
       const begun = begin(actor, message);
       trackUntilDone(begun);

@@ -99,7 +99,7 @@ function fitParts<Passage extends PromptPassage>(input: PromptInput<Passage>, co
 }
 
 /** Throws `context_too_long` if persona and question alone do not fit into the context window. */
-export function requireFitsWindow(
+export function requireFitsContextWindow(
   input: Pick<PromptInput, 'persona' | 'question' | 'window' | 'maxTokens'>,
   counter: TokenCounter,
 ): void {

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { type NumberedEvent, RoundEventModel, type StreamKey } from './chat.model.ts';
 
-export type StreamCursor = { streamId: string; afterSeq: number };
+type StreamCursor = { streamId: string; afterSeq: number };
 
 export type EventBatch = StreamKey & { orgId: string; events: readonly NumberedEvent[] };
 

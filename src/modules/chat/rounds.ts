@@ -12,24 +12,24 @@ import type { AnswerPresenter } from './answer.ts';
 import {
   type Chat,
   type ChatAgent,
-  failureSeq,
-  isLast,
+  errorEventSeq,
+  isLastEvent,
   type NumberedEvent,
   type RagSettings,
   type Round,
   type RoundKey,
-  seqBefore,
+  seqBeforeAttempt,
 } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
-import { requireFitsWindow } from './prompt.ts';
+import { requireFitsContextWindow } from './prompt.ts';
 import { createRoundsRepository, type RoundsRepository } from './rounds.repository.ts';
-import { type EventFollower, watchRights } from './stream.ts';
+import { type EventFollower, watchUserRights } from './stream.ts';
 
 /**
  * Duration of a round's lease: long enough that the answering process may miss one or two renewals, short enough that
  * the round of a dead process ends within 20 s.
  */
-export const leaseSeconds = 15;
+export const roundLeaseSeconds = 15;
 const renewEveryMs = 5_000;
 
 /**
@@ -38,7 +38,7 @@ const renewEveryMs = 5_000;
  */
 const chatIdNamespace = '5f0c2f52-9c8e-4a3b-8a35-2d2f3e6a0c11';
 
-export type Message = RagSettings & {
+export type SendMessageInput = RagSettings & {
   text: string;
   chatId: string | null;
   agentId: string | null;
@@ -66,7 +66,7 @@ export function createRoundOpener(deps: {
 }) {
   const { db, teams, models, tokenCounter } = deps;
 
-  async function startChat(actor: Actor, message: Message): Promise<OpenedRound> {
+  async function startChat(actor: Actor, message: SendMessageInput): Promise<OpenedRound> {
     const agent = await createChatRepository(db).findAgent(actor.orgId, message.agentId ?? '');
     if (agent === undefined || agent.deletedAt !== null || !can(actor, 'agent:read', agent))
       throw appError('agent_not_found');
@@ -90,7 +90,7 @@ export function createRoundOpener(deps: {
         id: chatId,
         orgId: actor.orgId,
         agentId: agent.id,
-        title: messageTitle(message.text),
+        title: titleFromMessage(message.text),
         titleSource: 'message',
         ...scope,
         ...ragSettings(message),
@@ -105,8 +105,8 @@ export function createRoundOpener(deps: {
     });
   }
 
-  async function continueChat(actor: Actor, chatId: string, message: Message): Promise<OpenedRound> {
-    const { agentId } = requireWritable(actor, await createChatRepository(db).findReadable(actor, chatId));
+  async function continueChat(actor: Actor, chatId: string, message: SendMessageInput): Promise<OpenedRound> {
+    const { agentId } = requireWritableChat(actor, await createChatRepository(db).findReadable(actor, chatId));
     if (message.agentId !== null && message.agentId !== agentId) {
       throw fieldError('agent_id', 'is not the agent of this chat');
     }
@@ -115,7 +115,7 @@ export function createRoundOpener(deps: {
     if (!can(actor, 'agent:read', agent)) throw appError('agent_not_found');
     await refuseTooLong(agent, message.text);
     return db.transaction(async (trx) => {
-      const chat = requireWritable(actor, await createChatRepository(trx).lock(actor.orgId, chatId));
+      const chat = requireWritableChat(actor, await createChatRepository(trx).lock(actor.orgId, chatId));
       return nextRound(trx, chat, agent, message);
     });
   }
@@ -124,14 +124,14 @@ export function createRoundOpener(deps: {
   async function refuseTooLong(agent: ChatAgent, question: string): Promise<void> {
     const { agentPrompt: persona, chatModel, maxTokens } = agent;
     const window = await models.contextWindow(chatModel);
-    requireFitsWindow({ persona, question, window, maxTokens }, tokenCounter);
+    requireFitsContextWindow({ persona, question, window, maxTokens }, tokenCounter);
   }
 
   /**
    * Reopens the newest round if it failed with the same message; otherwise opens the next one, so that round numbers
    * have no gaps.
    */
-  async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: Message): Promise<OpenedRound> {
+  async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: SendMessageInput): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
     await rounds.failExpired('interrupted', chat.id);
     const newest = await rounds.findNewest(chat.id);
@@ -143,7 +143,7 @@ export function createRoundOpener(deps: {
       return { outcome: 'answered', chat, round: repeated };
     }
     // If an older round with another message has the same Idempotency-Key, the new round is stored without the key.
-    const withKeyFor = (round: number): Message =>
+    const withKeyFor = (round: number): SendMessageInput =>
       repeated === undefined || repeated.round === round ? message : { ...message, idempotencyKey: null };
 
     if (newest?.status === 'error' && newest.userContent === message.text) {
@@ -158,11 +158,11 @@ export function createRoundOpener(deps: {
     chat: Chat,
     agent: ChatAgent,
     round: number,
-    message: Message,
+    message: SendMessageInput,
     attempt = 0,
   ): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
-    const lease = { owner: uuidV7(), seconds: leaseSeconds };
+    const lease = { owner: uuidV7(), seconds: roundLeaseSeconds };
     const { idempotencyKey } = message;
     const model = agent.chatModel;
     if (attempt > 0) await rounds.reopen({ chatId: chat.id, round }, { model, idempotencyKey }, lease);
@@ -176,7 +176,7 @@ export function createRoundOpener(deps: {
     return { outcome: 'opened', chat: current, agent, round, leaseOwner: lease.owner, attempt };
   }
 
-  return (actor: Actor, message: Message): Promise<OpenedRound> =>
+  return (actor: Actor, message: SendMessageInput): Promise<OpenedRound> =>
     message.chatId === null ? startChat(actor, message) : continueChat(actor, message.chatId, message);
 }
 
@@ -184,7 +184,7 @@ export function createRoundOpener(deps: {
  * Throws `chat_not_found` for a chat that the caller cannot read, and `forbidden` for a chat that another user started.
  * @param action the refused action, named in the error detail
  */
-export function requireWritable(
+export function requireWritableChat(
   actor: Actor,
   chat: Chat | undefined,
   action: 'write to' | 'change' = 'write to',
@@ -194,11 +194,11 @@ export function requireWritable(
   throw appError('forbidden', { detail: `Only the user who started a chat can ${action} it.` });
 }
 
-function chatIdOf(actor: Actor, { idempotencyKey }: Message): string | null {
+function chatIdOf(actor: Actor, { idempotencyKey }: SendMessageInput): string | null {
   return idempotencyKey === null ? null : uuidV5(`${actor.userId} ${idempotencyKey}`, chatIdNamespace);
 }
 
-function ragSettings(message: Message): RagSettings {
+function ragSettings(message: SendMessageInput): RagSettings {
   const { ragEnabled, ragReranking, ragRerankingType, ragIncludeDocumentIds, ragExcludeDocumentIds } = message;
   return { ragEnabled, ragReranking, ragRerankingType, ragIncludeDocumentIds, ragExcludeDocumentIds };
 }
@@ -211,7 +211,7 @@ const fallbackTitle = 'Chat';
 const unseen = /(?!\s)\p{Cc}\[[\d;]*[a-z]|[\u00ad\u061c\u200b\u200e\u200f\u2060-\u2064\ufeff]|[\u{e0000}-\u{e007f}]/giu;
 
 /** Makes the initial title of a chat from the beginning of its first message, on one line. */
-export function messageTitle(message: string): string {
+export function titleFromMessage(message: string): string {
   const line = [...message.replace(unseen, '').replace(/\s+/g, ' ')].filter(isOneLine).join('').trim();
   const title = [...line].slice(0, titleCharacters).join('').trim();
   return isBlank(title) ? fallbackTitle : title;
@@ -221,7 +221,7 @@ export function messageTitle(message: string): string {
  * Renews a round's lease until `stop` is called. Aborts `signal` if another process owns the round, because this
  * process can then no longer store the answer.
  */
-export function keepLease(
+export function keepRoundLease(
   round: RoundKey,
   owner: string,
   rounds: Pick<RoundsRepository, 'renewLease'>,
@@ -229,7 +229,7 @@ export function keepLease(
 ): { signal: AbortSignal; stop(): void } {
   const lost = new AbortController();
   const timer = setInterval(() => {
-    rounds.renewLease(round, { owner, seconds: leaseSeconds }).then(
+    rounds.renewLease(round, { owner, seconds: roundLeaseSeconds }).then(
       (isHeld) => {
         if (!isHeld) lost.abort(appError('interrupted'));
       },
@@ -278,7 +278,7 @@ export function createRoundReplay(deps: {
       const isReadable = (await createChatRepository(db).findReadable(now, chat.id)) !== undefined;
       return isReadable ? null : appError('chat_not_found');
     };
-    const rights = watchRights(actor, { findActor: actorNow, onLoss, logger });
+    const rights = watchUserRights(actor, { findActor: actorNow, onLoss, logger });
     try {
       for await (const event of read(AbortSignal.any([until, rights.signal]))) {
         rights.signal.throwIfAborted();
@@ -297,16 +297,16 @@ export function createRoundReplay(deps: {
     signal: AbortSignal,
   ): AsyncGenerator<NumberedEvent> {
     const { chatId, streamId, attempt } = round;
-    if (afterSeq > 0 && afterSeq < seqBefore(attempt)) {
+    if (afterSeq > 0 && afterSeq < seqBeforeAttempt(attempt)) {
       yield unfinished(attempt - 1);
       return;
     }
-    let last = Math.max(afterSeq, seqBefore(attempt));
+    let last = Math.max(afterSeq, seqBeforeAttempt(attempt));
     if (streamId !== null) {
       for await (const event of follower.follow({ chatId, round: round.round, streamId }, afterSeq, signal)) {
         yield event;
         last = event.seq;
-        if (isLast(event)) return;
+        if (isLastEvent(event)) return;
       }
     }
     if (!signal.aborted) yield lastEventOf(chat, round, last + 1);
@@ -327,7 +327,7 @@ export function createRoundReplay(deps: {
   }
 
   function unfinished(attempt: number, code = 'interrupted'): NumberedEvent {
-    return { seq: failureSeq(attempt), event: 'error', code, detail: 'The answer was not finished.' };
+    return { seq: errorEventSeq(attempt), event: 'error', code, detail: 'The answer was not finished.' };
   }
 
   /**
@@ -344,8 +344,8 @@ export function createRoundReplay(deps: {
       throw appError('malformed_request', { detail: 'Last-Event-ID names no message of this chat.' });
     }
     const afterSeq = position?.seq ?? 0;
-    const hasLastEvent = round.status !== 'open' && afterSeq >= (round.lastSeq ?? failureSeq(round.attempt));
-    const hasLastOfPreviousAttempt = afterSeq > 0 && afterSeq === seqBefore(round.attempt);
+    const hasLastEvent = round.status !== 'open' && afterSeq >= (round.lastSeq ?? errorEventSeq(round.attempt));
+    const hasLastOfPreviousAttempt = afterSeq > 0 && afterSeq === seqBeforeAttempt(round.attempt);
     if (hasLastEvent || hasLastOfPreviousAttempt) return null;
     const read = (until: AbortSignal) => eventsAfter(chat, round, afterSeq, until);
     const events: ReplayedRound['events'] = (until, actorNow) => eventsFor(actor, chat, read, { until, actorNow });

@@ -3,7 +3,14 @@ import type { Logger } from 'pino';
 import { type Actor, hasLostAccessKeys } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Metrics } from '#src/ports/telemetry.ts';
-import { failureSeq, isLast, type NumberedEvent, type RoundEvent, type StreamKey, seqBefore } from './chat.model.ts';
+import {
+  errorEventSeq,
+  isLastEvent,
+  type NumberedEvent,
+  type RoundEvent,
+  type StreamKey,
+  seqBeforeAttempt,
+} from './chat.model.ts';
 import type { EventBatch, RoundEventsRepository } from './round-events.repository.ts';
 import type { RoundsRepository } from './rounds.repository.ts';
 
@@ -43,21 +50,21 @@ export function createReplayBuffer<T>() {
   };
 }
 
-export type RoundLog = ReturnType<typeof createRoundLog>;
+export type RoundEventLog = ReturnType<typeof createRoundEventLog>;
 
 /**
  * Numbers the events of one attempt to answer a round, and passes them to readers and to `record`. Ignores events that
  * follow the last one (`done` or `error`).
  */
-export function createRoundLog(attempt: number, record: (event: NumberedEvent) => void) {
+export function createRoundEventLog(attempt: number, record: (event: NumberedEvent) => void) {
   const events = createReplayBuffer<NumberedEvent>();
-  let seq = seqBefore(attempt);
+  let seq = seqBeforeAttempt(attempt);
   let isOver = false;
 
   function add(event: RoundEvent): void {
     if (isOver) return;
-    isOver = isLast(event);
-    seq = event.event === 'error' ? failureSeq(attempt) : seq + 1;
+    isOver = isLastEvent(event);
+    seq = event.event === 'error' ? errorEventSeq(attempt) : seq + 1;
     const numbered = { ...event, seq };
     events.push(numbered);
     record(numbered);
@@ -74,7 +81,7 @@ export function createRoundLog(attempt: number, record: (event: NumberedEvent) =
   };
 }
 
-export function measureRound(metrics: Pick<Metrics, 'count' | 'time'>): (event: NumberedEvent) => void {
+export function createRoundMetrics(metrics: Pick<Metrics, 'count' | 'time'>): (event: NumberedEvent) => void {
   const startedMs = performance.now();
   let hasToken = false;
   return (event) => {
@@ -269,7 +276,7 @@ export function createEventFollower(deps: {
           changed = Promise.withResolvers<void>();
           for (const event of follower.inbox.splice(0)) {
             yield event;
-            if (isLast(event)) return;
+            if (isLastEvent(event)) return;
           }
           // More events may have arrived while a slow reader processed these.
           if (follower.inbox.length === 0 && isWaitOver(follower)) return;
@@ -282,7 +289,7 @@ export function createEventFollower(deps: {
   };
 }
 
-export type OnDisconnect = 'continue' | 'cancel';
+export type DisconnectPolicy = 'continue' | 'cancel';
 
 /** Clients of Server-Sent Events reconnect after about three seconds, so the grace period is longer. */
 const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
@@ -291,7 +298,7 @@ const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
  * Aborts `signal` when no client of any process reads the answer. The check starts when the client given to `readBy`
  * disconnects, and ends with `stop`.
  */
-export function watchReaders(
+export function watchAnswerReaders(
   stream: StreamKey,
   rounds: Pick<RoundsRepository, 'isFollowed'>,
   logger: Pick<Logger, 'warn'>,
@@ -332,7 +339,7 @@ const checkRightsEveryMs = 2_000;
  * Checks a user's rights periodically until `stop` is called. Aborts `signal` if the account is disabled or deleted, or
  * if the user has lost access to a team or their admin role and `onLoss` returns an error.
  */
-export function watchRights(
+export function watchUserRights(
   actor: Actor,
   deps: {
     findActor: () => Promise<Actor | null>;

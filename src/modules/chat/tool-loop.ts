@@ -19,17 +19,17 @@ import type { ToolCallContext } from '#src/ports/tools.ts';
 import type { ToolCallRecord } from './chat.model.ts';
 import type { ReplyCitations } from './citations.ts';
 import {
-  argumentCharacters,
+  argumentsForModel,
   createToolResultFormatter,
-  cutTo,
-  normalized,
-  partsOf,
+  maxToolArgumentCharacters,
+  normalizeForComparison,
+  parseToolArguments,
   type RoundTool,
-  readArguments,
-  replayableArguments,
+  stringsIn,
   type ToolArguments,
   type ToolOutput,
-  textsIn,
+  truncateWithMark,
+  urlPartsOf,
 } from './tools.ts';
 
 const maxToolCalls = 6;
@@ -54,11 +54,11 @@ const minCheckedCharacters = 8;
 const answerNow = 'No function can be called any more. Answer now, in words, with what there is.';
 
 /** `truncatedBy` applies to the last turn, which writes the answer. */
-export type LoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedBy'> & { toolCalls: ToolCallRecord[] };
+export type ToolLoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedBy'> & { toolCalls: ToolCallRecord[] };
 
 export type ToolLoop = ReturnType<typeof createToolLoop>;
 
-export type ToolRound = {
+export type ToolLoopRound = {
   /** Identifies the round; equal for all attempts to answer it. */
   id: string;
   tools: readonly RoundTool[];
@@ -93,9 +93,9 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
    */
   return async (
     request: Omit<ModelRequest, 'tools' | 'mayCall'>,
-    { round, toolTokens, logger }: { round: ToolRound | null; toolTokens: number } & Pick<CallerDeps, 'logger'>,
+    { round, toolTokens, logger }: { round: ToolLoopRound | null; toolTokens: number } & Pick<CallerDeps, 'logger'>,
     onText: (text: string) => void,
-  ): Promise<LoopReply> => {
+  ): Promise<ToolLoopReply> => {
     if (round === null || round.tools.length === 0) {
       return { ...(await chatModel.stream(request, onText)), toolCalls: [] };
     }
@@ -151,7 +151,7 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
       toolCalls: calls.map(({ id, name, arguments: json }) => ({
         id,
         name: /^[\w-]{1,64}$/.test(name) ? name : 'unknown',
-        arguments: hasArguments ? replayableArguments(json) : '{}',
+        arguments: hasArguments ? argumentsForModel(json) : '{}',
       })),
     });
     const whole = messageWith(true);
@@ -207,16 +207,16 @@ type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPrevi
  * Runs the tool calls of one round. A failed call is reported to the model and stops neither other calls nor the round;
  * only the round's abort signal does.
  */
-export function createToolCaller(round: ToolRound, deps: CallerDeps) {
+export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
   const { tokenCounter, logger, timeoutMs = defaultTimeoutMs } = deps;
   const formatResult = createToolResultFormatter({ tokenCounter, citations: round.citations });
   const byName = new Map(round.tools.map((offered) => [functionNameOf(offered.tool.id), offered]));
   const writtenByPeople = round.context.trustedTexts;
-  const trustedTexts = writtenByPeople.map(normalized);
-  const earlierReplies = round.earlierReplies.map(normalized);
+  const trustedTexts = writtenByPeople.map(normalizeForComparison);
+  const earlierReplies = round.earlierReplies.map(normalizeForComparison);
   // All texts that the model has read. They include earlier replies, which may quote a document that is not in this
   // prompt.
-  const readTexts = [...round.untrustedTexts.map(normalized), ...earlierReplies];
+  const readTexts = [...round.untrustedTexts.map(normalizeForComparison), ...earlierReplies];
   const foundBySearch: string[] = [];
   const sentTexts: string[] = [];
   const calledKeys = new Set<string>();
@@ -233,14 +233,14 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     if (offered === undefined) {
       throw appError('unknown_tool', { detail: `The functions are: ${[...byName.keys()].join(', ')}.` });
     }
-    const args = readArguments(offered.tool, call.arguments);
+    const args = parseToolArguments(offered.tool, call.arguments);
     const key = `${call.name} ${canonicalJson(args)}`;
     if (calledKeys.has(key)) {
       throw appError('tool_call_repeated', { detail: 'This was called before with the same arguments.' });
     }
     calledKeys.add(key);
     if (needsTrustedArguments(offered.tool)) requireTrustedArguments(offered.tool, args);
-    sentTexts.push(...textsIn(args).map(normalized));
+    sentTexts.push(...stringsIn(args).map(normalizeForComparison));
     return { offered, args, key };
   }
 
@@ -250,9 +250,9 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
    */
   function requireTrustedArguments({ id }: Tool, args: ToolArguments): void {
     const accepted = id === 'http.request' ? trustedTexts : [...trustedTexts, ...earlierReplies];
-    const copied = textsIn(args)
-      .flatMap(partsOf)
-      .map(normalized)
+    const copied = stringsIn(args)
+      .flatMap(urlPartsOf)
+      .map(normalizeForComparison)
       .find(
         (part) =>
           part.length >= minCheckedCharacters &&
@@ -299,7 +299,8 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     const ended = (output: ToolOutput, failure: AppError | null): EndedCall => {
       const durationMs = Math.round(performance.now() - start);
       const [status, errorCode] = [statusOf(failure, admitted !== null), failure?.code ?? null];
-      const args = admitted === null ? cutTo(call.arguments, argumentCharacters) : { ...admitted.args };
+      const args =
+        admitted === null ? truncateWithMark(call.arguments, maxToolArgumentCharacters) : { ...admitted.args };
       const cause = failure?.cause;
       const fields = { tool, status, errorCode, durationMs, ...(cause !== undefined && { err: cause }) };
       // Invalid arguments are the model's mistake, so they are not logged as a failure of the tool.
@@ -322,11 +323,11 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
 
   /** Records that the model has read the texts of a tool result, and allows their URLs in the reply. */
   function noteRead(tool: string, texts: readonly string[]): void {
-    readTexts.push(...texts.map(normalized));
+    readTexts.push(...texts.map(normalizeForComparison));
     if (tool === searchTool) foundBySearch.push(...texts.flatMap(resultUrlsIn));
     if (!quotingTools.has(tool)) return;
     // The model may have invented a URL that it sent to the tool, even if the tool's result repeats it.
-    const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalized(address)));
+    const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalizeForComparison(address)));
     const addresses = texts.flatMap((text) => urlsIn(visibleText(text)));
     round.allowAddresses(addresses.filter((address) => !wasSent(address)));
   }

@@ -100,7 +100,7 @@ function documentsOf(chunks: readonly RetrievedChunk[], numbers: readonly number
 export type ToolArguments = Readonly<Record<string, unknown>>;
 
 /** Maximum characters of a tool call's arguments; longer ones are not parsed. */
-export const argumentCharacters = 4_000;
+export const maxToolArgumentCharacters = 4_000;
 
 const anyArguments = z.record(z.string(), z.unknown());
 const schemas = new WeakMap<Tool, z.ZodType>();
@@ -112,7 +112,7 @@ function schemaOf(tool: Tool): z.ZodType {
 }
 
 /** Parses the arguments that a model wrote, using the tool's schema. Throws `tool_arguments_invalid`. */
-export function readArguments(tool: Tool, json: string): ToolArguments {
+export function parseToolArguments(tool: Tool, json: string): ToolArguments {
   const parsed = schemaOf(tool).safeParse(anyArguments.safeParse(parseJson(json)).data);
   if (parsed.success) return storable(anyArguments.parse(parsed.data));
   const issues = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'arguments'}: ${message}`);
@@ -123,12 +123,12 @@ export function readArguments(tool: Tool, json: string): ToolArguments {
  * Returns arguments that can be sent back to the model: `{}` if they are not a JSON object, because providers reject
  * anything else.
  */
-export function replayableArguments(json: string): string {
+export function argumentsForModel(json: string): string {
   return anyArguments.safeParse(parseJson(json)).success ? json || '{}' : '{}';
 }
 
 function parseJson(json: string): unknown {
-  if (json.length > argumentCharacters) return undefined;
+  if (json.length > maxToolArgumentCharacters) return undefined;
   try {
     return JSON.parse(json || '{}');
   } catch {
@@ -142,16 +142,16 @@ function storable(args: ToolArguments): ToolArguments {
   return anyArguments.parse(JSON.parse(text));
 }
 
-export function textsIn(value: unknown): string[] {
+export function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
 }
 
 /**
  * Returns a text and, if it is a URL, its parts, both encoded and decoded: each path segment, each query parameter, and
  * the path with each single parameter.
  */
-export function partsOf(text: string): string[] {
+export function urlPartsOf(text: string): string[] {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) return [text];
   const base = `${url.origin}${url.pathname}`;
@@ -168,7 +168,7 @@ function decoded(part: string): string {
   }
 }
 
-export function normalized(text: string): string {
+export function normalizeForComparison(text: string): string {
   return visibleText(text).toLowerCase().replace(/\s+/g, ' ').trim();
 }
 
@@ -200,9 +200,9 @@ export function createToolResultFormatter(deps: {
 
   function formatText(tool: string, output: string, tokens: number): FormattedResult {
     // Truncates the output before cleaning it, because cleaning a large output takes long.
-    const text = cutTo(toStorable(output.slice(0, resultCharacters + 1)), resultCharacters);
+    const text = truncateWithMark(toStorable(output.slice(0, resultCharacters + 1)), resultCharacters);
     const nonce = randomNonce();
-    const write = (characters: number) => toolResultMessage(tool, cutTo(text, characters), nonce);
+    const write = (characters: number) => toolResultMessage(tool, truncateWithMark(text, characters), nonce);
     const characters = charactersThatFit(resultCharacters, 1, tokens, write);
     return {
       message: characters === null ? noRoom : write(characters),
@@ -219,7 +219,7 @@ export function createToolResultFormatter(deps: {
     });
     const write = (numbers: readonly number[], characters: number) => {
       const written = passages.slice(0, numbers.length).map(({ content, ...passage }, index) => {
-        const text = cutTo(content, Math.floor(characters / numbers.length));
+        const text = truncateWithMark(content, Math.floor(characters / numbers.length));
         return { ...passage, text, number: numbers[index] ?? 0 };
       });
       return foundPassagesMessage(written, note(numbers), nonce);
@@ -272,7 +272,7 @@ function previewOf(chunks: readonly { documentId: string }[]): string {
 }
 
 /** Marks truncated text with `[…]`, so that the model knows that text is missing. */
-export function cutTo(text: string, characters: number): string {
+export function truncateWithMark(text: string, characters: number): string {
   return text.length <= characters ? text : `${text.slice(0, characters).toWellFormed()} […]`;
 }
 

@@ -16,7 +16,7 @@ import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts'
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
-import type { Draft, DraftDetail, DraftView, Version } from './drafts.model.ts';
+import type { Draft, DraftVersion, DraftView, DraftWithVersions } from './drafts.model.ts';
 import { createDraftsRepository } from './drafts.repository.ts';
 
 export type DraftScope = { visibility: Visibility; teamIds: string[] };
@@ -47,12 +47,12 @@ export function createDraftsService(deps: {
   const { db, limits, teams, models } = deps;
   const drafts = createDraftsRepository(db);
 
-  async function find(actor: Actor, draftId: string): Promise<DraftDetail | undefined> {
+  async function find(actor: Actor, draftId: string): Promise<DraftWithVersions | undefined> {
     const draft = await drafts.findReadable(actor, draftId);
     return draft && { ...draft, versions: await drafts.listVersions(draft) };
   }
 
-  async function get(actor: Actor, draftId: string): Promise<DraftDetail> {
+  async function get(actor: Actor, draftId: string): Promise<DraftWithVersions> {
     const draft = await find(actor, draftId);
     if (draft === undefined) throw appError('draft_not_found');
     return draft;
@@ -95,7 +95,7 @@ export function createDraftsService(deps: {
     }
   }
 
-  async function insertDraft(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
+  async function insertDraft(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftWithVersions> {
     const fields = await fieldsFrom(actor, input.source);
     const versionId = uuidv7();
     await limits.transaction(actor.orgId, async (trx) => {
@@ -119,7 +119,12 @@ export function createDraftsService(deps: {
     return get(actor, draftId);
   }
 
-  async function insertVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
+  async function insertVersion(
+    actor: Actor,
+    draftId: string,
+    id: string,
+    input: CommitVersionInput,
+  ): Promise<DraftVersion> {
     await requireOffered(input.sent);
     return limits.transaction(actor.orgId, async (trx) => {
       const repository = createDraftsRepository(trx);
@@ -168,7 +173,7 @@ export function createDraftsService(deps: {
 
     get,
 
-    async create(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
+    async create(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftWithVersions> {
       return createIdempotently(
         () => insertDraft(actor, draftId, input),
         () => find(actor, draftId),
@@ -181,7 +186,7 @@ export function createDraftsService(deps: {
       draftId: string,
       scope: DraftScope,
       expected: ExpectedVersions,
-    ): Promise<DraftDetail> {
+    ): Promise<DraftWithVersions> {
       await db.transaction(async (trx) => {
         const draft = await lockOwn(trx, actor, draftId);
         requireVersion(expected, draft);
@@ -211,7 +216,7 @@ export function createDraftsService(deps: {
      * Commits a version under its parent and makes it the head. {@link planCommit} defines which versions `force`
      * deletes.
      */
-    async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
+    async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<DraftVersion> {
       return createIdempotently(
         () => insertVersion(actor, draftId, id, input),
         () => drafts.findVersion({ orgId: actor.orgId, id: draftId }, id),
@@ -225,7 +230,7 @@ export function createDraftsService(deps: {
       versionId: string,
       title: string,
       expected: ExpectedVersions,
-    ): Promise<Version> {
+    ): Promise<DraftVersion> {
       return db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);
         const draft = await lockOwn(trx, actor, draftId);
@@ -263,7 +268,7 @@ export function createDraftsService(deps: {
       actor: Actor,
       draftId: string,
       versionId: string,
-    ): Promise<{ draft: Draft; version: Version }> {
+    ): Promise<{ draft: Draft; version: DraftVersion }> {
       const draft = await lockOwn(trx, actor, draftId);
       const version = await createDraftsRepository(trx).findVersion(draft, versionId);
       if (version === undefined) throw appError('version_not_found');

@@ -11,16 +11,16 @@ import {
   type LoggedAgent,
   type LoggedChat,
   type LoggedRound,
+  type LoggedSession,
   type LogStats,
+  type LogStatsFilter,
   loggedAgent,
   loggedRound,
+  loggedSession,
   logStats,
   type RecentChat,
   type RoundPage,
   recentChat,
-  type Session,
-  type StatsFilter,
-  session,
   type TrendPoint,
   trendPoint,
 } from './logs.model.ts';
@@ -57,7 +57,7 @@ const reachValues = (actor: Actor) => ({ orgId: actor.orgId, userId: actor.userI
 type Page = { limit: number; after: ListPosition | null };
 type LoggedPage = { items: LoggedChat[]; last: ListPosition | null };
 
-const listedSession = shape({ ...session.columns, sortKey: text() });
+const listedSession = shape({ ...loggedSession.columns, sortKey: text() });
 const counted = shape({ total: bigint() });
 
 /** Number of newest chats that are checked for the search words before the full-text index is used. */
@@ -187,10 +187,10 @@ export function createLogsRepository(db: Knex) {
       return total;
     },
 
-    async find(actor: Actor, chatId: string): Promise<Session | undefined> {
+    async find(actor: Actor, chatId: string): Promise<LoggedSession | undefined> {
       return firstRow(
         db,
-        session,
+        loggedSession,
         `with page as (select chat_id from chat_logs where org_id = :orgId and chat_id = :chatId) ${shown}`,
         { ...reachValues(actor), chatId },
       );
@@ -236,7 +236,7 @@ export function createLogsRepository(db: Knex) {
      * Computes totals over the readable chats. They are exact in every snapshot: triggers maintain totals per month and
      * day, and only chats of the first and last day of the period are read individually.
      */
-    async stats(actor: Actor, { agentId, period }: StatsFilter): Promise<LogStats> {
+    async stats(actor: Actor, { agentId, period }: LogStatsFilter): Promise<LogStats> {
       const values: Record<string, unknown> = { ...reachValues(actor), ...(agentId !== undefined && { agentId }) };
       const ofAgent = (table: string) => (agentId === undefined ? '' : `and ${table}.agent_id = :agentId`);
       const name = (at: Date): string => {

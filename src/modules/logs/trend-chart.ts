@@ -30,7 +30,7 @@ const styles = `
  * Draws a chat's alignment over its rounds as SVG: the curve from 0 to 100 with both limits, the states as bands, and a
  * ring for each refusal. It has a text description, follows the reader's light or dark mode, and escapes the title.
  */
-export function drawTrend({ title, points }: { title: string; points: readonly TrendPoint[] }): string {
+export function drawTrendChart({ title, points }: { title: string; points: readonly TrendPoint[] }): string {
   const first = points[0]?.round ?? 1;
   const last = points.at(-1)?.round ?? 1;
   const step = (plot.right - plot.left) / (last - first + 1);

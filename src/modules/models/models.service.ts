@@ -5,7 +5,7 @@ import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
 
-export type Model = {
+export type OfferedModel = {
   id: string;
   kind: ModelKind;
   isDefault: boolean;
@@ -98,7 +98,7 @@ export function createModelsService(deps: {
     return listed.find(({ rerankingType }) => rerankingType === 'cross_encoder')?.id;
   }
 
-  function describe(id: string, kind: ModelKind, known: ProvidedModel | undefined, isDefault: boolean): Model {
+  function describe(id: string, kind: ModelKind, known: ProvidedModel | undefined, isDefault: boolean): OfferedModel {
     const isLocal = known?.isLocal ?? false;
     const isOurEmbedder = kind === 'embedding' && isDefault;
     return {
@@ -113,7 +113,7 @@ export function createModelsService(deps: {
     };
   }
 
-  async function list(): Promise<Model[]> {
+  async function list(): Promise<OfferedModel[]> {
     const all = await listed();
     return kindOrder.flatMap((kind) => {
       const ofKind = all.filter((model) => model.kind === kind);
@@ -163,7 +163,7 @@ export function createModelsService(deps: {
 
     chatModels,
 
-    async find(id: string): Promise<Model | undefined> {
+    async find(id: string): Promise<OfferedModel | undefined> {
       return (await list()).find((model) => model.id === id);
     },
 

@@ -15,11 +15,11 @@ import type { CredentialStore, CredentialsService, OAuthGrant } from '#src/modul
 import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { ToolCredentials } from '#src/ports/tools.ts';
-import { type ProviderAccesses, requireProvider } from './tool-catalog.service.ts';
+import { requireToolProvider, type ToolProviderAccess } from './tool-catalog.service.ts';
 import {
-  type ApiKey,
-  type Credentials,
+  type ApiKeyCredentials,
   createToolConnectionsRepository,
+  type ProviderCredentials,
   type ToolConnection,
 } from './tool-connections.model.ts';
 
@@ -33,14 +33,14 @@ type ToolConsentInput = {
   publicUrl: string;
 };
 
-type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | null };
+type Granted = { credentials: ProviderCredentials; scopes: string[]; expiresAt: Date | null };
 
 export type ToolConnectionsService = ReturnType<typeof createToolConnectionsService>;
 
 export function createToolConnectionsService(deps: {
   db: Knex;
-  access: ProviderAccesses;
-  secrets: Pick<CredentialStore<Credentials>, 'decrypt' | 'encrypt'>;
+  access: ToolProviderAccess;
+  secrets: Pick<CredentialStore<ProviderCredentials>, 'decrypt' | 'encrypt'>;
   oauth: Pick<OAuthClient, 'revoke'>;
   consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
@@ -50,7 +50,7 @@ export function createToolConnectionsService(deps: {
   const { db, access, secrets, oauth, consents, accessChanges, audit, logger } = deps;
 
   function requireOAuth(id: string): { provider: ToolProvider; settings: OAuthProvider } {
-    const provider = requireProvider(id);
+    const provider = requireToolProvider(id);
     const how = access[id];
     if (how?.kind !== 'oauth') {
       throw appError('wrong_auth_kind', { detail: `${provider.name} is connected with an API key, not by OAuth.` });
@@ -79,7 +79,7 @@ export function createToolConnectionsService(deps: {
    * Revokes a provider's grant; never throws. A grant that cannot be revoked expires, or the user revokes it at the
    * provider.
    */
-  async function revoke(provider: string, credentials: Credentials): Promise<void> {
+  async function revoke(provider: string, credentials: ProviderCredentials): Promise<void> {
     const how = access[provider];
     if (credentials.kind !== 'oauth' || how?.kind !== 'oauth' || how.settings === null) return;
     await revokeOrWarn({ oauth, logger }, provider, how.settings, credentials);
@@ -89,7 +89,7 @@ export function createToolConnectionsService(deps: {
    * Revokes a grant that could not be stored, unless the organization already has a connection: providers like Google
    * revoke all grants of an account together, and the stored grant may belong to the same account.
    */
-  async function revokeUnstored(orgId: string, provider: string, credentials: Credentials): Promise<void> {
+  async function revokeUnstored(orgId: string, provider: string, credentials: ProviderCredentials): Promise<void> {
     const isConnected = await createToolConnectionsRepository(db)
       .find(orgId, provider)
       .then(
@@ -118,7 +118,7 @@ export function createToolConnectionsService(deps: {
 
   return {
     async connectByKey(actor: RequestActor, providerId: string, apiKey: string): Promise<void> {
-      const provider = requireProvider(providerId);
+      const provider = requireToolProvider(providerId);
       const how = access[providerId];
       if (how?.kind !== 'api_key') {
         throw appError('wrong_auth_kind', { detail: `${provider.name} is connected by OAuth, not with an API key.` });
@@ -148,7 +148,7 @@ export function createToolConnectionsService(deps: {
 
     async disconnect(actor: RequestActor, providerId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
-      const { id: provider } = requireProvider(providerId);
+      const { id: provider } = requireToolProvider(providerId);
       const removed = await accessChanges.administer(actor, async (trx) => {
         const connection = await createToolConnectionsRepository(trx).remove(orgId, provider);
         if (connection === undefined) return undefined;
@@ -163,7 +163,7 @@ export function createToolConnectionsService(deps: {
 
 export function createToolCredentials(deps: {
   db: Knex;
-  credentials: CredentialsService<ToolConnection, ApiKey>;
+  credentials: CredentialsService<ToolConnection, ApiKeyCredentials>;
 }): ToolCredentials {
   const repository = createToolConnectionsRepository(deps.db);
 
@@ -183,10 +183,10 @@ export function createToolCredentials(deps: {
   };
 }
 
-export function toolCredentialCallbacks(deps: {
+export function createToolCredentialCallbacks(deps: {
   db: Knex;
   oauth: Pick<OAuthClient, 'revoke'>;
-  access: ProviderAccesses;
+  access: ToolProviderAccess;
   audit: AuditService;
   logger: Pick<Logger, 'warn'>;
 }) {
