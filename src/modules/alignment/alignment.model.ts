@@ -31,7 +31,8 @@ export const unscoredRound = shape({ ...storedRoundTexts.columns, events: RoundM
 
 export const previousRound = shape({ ...storedRoundTexts.columns, isRefusal: boolean() });
 /**
- * The last scored round before a given round, which may be a follow-up and is therefore scored together with its text.
+ * The last scored round before the one that is being scored. A message may be a follow-up, so it is scored together
+ * with the texts of this round.
  */
 export type PreviousRound = Row<typeof previousRound>;
 

@@ -98,7 +98,7 @@ export function createRoundMeasurer(deps: {
       return scoreRound(texts, anchors, { vectorOf, analyze, calibration, readRefusal });
     } catch (error) {
       if (!(error instanceof AppError) || !mayScoreByWords(error, options)) throw error;
-      logger.warn({ err: error, chatId: chat.chatId }, 'a round is scored by words alone');
+      logger.warn({ err: error, chatId: chat.chatId }, 'embedding a round failed, scoring it by words alone');
       const anchors = wordAnchors(chat.anchorWords, analyze);
       return scoreRound(texts, anchors, { vectorOf: () => null, analyze, calibration, readRefusal });
     }

@@ -59,7 +59,7 @@ export async function proposeAnchorWords(
     { role: 'user', content: anchorRepairPrompt },
   ]);
   if (repaired.words !== null) return repaired.words;
-  throw appError('model_response_invalid', { detail: 'The answer of the chat model contains no list of words.' });
+  throw appError('model_response_invalid', { detail: "The chat model's answer contains no list of anchor words." });
 }
 
 /** Maximum characters of the agent's introduction, as much as the alignment embedding model reads. */

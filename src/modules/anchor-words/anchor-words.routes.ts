@@ -31,7 +31,7 @@ const expandBody = z
         context.addIssue({
           code: 'custom',
           path: [field],
-          message: 'must not be given together with agent_id, whose agent has it',
+          message: 'must be omitted if agent_id is sent, because the value of that agent is used',
         });
       }
       return;

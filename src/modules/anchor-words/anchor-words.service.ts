@@ -9,7 +9,10 @@ import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.
 import type { ChatModel } from '#src/ports/models.ts';
 import { type AnchorCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
 
-/** Short because the user waits and because anchor word candidates also come from other sources. */
+/**
+ * Timeout of the chat model; short because the user waits and because anchor word candidates also come from other
+ * sources.
+ */
 const proposalTimeoutMs = 20_000;
 /**
  * Number of passages whose phrases become anchor word candidates; lower-ranked passages are too far from the topic.
@@ -59,7 +62,7 @@ export function createAnchorWordsService(deps: {
     const options = { model, timeoutMs: proposalTimeoutMs, signal };
     return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {
       signal.throwIfAborted();
-      logger.warn({ err: error, model }, 'a chat model proposed no anchor words');
+      logger.warn({ err: error, model }, 'asking a chat model for anchor words failed');
       return [];
     });
   }

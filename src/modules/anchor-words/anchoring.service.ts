@@ -11,9 +11,9 @@ import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 import { type AnchorCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
-import { type AgentToAnchor, createAnchoringRepository } from './anchoring.repository.ts';
+import { type AgentForAnchorWords, createAnchoringRepository } from './anchoring.repository.ts';
 
-/** Long because no user waits and a local model may be busy with chats. */
+/** Timeout of the chat model; long because no user waits and a local model may be busy with chats. */
 const proposalTimeoutMs = 120_000;
 
 const jobIdOf = ({ agentId }: Pick<ProposeAnchorWordsInput, 'agentId'>): string => anchoringWorkflowId(agentId);
@@ -40,13 +40,17 @@ export function createAnchoringService(deps: {
    * Asks the chat model for anchor words. Returns an empty list if the model rejects the request, or if it is
    * unavailable and `mayDegrade` is set.
    */
-  async function proposalsFor(agent: AgentToAnchor, words: string[], { mayDegrade, signal }: Step): Promise<string[]> {
+  async function proposalsFor(
+    agent: AgentForAnchorWords,
+    words: string[],
+    { mayDegrade, signal }: Step,
+  ): Promise<string[]> {
     const subject = { ...agent, words, excludeWords: [] };
     const options = { model: agent.chatModel, timeoutMs: proposalTimeoutMs, signal };
     return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {
       signal.throwIfAborted();
       if (!mayDegrade && error instanceof AppError && error.errorClass === 'transient') throw error;
-      logger.warn({ err: error, model: agent.chatModel }, 'a chat model proposed no anchor words');
+      logger.warn({ err: error, model: agent.chatModel }, 'asking a chat model for anchor words failed');
       return [];
     });
   }

@@ -122,7 +122,7 @@ export function createAnswerWriter(deps: {
       logger.warn({ chatId: chat.id, round, truncatedBy: reply.truncatedBy }, 'a reply was truncated');
     if (text.trim() === '') {
       throw appError('model_response_invalid', {
-        detail: 'The answer of the chat model holds nothing but wrong citations.',
+        detail: "The chat model's answer contains nothing but invalid citations.",
       });
     }
     const latencyMs = Math.round(performance.now() - startedAt);
@@ -169,7 +169,7 @@ export function createAnswerWriter(deps: {
     );
     if (prompt.suspicious.length > 0) {
       const chunkIds = prompt.suspicious.map(({ chunkId }) => chunkId);
-      logger.warn({ chatId: chat.id, round, chunkIds }, 'passages of a prompt speak to the model');
+      logger.warn({ chatId: chat.id, round, chunkIds }, 'passages in a prompt contain instructions to the model');
     }
     const writtenByPeople = [persona, question, ...history.map(({ userContent }) => userContent)];
     const documents = (prompt.passages ?? []).map(({ content }) => visibleText(content));
@@ -194,7 +194,7 @@ export function createAnswerWriter(deps: {
     const detail = { provider: tool.provider, tool: tool.id, round, call: callKey };
     const entry = { orgId, actorId, action: 'tool.acted', target: chat.id, detail, requestId };
     await audit.record(db, entry).catch((error: unknown) => {
-      logger.error({ err: error, ...entry }, 'recording the action of a tool failed');
+      logger.error({ err: error, ...entry }, 'writing the audit entry of a tool action failed');
     });
   }
 
@@ -212,7 +212,7 @@ export function createAnswerWriter(deps: {
       const chats = createChatRepository(trx);
       await chats.lock(chat.orgId, chat.id);
       const isOurs = await createRoundsRepository(trx).complete(key, leaseOwner, answer, lastSeq);
-      if (!isOurs) throw appError('interrupted', { detail: 'Another process ended this round.' });
+      if (!isOurs) throw appError('interrupted', { detail: 'Another process has ended this round.' });
       await chats.recordAnswer(chat.id, answer);
       await scoringRequests.requestScoring(trx, chat, actor.requestId);
     });

@@ -184,7 +184,9 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       handle: async ({ actor, params: { chat_id }, query }) => {
         const format = chatExportFormats.find((known) => known === query.format);
         if (format === undefined)
-          throw appError('unsupported_export_format', { detail: 'A chat is exported as markdown or json.' });
+          throw appError('unsupported_export_format', {
+            detail: 'The `format` of a chat export must be markdown or json.',
+          });
         const { text, ...described } = exportChat(await chat.history(actor, chat_id), format);
         return textFile({ ...described, text });
       },

@@ -224,7 +224,9 @@ export function toEventPosition(lastEventId: string | null): EventPosition | nul
   if (lastEventId === null) return null;
   const [, round, seq] = /^([1-9]\d{0,8}):(\d{1,15})$/.exec(lastEventId) ?? [];
   if (round === undefined || seq === undefined) {
-    throw appError('malformed_request', { detail: 'Last-Event-ID is not the id of an event of this chat.' });
+    throw appError('malformed_request', {
+      detail: '`Last-Event-ID` must be the id of an event of this chat, such as 3:12.',
+    });
   }
   return { round: Number(round), seq: Number(seq) };
 }

@@ -110,7 +110,7 @@ export function createChatService(deps: {
       if (unreadable === undefined) continue;
       throw fieldError(
         `${path}.${ids.indexOf(unreadable)}`,
-        'names no document that you can read',
+        'must be the id of a document that you can read',
         'document_not_found',
       );
     }
@@ -194,8 +194,8 @@ export function createChatService(deps: {
       }
     };
     await close().catch((error: unknown) => {
-      logger.warn({ err: error, chatId: chat.id, round }, 'closing a failed round failed, trying again');
-      // If all retries fail, the round ends as interrupted when its lease expires.
+      logger.warn({ err: error, chatId: chat.id, round }, 'marking a round as failed was not possible, retrying');
+      // If no retry can mark the round as failed, it ends as interrupted when its lease expires.
       trackUntilDone(closeLater());
     });
   }
@@ -278,7 +278,7 @@ export function createChatService(deps: {
     /** Ends open rounds of dead processes, at most 20 s after the last renewal of the lease. Run by the sweeper. */
     async closeExpiredRounds(): Promise<void> {
       const closed = await rounds.failExpired('interrupted');
-      if (closed > 0) logger.warn({ rounds: closed }, 'rounds of a dead process were ended');
+      if (closed > 0) logger.warn({ rounds: closed }, 'ended open rounds of dead processes');
     },
 
     forgetEvents: () => roundEvents.deleteOld(),

@@ -16,7 +16,9 @@ import type { Embedders } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { Citation } from './chat.model.ts';
 
-/** Short because the user waits for the answer; if embedding takes longer, citations are checked by words alone. */
+/**
+ * Timeout of the embedder; short because the user waits for the answer. After it, citations are checked by words alone.
+ */
 const embeddingTimeoutMs = 5_000;
 /** Maximum statements of a reply that are embedded; further ones are checked by words alone. */
 const embeddedStatements = 64;
@@ -188,7 +190,7 @@ export function createCitationTracker(deps: {
         } catch (error) {
           stopped.throwIfAborted();
           isDown = true;
-          logger.warn({ err: error, model }, 'citations are checked by words alone');
+          logger.warn({ err: error, model }, 'embedding failed, checking citations by words alone');
         }
       },
 

@@ -40,7 +40,7 @@ export type Prompt<Passage> = {
   maxTokens: number;
   /** The passages that fit into the prompt; `passages[n - 1]` has number n. */
   passages: readonly Passage[] | null;
-  /** Passages whose text tries to instruct the model. */
+  /** Passages whose text tries to give instructions to the model. */
   suspicious: readonly Passage[];
   isSteered: boolean;
   tools: readonly ModelTool[];

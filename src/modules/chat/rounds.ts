@@ -204,7 +204,7 @@ function ragSettings(message: SendMessageInput): RagSettings {
 }
 
 const titleCharacters = 60;
-/** Title of a chat whose first message begins with invisible characters only. */
+/** Title of a chat whose first message has no visible characters at its beginning. */
 const fallbackTitle = 'Chat';
 
 /** Matches terminal color codes and invisible characters, except the joiners that emoji and some scripts need. */
@@ -341,7 +341,7 @@ export function createRoundReplay(deps: {
       position === null ? await rounds.findNewest(chatId) : await rounds.find({ chatId, round: position.round });
     if (round === undefined) {
       if (position === null) return null;
-      throw appError('malformed_request', { detail: 'Last-Event-ID names no message of this chat.' });
+      throw appError('malformed_request', { detail: 'This chat has no round with the number in `Last-Event-ID`.' });
     }
     const afterSeq = position?.seq ?? 0;
     const hasLastEvent = round.status !== 'open' && afterSeq >= (round.lastSeq ?? errorEventSeq(round.attempt));

@@ -113,7 +113,7 @@ export function createEventRecorder(deps: {
   async function flush(): Promise<void> {
     const batches = Array.from(pending.values(), ({ stream, events }) => ({ ...stream, events: [...events] }));
     await store(batches).catch((error: unknown) => {
-      logger.warn({ err: error }, 'storing events of answers failed, trying again');
+      logger.warn({ err: error }, 'storing events of answers failed, retrying');
     });
   }
 
@@ -127,7 +127,10 @@ export function createEventRecorder(deps: {
         for (const batch of batches) await store([batch]);
         return;
       }
-      logger.warn({ err: error, streamId: batches[0]?.streamId }, 'events of an answer were rejected and lost');
+      logger.warn(
+        { err: error, streamId: batches[0]?.streamId },
+        'the database rejected events of an answer; the events are lost',
+      );
     }
     for (const { streamId, events } of batches) dropFirst(streamId, events.length);
   }
@@ -312,19 +315,19 @@ export function watchAnswerReaders(
     for (;;) {
       // While the database is down, an answer is assumed to have readers.
       const isFollowed = await rounds.isFollowed(stream, graceSeconds).catch((error: unknown) => {
-        logger.warn({ err: error }, 'looking up the readers of an answer failed');
+        logger.warn({ err: error }, 'looking up the connected clients of an answer failed');
         return true;
       });
       if (!isFollowed) break;
       await delay(checkEveryMs, undefined, { signal: stopped.signal });
     }
-    abandoned.abort(appError('interrupted', { detail: 'The answer has no reader any more.' }));
+    abandoned.abort(appError('interrupted', { detail: 'The answer was cancelled because no client is connected.' }));
   }
 
   return {
     signal: abandoned.signal,
     readBy(closed) {
-      // `stop` makes the delay in this check reject, which is no failure.
+      // `stop` rejects the pending delay of the check for readers, which is no failure.
       const onClosed = () => void abortWhenUnread().catch(() => undefined);
       if (closed.aborted) onClosed();
       else closed.addEventListener('abort', onClosed, { once: true, signal: stopped.signal });

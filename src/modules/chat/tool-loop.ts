@@ -53,7 +53,7 @@ const minCheckedCharacters = 8;
 
 const answerNow = 'No function can be called any more. Answer now, in words, with what there is.';
 
-/** `truncatedBy` applies to the last turn, which writes the answer. */
+/** `truncatedBy` says why the last model turn, which writes the answer, was cut off. */
 export type ToolLoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedBy'> & { toolCalls: ToolCallRecord[] };
 
 export type ToolLoop = ReturnType<typeof createToolLoop>;
@@ -117,7 +117,9 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
       }
       if (!mayCall) {
         if (wasToldToAnswer) {
-          throw appError('model_response_invalid', { detail: 'The chat model calls tools without end.' });
+          throw appError('model_response_invalid', {
+            detail: 'The chat model kept calling tools after it was told to answer.',
+          });
         }
         messages.push({ role: 'system', content: answerNow });
         wasToldToAnswer = true;
@@ -165,7 +167,8 @@ function createTurnText(onText: (text: string) => void) {
 
   return {
     /**
-     * Buffers the first characters of a turn. They are dropped if the turn writes no more text and `end` is not called.
+     * Buffers the first characters of a model turn; they are dropped if the turn has no more text and `end` is not
+     * called.
      */
     startTurn(heldCharacters: number) {
       let held: string | null = '';
@@ -236,7 +239,7 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
     const args = parseToolArguments(offered.tool, call.arguments);
     const key = `${call.name} ${canonicalJson(args)}`;
     if (calledKeys.has(key)) {
-      throw appError('tool_call_repeated', { detail: 'This was called before with the same arguments.' });
+      throw appError('tool_call_repeated', { detail: 'This tool was already called with the same arguments.' });
     }
     calledKeys.add(key);
     if (needsTrustedArguments(offered.tool)) requireTrustedArguments(offered.tool, args);
@@ -260,7 +263,7 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
           !accepted.some((text) => text.includes(part)),
       );
     if (copied === undefined) return;
-    const detail = `"${copied.slice(0, 80)}" stands only in what was read. Ask the user to write it out.`;
+    const detail = `"${copied.slice(0, 80)}" occurs only in a document or a tool result. Ask the user to write it out.`;
     throw appError('untrusted_argument', { detail });
   }
 
@@ -284,7 +287,10 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
       return await Promise.race([running, aborted.promise]);
     } catch (error) {
       if (!timeout.aborted) throw error;
-      throw appError('tool_timeout', { detail: `It took longer than ${timeoutMs / 1_000} seconds.`, cause: error });
+      throw appError('tool_timeout', {
+        detail: `The tool took longer than ${timeoutMs / 1_000} seconds.`,
+        cause: error,
+      });
     } finally {
       signal.removeEventListener('abort', onAbort);
     }
@@ -304,7 +310,7 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
       const cause = failure?.cause;
       const fields = { tool, status, errorCode, durationMs, ...(cause !== undefined && { err: cause }) };
       // Invalid arguments are the model's mistake, so they are not logged as a failure of the tool.
-      if (status === 'error' && errorCode !== 'tool_arguments_invalid') logger.warn(fields, 'a call of a tool failed');
+      if (status === 'error' && errorCode !== 'tool_arguments_invalid') logger.warn(fields, 'a tool call failed');
       else logger.info(fields, 'a tool was called');
       return { output, record: { id: call.id, tool, arguments: args, status, errorCode, startedAt, durationMs } };
     };

@@ -70,7 +70,8 @@ export function createToolChooser(deps: {
           const isLeftOut = include?.includes(documentId) === false || exclude?.includes(documentId) === true;
           if (isLeftOut) throw appError('document_not_found');
           const { chunks, parts } = await retrieval.readPart(actor, documentId, Number(part));
-          if (chunks.length === 0) throw appError('tool_arguments_invalid', { detail: `It has ${parts} parts.` });
+          if (chunks.length === 0)
+            throw appError('tool_arguments_invalid', { detail: `The document has ${parts} parts.` });
           return { chunks, note: () => `This is part ${part} of ${parts} of document ${documentId}.` };
         },
       ],
@@ -199,7 +200,7 @@ export function createToolResultFormatter(deps: {
   const { tokenCounter, citations } = deps;
 
   function formatText(tool: string, output: string, tokens: number): FormattedResult {
-    // Truncates the output before cleaning it, because cleaning a large output takes long.
+    // Truncates a tool's output before cleaning it, because cleaning a large output takes long.
     const text = truncateWithMark(toStorable(output.slice(0, resultCharacters + 1)), resultCharacters);
     const nonce = randomNonce();
     const write = (characters: number) => toolResultMessage(tool, truncateWithMark(text, characters), nonce);
@@ -234,7 +235,7 @@ export function createToolResultFormatter(deps: {
     };
   }
 
-  /** Shortens all passages first, and then omits the last ones, which match the search least. */
+  /** Shortens all passages of a result first, and then omits the last ones, which match the search least. */
   function passagesThatFit(
     most: number,
     tokens: number,

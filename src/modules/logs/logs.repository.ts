@@ -147,7 +147,8 @@ export function createLogsRepository(db: Knex) {
     where exists (select from reach r where ${isWithin})`;
 
   /**
-   * Skips the full-text index if `walk` has read all chats; otherwise the response time would reveal unreadable chats.
+   * Skips the full-text index if `walk`, which checks the newest chats, has already read all chats; otherwise the
+   * response time would reveal unreadable chats.
    */
   const unlessWalked = (where: string) => `
     select * from (${allWithWords(where)}) found
@@ -246,7 +247,7 @@ export function createLogsRepository(db: Knex) {
       };
       const chats = (whose: string, { from, until }: Period) =>
         [
-          // `offset 0` forces an index lookup for each row of the table `reach`, which may be empty.
+          // `offset 0` forces an index lookup for each set of access keys in `reach`, which may be empty.
           `select one.* from (select * from reach where ${whose}) r cross join lateral (
              select ${ofOneChat} from chat_logs l where ${isWithin} ${ofAgent('l')}`,
           from && `and l.started_at >= ${name(from)}`,

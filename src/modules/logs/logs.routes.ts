@@ -95,7 +95,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       handle: ({ actorNow, query }) => {
         const format = logExportFormats.find((known) => known === query.format);
         if (format === undefined)
-          throw appError('unsupported_export_format', { detail: 'Logs are exported as csv or jsonl.' });
+          throw appError('unsupported_export_format', { detail: 'The `format` of a log export must be csv or jsonl.' });
         const content = logs.export(actorNow, toLogFilter(query), format);
         return download({ fileName: `conversations.${format}`, mediaType: logExportMediaType(format), content });
       },

@@ -21,7 +21,7 @@ import {
 const moment = z
   .union([z.iso.date(), z.iso.datetime({ offset: true, local: true })])
   .refine(
-    // Years that both Postgres and JavaScript's Date support.
+    // Accepts only years that both Postgres and JavaScript's Date support.
     (text) => Number(text.slice(0, 4)) >= 1 && Number.isFinite(momentOf(text).getTime()),
     'must be a date or a time of the years 1 to 9999',
   )

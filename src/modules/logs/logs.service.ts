@@ -23,7 +23,7 @@ const roundsPerPage = 20;
 /** Maximum rounds in the trend chart; a chart of more is unreadable. */
 const drawnRounds = 1_000;
 
-const anotherExport = { detail: 'Another export of yours is running.', retryAfterSeconds: 30 };
+const anotherExport = { detail: 'You have another log export running. Wait until it ends.', retryAfterSeconds: 30 };
 
 type Page = { limit: number; after: ListPosition | null };
 

@@ -12,7 +12,7 @@ export type OfferedModel = {
   contextWindow: number | null;
   dimensions: number | null;
   rerankingType: RerankerType | null;
-  /** Null if the price is unknown; usage then costs nothing. */
+  /** Price of the model; null if unknown, and usage then costs nothing. */
   price: VersionedPrice | null;
   isLocal: boolean;
 };
@@ -42,7 +42,10 @@ type ModelSettings = {
 type OfferedChatModels = {
   default: string;
   all: readonly string[];
-  /** False until the provider's list was loaded once; until then a model that is missing in `all` may still exist. */
+  /**
+   * `isComplete` is false until the provider's list was loaded once; until then a model that is missing in `all` may
+   * still exist.
+   */
   isComplete: boolean;
 };
 
@@ -81,7 +84,7 @@ export function createModelsService(deps: {
     const { model } = readEmbeddingSpace(settings.embeddingModel);
     const models = [settings.chatModel, model].filter((id) => !ids.has(id));
     if (ids.size === 0 || models.length === 0) return;
-    logger.warn({ models }, 'the provider does not list these models of CHAT_MODEL and EMBEDDING_MODEL');
+    logger.warn({ models }, 'the provider does not list the models set in CHAT_MODEL or EMBEDDING_MODEL');
   }
 
   /** Returns the provider's models. Uses the cached list while a new one is loaded; waits only for the first one. */

@@ -232,6 +232,7 @@ async function revokeOrWarn(
 
 function requirementsOf(toolId: string): { provider: string; scopes: string[] } {
   const tool = tools.find(({ id }) => id === toolId);
-  if (tool === undefined || tool.provider === null) throw new Error(`The tool ${toolId} uses no connection.`);
+  if (tool === undefined || tool.provider === null)
+    throw new Error(`The tool ${toolId} needs no connection to a provider.`);
   return { provider: tool.provider, scopes: tool.actions.flatMap(({ scopes }) => scopes) };
 }
