@@ -263,7 +263,7 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
           !accepted.some((text) => text.includes(part)),
       );
     if (copied === undefined) return;
-    const detail = `"${copied.slice(0, 80)}" occurs only in a document or a tool result. Ask the user to write it out.`;
+    const detail = `"${copied.slice(0, 80)}" was copied from a text that the user did not write. Ask the user to write it out.`;
     throw appError('untrusted_argument', { detail });
   }
 
