@@ -225,9 +225,9 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Lists chats that wait for rescoring and have no open job, as many as keep the number of open jobs below `limit`.
-     * Chats whose last job ended longest ago come first, so that a chat whose scoring keeps failing does not delay the
-     * others.
+     * Lists chats that wait for rescoring and have no open job; at most so many that no more than `limit` such jobs are
+     * open. Chats whose last job ended longest ago come first, so that a chat whose scoring keeps failing does not
+     * delay the others.
      */
     listRescoringDue(limit: number) {
       return rows(
