@@ -2,7 +2,7 @@ import { createPgCallLimiter } from '../adapters/postgres/limits.ts';
 import { createTopicWordIndex } from '../adapters/text/topic-words.ts';
 import { derivedKey } from '../derived-key.ts';
 import { createAgentsService } from '../modules/agents/agents.service.ts';
-import { createCandidateFinder } from '../modules/anchor-words/anchor-candidates.ts';
+import { createAnchorCandidateRanker } from '../modules/anchor-words/anchor-candidates.ts';
 import { createAnchorWordsService } from '../modules/anchor-words/anchor-words.service.ts';
 import { createAnchoringService } from '../modules/anchor-words/anchoring.service.ts';
 import { createDraftsService } from '../modules/drafts/drafts.service.ts';
@@ -23,7 +23,7 @@ export function createAgentServices(services: SharedServices & AccountServices &
   const drafts = createDraftsService({ db, limits, teams, models });
   const anchorWordSources = {
     chatModel,
-    findCandidates: createCandidateFinder({
+    findCandidates: createAnchorCandidateRanker({
       embedder: alignmentEmbedder,
       topicWords: createTopicWordIndex(config.models.alignment),
       analyze,

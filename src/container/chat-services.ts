@@ -1,6 +1,6 @@
 import { isOutage } from '../adapters/postgres/errors.ts';
 import { createAlignmentService } from '../modules/alignment/alignment.service.ts';
-import { createAdjudicator, createRoundMeasurer } from '../modules/alignment/round-measurer.ts';
+import { createRoundMeasurer, createScoreAdjudicator } from '../modules/alignment/round-measurer.ts';
 import { createScoringRequestsService } from '../modules/alignment/scoring-requests.service.ts';
 import { createAnswerWriter } from '../modules/chat/answer.ts';
 import { createChatService } from '../modules/chat/chat.service.ts';
@@ -22,7 +22,7 @@ export function createChatServices(services: SharedServices & AccountServices & 
   const rounds = createRoundMeasurer({
     embedder: alignmentEmbedder,
     analyze,
-    adjudicate: config.alignmentAdjudication === 'chat_model' ? createAdjudicator({ chatModel, logger }) : null,
+    adjudicate: config.alignmentAdjudication === 'chat_model' ? createScoreAdjudicator({ chatModel, logger }) : null,
     logger,
   });
   const scoringRequests = createScoringRequestsService({ db, jobs, scorerVersion: rounds.version });

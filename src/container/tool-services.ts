@@ -4,11 +4,15 @@ import { createBuiltInExecutors } from '../adapters/tools/built-in-executors.ts'
 import { createCreateEventTool, createListEventsTool } from '../adapters/tools/google-calendar.ts';
 import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createToolCatalogService } from '../modules/tools/tool-catalog.service.ts';
-import type { ApiKey, Credentials, ToolConnection } from '../modules/tools/tool-connections.model.ts';
+import type {
+  ApiKeyCredentials,
+  ProviderCredentials,
+  ToolConnection,
+} from '../modules/tools/tool-connections.model.ts';
 import {
   createToolConnectionsService,
+  createToolCredentialCallbacks,
   createToolCredentials,
-  toolCredentialCallbacks,
 } from '../modules/tools/tool-connections.service.ts';
 import type { ToolExecutor } from '../ports/tools.ts';
 import type { AccountServices } from './account-services.ts';
@@ -29,13 +33,13 @@ export function createToolServices(services: SharedServices & AccountServices & 
       settings: googleCalendar.client && googleOAuthProvider(googleCalendar.baseUrl, googleCalendar.client),
     },
   } as const;
-  const storedToolConnections = createCredentialStore<Credentials>({ db, secrets, table: 'tool_connections' });
-  const credentialsService = createCredentialsService<ToolConnection, ApiKey>({
+  const storedToolConnections = createCredentialStore<ProviderCredentials>({ db, secrets, table: 'tool_connections' });
+  const credentialsService = createCredentialsService<ToolConnection, ApiKeyCredentials>({
     db,
     table: 'tool_connections',
     stored: storedToolConnections,
     oauth,
-    ...toolCredentialCallbacks({ db, oauth, access, audit, logger }),
+    ...createToolCredentialCallbacks({ db, oauth, access, audit, logger }),
   });
   const credentials = createToolCredentials({ db, credentials: credentialsService });
   const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };

@@ -1,10 +1,10 @@
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
 import {
-  committedVersionSchema,
+  committedDraftVersionSchema,
   type DraftDto,
+  type DraftVersionDto,
   draftDetailSchema,
-  type VersionDto,
 } from '#src/modules/drafts/drafts.schema.ts';
 import type { ApiClient } from './client.ts';
 import { untilJob } from './until-job.ts';
@@ -20,9 +20,9 @@ export async function readDraft(client: ApiClient, draftId: string): Promise<Dra
   return draftDetailSchema.parse((await client.get(`/agent-drafts/${draftId}`, 200)).body);
 }
 
-export async function commitVersion(client: ApiClient, draftId: string, body: object): Promise<VersionDto> {
+export async function commitVersion(client: ApiClient, draftId: string, body: object): Promise<DraftVersionDto> {
   const reply = await client.post(`/agent-drafts/${draftId}/versions`, body, 201);
-  return committedVersionSchema.parse(reply.body).version;
+  return committedDraftVersionSchema.parse(reply.body).version;
 }
 
 /** A draft with so many versions, one after the other. */

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { VersionDto } from '#src/modules/drafts/drafts.schema.ts';
+import type { DraftVersionDto } from '#src/modules/drafts/drafts.schema.ts';
 import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import type { ApiClient } from './client.ts';
 import { commitVersion, newDraft, readDraft } from './drafts.ts';
@@ -34,7 +34,7 @@ export async function evaluate(client: ApiClient, body: object): Promise<Evaluat
 export const startPath = ({ draft_id, version_id }: Evaluable): string =>
   `/agent-drafts/${draft_id}/versions/${version_id}/eval/start`;
 
-export async function readVersion(client: ApiClient, { draft_id, version_id }: Evaluable): Promise<VersionDto> {
+export async function readVersion(client: ApiClient, { draft_id, version_id }: Evaluable): Promise<DraftVersionDto> {
   const version = (await readDraft(client, draft_id)).versions.find(({ id }) => id === version_id);
   if (version === undefined) throw new Error(`draft ${draft_id} has no version ${version_id}`);
   return version;

@@ -60,6 +60,6 @@ export type AgentView = Row<typeof agentView>;
 
 export const agentView = shape({ ...AgentModel.columns, createdByName: text(), hasChats: boolean() });
 
-export type AgentChange = {
+export type AgentUpdate = {
   [Field in 'agentName' | 'tags' | 'color' | 'iconName' | 'enabledTools']?: Agent[Field] | undefined;
 };

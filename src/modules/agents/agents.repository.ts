@@ -6,8 +6,8 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { ChatModel } from '#src/modules/chat/chat.model.ts';
 import {
   type Agent,
-  type AgentChange,
   AgentModel,
+  type AgentUpdate,
   type AgentView,
   agentView,
   HiddenAgentModel,
@@ -44,7 +44,7 @@ export function createAgentsRepository(db: Knex) {
       return firstRow(db, agentView, readable(actor).where('agents.id', id));
     },
 
-    /** Returns true for deleted agents too. */
+    /** Also returns true for deleted agents. */
     async exists(orgId: string, id: string): Promise<boolean> {
       return (await AgentModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },
@@ -54,7 +54,7 @@ export function createAgentsRepository(db: Knex) {
       return whereReadable(AgentModel.query(db), actor, 'agents').whereNull('deletedAt').findById(id).forNoKeyUpdate();
     },
 
-    async update({ orgId, id }: AgentKey, change: AgentChange): Promise<void> {
+    async update({ orgId, id }: AgentKey, change: AgentUpdate): Promise<void> {
       await AgentModel.query(db)
         .where({ orgId, id })
         .patch({ ...withoutUndefined(change), updatedAt: db.fn.now() });

@@ -9,9 +9,9 @@ import {
   agentSchema,
   changeAgentBody,
   hiddenAgentsSchema,
-  publishBody,
-  toAgentChange,
+  publishAgentBody,
   toAgentDto,
+  toAgentUpdate,
 } from './agents.schema.ts';
 import type { AgentsService } from './agents.service.ts';
 
@@ -73,7 +73,7 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       responses: { 200: { description: 'The agent', schema: agentSchema } },
       errors: ['forbidden', 'agent_not_found'],
       handle: async ({ actor, params: { agent_id }, body, expectedVersions }) =>
-        ok(await toDto(actor, await agents.change(actor, agent_id, toAgentChange(body), expectedVersions))),
+        ok(await toDto(actor, await agents.change(actor, agent_id, toAgentUpdate(body), expectedVersions))),
     }),
     route({
       method: 'delete',
@@ -128,7 +128,7 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       summary: 'Make a live agent of a version',
       access: 'draft:write',
       params: z.strictObject({ draft_id: idParam('draft_not_found') }),
-      body: publishBody,
+      body: publishAgentBody,
       idempotent: true,
       responses: { 201: { description: 'The agent', schema: agentSchema } },
       errors: [

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { agentFields, idField, visibilityField } from '#src/http/request/fields.ts';
-import type { AgentChange, AgentView } from './agents.model.ts';
+import type { AgentUpdate, AgentView } from './agents.model.ts';
 
-export const publishBody = z.strictObject({
+export const publishAgentBody = z.strictObject({
   version_id: idField,
   visibility: visibilityField.optional().describe("The draft's when omitted."),
   team_ids: z.array(idField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
@@ -66,7 +66,7 @@ export const agentListSchema = z.strictObject({ items: z.array(agentSchema) });
 
 export type AgentDto = z.infer<typeof agentSchema>;
 
-export function toAgentChange(body: z.infer<typeof changeAgentBody>): AgentChange {
+export function toAgentUpdate(body: z.infer<typeof changeAgentBody>): AgentUpdate {
   return {
     agentName: body.agent_name,
     tags: body.tags,

@@ -11,13 +11,16 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service.ts';
-import type { Agent, AgentChange, AgentView } from './agents.model.ts';
+import type { Agent, AgentUpdate, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
-/** Number of consecutive off-topic messages that start a drift of a chat, and of on-topic messages that end it. */
+/**
+ * Default numbers of consecutive user messages: off-topic ones that start a drift of the chat, and on-topic ones that
+ * end it.
+ */
 const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
 
-export type PublishInput = {
+type PublishInput = {
   versionId: string;
   visibility?: Visibility | undefined;
   teamIds?: string[] | undefined;
@@ -65,7 +68,7 @@ export function createAgentsService(deps: {
         });
       }
       const visibility = input.visibility ?? draft.visibility;
-      // An agent published with another scope than its draft's does not inherit the draft's teams.
+      // An agent inherits the draft's teams only if it is published with the draft's visibility.
       const inherited = visibility === draft.visibility ? draft.teamIds : [];
       const scope = await deps.teams.grantScope(trx, actor, { visibility, teamIds: input.teamIds ?? inherited });
 
@@ -107,7 +110,7 @@ export function createAgentsService(deps: {
 
     get,
 
-    async change(actor: Actor, agentId: string, change: AgentChange, expected: ExpectedVersions): Promise<AgentView> {
+    async change(actor: Actor, agentId: string, change: AgentUpdate, expected: ExpectedVersions): Promise<AgentView> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
         if (!can(actor, 'agent:write', agent)) {

@@ -5,40 +5,49 @@ import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
-export const scoredChat = shape({
+export const chatToScore = shape({
   ...pick(ChatModel, 'orgId', 'title', 'titleSource').columns,
   ...pick(AgentModel, 'agentPrompt', 'chatModel', 'anchorWords').columns,
   ...pick(AgentModel, 'userOffTopicStreakThreshold', 'userOnTopicStreakThreshold').columns,
   chatId: uuid(),
   agentId: uuid(),
-  /** When an operator requested that rounds with scores of other scorer versions are scored again. */
+  /**
+   * When an operator requested to rescore rounds that were scored by another scorer version; null without a request.
+   */
   rescoringWantedAt: ChatModel.columns.rescoringWantedAt,
-  /** The last round that the requested rescoring has reached. */
+  /** Number of the last round that the requested rescoring has processed. */
   rescoredTo: ChatModel.columns.rescoredTo,
 });
-export type ScoredChat = Row<typeof scoredChat>;
+export type ChatToScore = Row<typeof chatToScore>;
 
-export const alignmentSubject = pick(ChatModel, 'id', 'orgId', 'agentId', 'createdBy', 'acl');
-export type AlignmentSubject = Row<typeof alignmentSubject>;
+export const chatToQueue = pick(ChatModel, 'id', 'orgId', 'agentId', 'createdBy', 'acl');
+export type ChatToQueue = Row<typeof chatToQueue>;
 
-export const roundTexts = shape({ ...pick(RoundModel, 'round', 'userContent').columns, assistantReply: text() });
-export type RoundTextsRow = Row<typeof roundTexts>;
+export const storedRoundTexts = shape({ ...pick(RoundModel, 'round', 'userContent').columns, assistantReply: text() });
+export type StoredRoundTexts = Row<typeof storedRoundTexts>;
 
-/** A complete round without scores. `events` are failed attempts to score it. */
-export const waitingRound = shape({ ...roundTexts.columns, events: RoundModel.columns.events });
+/** A complete round without scores. `events` records failed attempts to score the round. */
+export const unscoredRound = shape({ ...storedRoundTexts.columns, events: RoundModel.columns.events });
 
-export const previousRound = shape({ ...roundTexts.columns, isRefusal: boolean() });
-/** Texts of the scored round before a round, which that round may continue. */
+export const previousRound = shape({ ...storedRoundTexts.columns, isRefusal: boolean() });
+/**
+ * The last scored round before the one that is being scored. A message may be a follow-up, so it is scored together
+ * with the texts of this round.
+ */
 export type PreviousRound = Row<typeof previousRound>;
 
-export const roundBefore = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
-export type EarlierScoredRound = Row<typeof roundBefore>;
+export const earlierScoredRound = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
+export type EarlierScoredRound = Row<typeof earlierScoredRound>;
 
-/** Source of scores: embeddings and words, words alone, or a chat model that adjudicated doubtful scores. */
-export type ScoreSource = 'embedding' | 'words' | 'llm';
+/**
+ * How a round was scored: with embeddings and words, with words alone, or by a chat model that decided doubtful scores.
+ */
+type ScoreSource = 'embedding' | 'words' | 'llm';
 
-/** Measurement of a round, independent of other scores. `refusalReading` is null if the reply declines nothing. */
-export type MeasuredRound = {
+/**
+ * Scores of a single round that do not depend on other rounds. `refusalReading` is null if the reply refuses nothing.
+ */
+export type RoundMeasurement = {
   scorerVersion: string;
   scoreSource: ScoreSource;
   userScore: number;
@@ -47,7 +56,7 @@ export type MeasuredRound = {
   refusalReading: Refusal | null;
 };
 
-export type FoldedScore = {
+export type AlignmentAfterRound = {
   refusalKind: RefusalKind | null;
   alignmentScore: number;
   ewma: number;
@@ -56,7 +65,7 @@ export type FoldedScore = {
   events: AlignmentEvent[];
 };
 
-export type RoundScore = MeasuredRound & FoldedScore;
+export type RoundScore = RoundMeasurement & AlignmentAfterRound;
 
 export type ScoringResult = { score: RoundScore; prunedRounds: number[] };
 
@@ -75,6 +84,6 @@ export const storedScore = shape({
 });
 export type StoredScore = Row<typeof storedScore>;
 
-export function thresholdsOf(chat: ScoredChat): StreakThresholds {
+export function streakThresholdsOf(chat: ChatToScore): StreakThresholds {
   return { offTopic: chat.userOffTopicStreakThreshold, onTopic: chat.userOnTopicStreakThreshold };
 }

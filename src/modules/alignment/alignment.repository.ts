@@ -2,16 +2,16 @@ import type { Knex } from 'knex';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import {
-  alignmentSubject,
+  type ChatToScore,
+  chatToQueue,
+  chatToScore,
+  earlierScoredRound,
   previousRound,
   type RoundScore,
-  roundBefore,
-  roundTexts,
-  type ScoredChat,
   type StoredScore,
-  scoredChat,
+  storedRoundTexts,
   storedScore,
-  waitingRound,
+  unscoredRound,
 } from './alignment.model.ts';
 
 type ChatKey = { orgId: string; chatId: string };
@@ -36,7 +36,7 @@ export function createAlignmentRepository(db: Knex) {
           rescoringWantedAt: 'c.rescoringWantedAt',
           rescoredTo: 'c.rescoredTo',
         });
-      return firstRow(db, scoredChat, query);
+      return firstRow(db, chatToScore, query);
     },
 
     findOldestUnscored({ orgId, chatId }: ChatKey) {
@@ -44,7 +44,7 @@ export function createAlignmentRepository(db: Knex) {
         .where({ orgId, chatId, status: 'complete', scoredAt: null })
         .orderBy('round')
         .first('round', 'userContent', 'assistantReply', 'events');
-      return firstRow(db, waitingRound, query);
+      return firstRow(db, unscoredRound, query);
     },
 
     findPreviousRound({ orgId, chatId }: ChatKey, round: number) {
@@ -65,7 +65,7 @@ export function createAlignmentRepository(db: Knex) {
         .orderBy('round', 'desc')
         .limit(limit)
         .select('round', 'pruned', { state: 'foldState' });
-      return (await rows(db, roundBefore, query)).reverse();
+      return (await rows(db, earlierScoredRound, query)).reverse();
     },
 
     async hasUnscored({ orgId, chatId }: ChatKey): Promise<boolean> {
@@ -94,7 +94,10 @@ export function createAlignmentRepository(db: Knex) {
       await ChatModel.table(db).where({ orgId, id: chatId }).forUpdate().first('id');
     },
 
-    /** Returns false if the round has scores already, or an older round, on which they depend, has none. */
+    /**
+     * Returns false and stores nothing if the round already has scores, or if an older round, on whose scores they
+     * depend, has none.
+     */
     async storeScore({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<boolean> {
       const updated = await RoundModel.query(db)
         .where({ orgId, chatId, round, status: 'complete', scoredAt: null })
@@ -115,8 +118,7 @@ export function createAlignmentRepository(db: Knex) {
         .patch({ pruned: true });
     },
 
-    /** Lists the oldest rounds with scores of another scorer version that this rescoring has not reached yet. */
-    listOutdated({ orgId, chatId, rescoredTo }: ScoredChat, version: string, limit: number) {
+    listOutdated({ orgId, chatId, rescoredTo }: ChatToScore, version: string, limit: number) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
         .where('round', '>', rescoredTo)
@@ -125,12 +127,12 @@ export function createAlignmentRepository(db: Knex) {
         .orderBy('round')
         .limit(limit)
         .select('round', 'userContent', 'assistantReply');
-      return rows(db, roundTexts, query);
+      return rows(db, storedRoundTexts, query);
     },
 
     /**
-     * Lists all scored rounds of a chat in order. Older scorer versions stored only that a reply was a refusal, without
-     * its score: such refusals count as 1.
+     * Lists all scored rounds of a chat in order. Older scorer versions stored no score of a refusal; such refusals get
+     * the score 1.
      */
     listScores({ orgId, chatId }: ChatKey) {
       const query = RoundModel.table(db)
@@ -153,12 +155,15 @@ export function createAlignmentRepository(db: Knex) {
       await RoundModel.query(db).where({ orgId, chatId, round }).patch(score);
     },
 
-    /** Copies the state after a round into its chat, which lists show. */
+    /** Copies the alignment state after a round to its chat, for lists of chats. */
     async setChatState({ orgId, chatId }: ChatKey, round: number, score: ChatState): Promise<void> {
       await ChatModel.query(db).where({ orgId, id: chatId }).patch(chatStateOf(round, score));
     },
 
-    /** Marks outdated chats among the next 1,000 after the chat `after`. Returns the last one, undefined at the end. */
+    /**
+     * Marks chats for rescoring that have rounds of another scorer version, among the 1,000 chats that follow `after`
+     * by id. Returns the id of the last of these chats; undefined if none follows.
+     */
     async markForRescoring(orgId: string | null, version: string, after: string): Promise<string | undefined> {
       const last = await firstRow(
         db,
@@ -192,7 +197,7 @@ export function createAlignmentRepository(db: Knex) {
         .resultSize();
     },
 
-    /** Adds a `scoring_failed` event to the oldest unscored round, once for each reason. */
+    /** Adds a `scoring_failed` event to the oldest unscored round, at most once per reason. */
     async noteFailure({ orgId, chatId }: ChatKey, reason: string): Promise<void> {
       await db.raw(
         `update rounds set events = events || jsonb_build_array(jsonb_build_object(
@@ -206,7 +211,6 @@ export function createAlignmentRepository(db: Knex) {
       );
     },
 
-    /** Like `setChatState`, unless the chat shows a newer round. */
     async setChatStateIfNewer({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<void> {
       await ChatModel.query(db)
         .where({ orgId, id: chatId })
@@ -214,7 +218,6 @@ export function createAlignmentRepository(db: Knex) {
         .patch(chatStateOf(round, score));
     },
 
-    /** Sets a generated title, unless the user has chosen one. */
     async nameChat({ orgId, chatId }: ChatKey, title: string): Promise<void> {
       await ChatModel.query(db)
         .where({ orgId, id: chatId, titleSource: 'message' })
@@ -222,13 +225,14 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Lists chats to rescore that have no open job, as long as fewer than `limit` have one. Chats whose last job ended
-     * longest ago come first, so that a chat whose scoring fails does not delay the others.
+     * Lists chats that wait for rescoring and have no open job; at most so many that no more than `limit` such jobs are
+     * open. Chats whose last job ended longest ago come first, so that a chat whose scoring keeps failing does not
+     * delay the others.
      */
     listRescoringDue(limit: number) {
       return rows(
         db,
-        alignmentSubject,
+        chatToQueue,
         `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
          from chats c
          left join jobs j on j.chat_id = c.id and j.kind = 'alignment'
@@ -243,13 +247,13 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Lists chats with an unscored round whose scoring job has ended, longest waiting first. A cancelled job stays
-     * cancelled until the next round.
+     * Lists chats with an unscored round whose scoring job has ended, longest waiting first. Omits chats whose job was
+     * cancelled; the next message queues them again.
      */
     listOverdue(limit: number) {
       return rows(
         db,
-        alignmentSubject,
+        chatToQueue,
         `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
          from rounds r
          join chats c on c.org_id = r.org_id and c.id = r.chat_id

@@ -6,29 +6,34 @@ import { refusalKind } from '#src/domain/alignment/refusal.ts';
 import { roundsToPrune } from '#src/domain/alignment/steering.ts';
 import { AppError } from '#src/errors.ts';
 import {
+  type ChatToScore,
   type EarlierScoredRound,
-  type MeasuredRound,
-  type ScoredChat,
+  type RoundMeasurement,
   type ScoringResult,
   type StoredScore,
-  thresholdsOf,
+  streakThresholdsOf,
 } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 import type { RoundMeasurer } from './round-measurer.ts';
 
 /**
- * Number of earlier rounds that are read to update a chat's alignment state: a streak of off-topic rounds is pruned
- * from the history long before it is longer.
+ * Number of earlier rounds from which a chat's alignment state is computed. It is enough, because a streak of off-topic
+ * rounds is pruned from the history long before it is this long.
  */
-export const foldedRoundsRead = 50;
+export const maxEarlierRounds = 50;
 
 /**
- * Computes the scores and events of a measured round from the `foldedRoundsRead` scored rounds before it, in order.
- * @param kept events of the round that the fold does not produce; they are preserved
+ * Computes the scores and events of a round from its measurement and the scored rounds before it, in order.
+ * @param kept events that the round already has and that are preserved
  * @param at when the round was scored for the first time
  */
-export function foldMeasured(
-  { round, measured, kept, at }: { round: number; measured: MeasuredRound; kept: readonly AlignmentEvent[]; at: Date },
+export function computeRoundScore(
+  {
+    round,
+    measured,
+    kept,
+    at,
+  }: { round: number; measured: RoundMeasurement; kept: readonly AlignmentEvent[]; at: Date },
   before: readonly EarlierScoredRound[],
   thresholds: StreakThresholds,
 ): ScoringResult {
@@ -68,10 +73,13 @@ function messageIds(round: number): string[] {
   return [`${round}:user`, `${round}:assistant`];
 }
 
-/** Recomputes the scores of all rounds of a chat. `measuredAnew`: measurements that replace stored ones, by round. */
-export function refoldScores(
+/**
+ * Recomputes the scores of all rounds of a chat. `measuredAnew` has new measurements by round, which replace stored
+ * ones.
+ */
+export function recomputeScores(
   stored: readonly StoredScore[],
-  measuredAnew: ReadonlyMap<number, MeasuredRound>,
+  measuredAnew: ReadonlyMap<number, RoundMeasurement>,
   thresholds: StreakThresholds,
 ): StoredScore[] {
   const folded = new Map<number, StoredScore>();
@@ -79,9 +87,9 @@ export function refoldScores(
   for (const row of stored) {
     const measured = measuredAnew.get(row.round) ?? measuredOf(row);
     const kept = row.events.filter(({ type }) => type === 'scoring_failed');
-    const { score, prunedRounds } = foldMeasured(
+    const { score, prunedRounds } = computeRoundScore(
       { round: row.round, measured, kept, at: row.scoredAt },
-      before.slice(-foldedRoundsRead),
+      before.slice(-maxEarlierRounds),
       thresholds,
     );
     folded.set(row.round, { ...score, round: row.round, scoredAt: row.scoredAt, pruned: false });
@@ -97,22 +105,25 @@ function measuredOf({ scorerVersion, scoreSource, userScore, agentScore, neutral
   return { scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading };
 }
 
-/** Rounds that are scored again in one step: a second or two of the embedder, which other chats need too. */
+/**
+ * Maximum rounds that are rescored in one step. They occupy the embedder, which other chats need too, for a second or
+ * two.
+ */
 const roundsPerStep = 20;
-/** Time limit of a rescoring step, for the case that a chat model adjudicates each round. */
+/** Time limit of a rescoring step, in case a chat model decides doubtful scores in each round. */
 const stepMs = 30_000;
 
-type Measured = { byRound: Map<number, MeasuredRound>; isLast: boolean };
+type Measured = { byRound: Map<number, RoundMeasurement>; isLast: boolean };
 
 /**
- * Scores some outdated rounds of a chat again, oldest first, and recomputes the series of all its rounds in the same
- * transaction, so that stored scores always form one series.
- * @returns the newest scored round; undefined if rescoring was not requested, nothing is left, another worker was faster
- * or the embedder is unavailable (the sweeper retries)
+ * Rescores some outdated rounds of a chat, oldest first. Recomputes the scores of all its rounds in the same
+ * transaction, because the scores of a round depend on those before it.
+ * @returns the newest scored round; undefined if rescoring was not requested, no round is left, another worker was
+ * faster or the embedder is unavailable (the sweeper retries)
  */
-export async function rescoreOutdated(
+export async function rescoreOutdatedRounds(
   { db, rounds }: { db: Knex; rounds: RoundMeasurer },
-  chat: ScoredChat,
+  chat: ChatToScore,
   signal: AbortSignal,
 ): Promise<StoredScore | undefined> {
   if (chat.rescoringWantedAt === null) return undefined;
@@ -125,10 +136,10 @@ export async function rescoreOutdated(
   return db.transaction(async (trx) => {
     const stored = createAlignmentRepository(trx);
     await stored.lockChat(chat);
-    // `rescoredTo` has changed if another worker scored these rounds meanwhile.
+    // If another worker rescored these rounds meanwhile, `rescoredTo` has changed.
     if ((await stored.findChat(chat))?.rescoredTo !== chat.rescoredTo) return undefined;
     const scores = await stored.listScores(chat);
-    const refolded = refoldScores(scores, byRound, thresholdsOf(chat));
+    const refolded = recomputeScores(scores, byRound, streakThresholdsOf(chat));
     const misread = misreadRounds(scores, refolded, byRound);
     for (const [index, row] of refolded.entries()) {
       const score = misread.includes(row.round) ? { ...row, scorerVersion: misreadVersion } : row;
@@ -144,11 +155,11 @@ export async function rescoreOutdated(
 
 async function measureOutdated(
   { db, rounds }: { db: Knex; rounds: RoundMeasurer },
-  chat: ScoredChat,
+  chat: ChatToScore,
   signal: AbortSignal,
 ): Promise<Measured> {
   const repository = createAlignmentRepository(db);
-  const byRound = new Map<number, MeasuredRound>();
+  const byRound = new Map<number, RoundMeasurement>();
   const listed = await repository.listOutdated(chat, rounds.version, roundsPerStep);
   const until = performance.now() + stepMs;
   for (const outdated of listed) {
@@ -161,14 +172,17 @@ async function measureOutdated(
   return { byRound, isLast: listed.length < roundsPerStep && byRound.size === listed.length };
 }
 
-/** Scorer version of rounds that have to be measured again, because the round before them was misread. */
+/**
+ * Scorer version that marks rounds for another measurement, because rescoring has changed whether the round before them
+ * is a refusal.
+ */
 const misreadVersion = 'misread';
 
-/** Returns the rounds whose previous round became a refusal, or is no refusal any more. */
+/** Returns the rounds whose previous round has become a refusal or is no longer one. */
 function misreadRounds(
   scores: readonly StoredScore[],
   refolded: readonly StoredScore[],
-  byRound: ReadonlyMap<number, MeasuredRound>,
+  byRound: ReadonlyMap<number, RoundMeasurement>,
 ): number[] {
   const isRefusal = (score: StoredScore | undefined) => score !== undefined && score.refusalKind !== null;
   const isMisread = ({ round }: StoredScore, index: number) =>

@@ -2,18 +2,18 @@ import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { AlignmentSubject } from './alignment.model.ts';
+import type { ChatToQueue } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 
 const overdueBatch = 50;
-/** Limits concurrent rescoring, so that new rounds are scored without delay. */
+/** Maximum chats that are rescored at the same time, so that new rounds are scored without delay. */
 const rescoredAtOnce = 20;
 
 export type ScoringRequestsService = ReturnType<typeof createScoringRequestsService>;
 
 /**
- * Queues chats for `scoreAlignment`. Complete rounds without scores are the queue, so that missing or repeated signals
- * do no harm.
+ * Queues chats for the workflow `scoreAlignment`. The queue is the set of complete rounds without scores, so missing or
+ * repeated signals do no harm.
  */
 export function createScoringRequestsService(deps: {
   db: Knex;
@@ -23,12 +23,12 @@ export function createScoringRequestsService(deps: {
   const { db, jobs, scorerVersion } = deps;
   const repository = createAlignmentRepository(db);
 
-  /** Writes the job that scores a chat, in the transaction that completes a round. */
-  async function requestScoring(trx: Knex, chat: AlignmentSubject, requestId: string | null): Promise<void> {
+  /** Inserts the job that scores a chat; call it in the transaction that completes a round. */
+  async function requestScoring(trx: Knex, chat: ChatToQueue, requestId: string | null): Promise<void> {
     await jobs.enqueue(trx, jobOf(chat, { requestId, bulk: false }));
   }
 
-  function jobOf(chat: AlignmentSubject, { requestId, bulk }: { requestId: string | null; bulk: boolean }) {
+  function jobOf(chat: ChatToQueue, { requestId, bulk }: { requestId: string | null; bulk: boolean }) {
     return {
       id: alignmentWorkflowId(chat.id),
       kind: 'alignment' as const,
@@ -56,7 +56,10 @@ export function createScoringRequestsService(deps: {
     requestScoring,
     nudge,
 
-    /** Run by the sweeper: queues chats whose scoring ended too early, and some of those that wait for rescoring. */
+    /**
+     * Queues chats with unscored rounds whose scoring job has ended, and some of the chats that wait for rescoring. Run
+     * by the sweeper.
+     */
     async requeueOverdue(): Promise<void> {
       for (const chat of await repository.listOverdue(overdueBatch)) await requestScoring(db, chat, null);
       const due = await repository.listRescoringDue(rescoredAtOnce);
@@ -66,9 +69,12 @@ export function createScoringRequestsService(deps: {
       );
     },
 
-    /** Requests rescoring of chats with rounds of other scorer versions. Returns how many chats wait for rescoring. */
+    /**
+     * Requests rescoring of chats that have rounds of another scorer version. Returns how many chats wait for
+     * rescoring.
+     */
     async requestRescoring(orgId: string | null): Promise<number> {
-      // Chats are marked in batches, because a new message waits while its chat is locked.
+      // Chats are marked in batches, because new messages wait while their chat is locked.
       let after: string | undefined = NIL;
       while (after !== undefined) after = await repository.markForRescoring(orgId, scorerVersion, after);
       return repository.countRescoring(orgId);

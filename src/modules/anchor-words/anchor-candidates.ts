@@ -59,18 +59,18 @@ export async function proposeAnchorWords(
     { role: 'user', content: anchorRepairPrompt },
   ]);
   if (repaired.words !== null) return repaired.words;
-  throw appError('model_response_invalid', { detail: 'The answer of the chat model contains no list of words.' });
+  throw appError('model_response_invalid', { detail: "The chat model's answer contains no list of anchor words." });
 }
 
-/** Maximum characters of a text that the alignment embedding model reads. */
+/** Maximum characters of the agent's introduction, as much as the alignment embedding model reads. */
 const introductionCharacters = 1_000;
 const maxProposals = 80;
 /** Maximum phrases of the persona that count as topics, in addition to the agent's tags and chosen words. */
 const maxPersonaTopics = 12;
 const maxChosenTopics = 12;
 /**
- * Number of English words nearest to the centroid of all topics that are considered; the best `listedWords` become
- * candidates.
+ * Number of English words that are considered: those nearest to the centroid of all topics. The best `listedWords` of
+ * them become candidates.
  */
 const nearWords = 1_500;
 const listedWords = 120;
@@ -81,18 +81,18 @@ const minRelevance = 0.4;
 /** Relevance bonus for words that the chat model proposed, and for rare words of the persona and of passages. */
 const bonus = { proposed: 0.5, rare: 0.2 } as const;
 
-export type CandidateFinder = (
+export type AnchorCandidateRanker = (
   subject: AnchorSubject,
   sources: { proposals: readonly string[]; passages: readonly string[] },
   signal: AbortSignal,
 ) => Promise<string[]>;
 
-/** Ranks candidates for anchor words by the similarity of their embeddings to the agent's topics. */
-export function createCandidateFinder(deps: {
+/** Ranks anchor word candidates by the similarity of their embeddings to the agent's topics. */
+export function createAnchorCandidateRanker(deps: {
   embedder: Embedder;
   topicWords: TopicWords;
   analyze: AnalyzeText;
-}): CandidateFinder {
+}): AnchorCandidateRanker {
   const { embedder, topicWords, analyze } = deps;
 
   return async (subject, sources, signal) => {

@@ -4,11 +4,11 @@ import { agentFields, idField, oneLineField, unsettableField } from '#src/http/r
 import { idParam } from '#src/http/request/validation.ts';
 import { ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import type { AgentAnchors, AnchorWordsService, ExpandAnchorWordsInput } from './anchor-words.service.ts';
+import type { AgentAnchorWords, AnchorWordsService, ExpandAnchorWordsInput } from './anchor-words.service.ts';
 
 const word = oneLineField(100);
 const chosen = z.array(word).max(maxAnchorWords).default([]);
-/** Limits the excluded anchor words of a request; enough for the words that a client has shown on several pages. */
+/** Maximum excluded anchor words of a request; enough for the words that a client has shown on several pages. */
 const maxExcludedWords = 1_000;
 
 const metadata = ['agent_name', 'agent_prompt', 'chat_model', 'tags'] as const;
@@ -31,7 +31,7 @@ const expandBody = z
         context.addIssue({
           code: 'custom',
           path: [field],
-          message: 'must not be given together with agent_id, whose agent has it',
+          message: 'must be omitted if agent_id is sent, because the value of that agent is used',
         });
       }
       return;
@@ -43,7 +43,9 @@ const expandBody = z
     }
   });
 
-export const candidatesSchema = z.strictObject({ anchor_word_candidates: z.array(z.string()).describe('Best first.') });
+export const anchorCandidatesSchema = z.strictObject({
+  anchor_word_candidates: z.array(z.string()).describe('Best first.'),
+});
 
 export const anchorWordsSchema = z
   .strictObject({
@@ -67,7 +69,7 @@ function toExpandInput(body: z.output<typeof expandBody>): ExpandAnchorWordsInpu
   };
 }
 
-function toAnchorWordsDto({ agentId, anchorWords, createdAt }: AgentAnchors): z.input<typeof anchorWordsSchema> {
+function toAnchorWordsDto({ agentId, anchorWords, createdAt }: AgentAnchorWords): z.input<typeof anchorWordsSchema> {
   return {
     agent_id: agentId,
     anchor_words: anchorWords,
@@ -89,7 +91,7 @@ export function anchorWordsRoutes(anchorWords: AnchorWordsService): Route[] {
       access: 'user',
       limits: [{ limit: 'chat', by: 'user' }],
       body: expandBody,
-      responses: { 200: { description: 'Up to forty words', schema: candidatesSchema } },
+      responses: { 200: { description: 'Up to forty words', schema: anchorCandidatesSchema } },
       errors: [
         'agent_not_found',
         'unknown_model',

@@ -7,9 +7,12 @@ import type { AgentsService } from '#src/modules/agents/agents.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
-import { type CandidateFinder, proposeAnchorWords } from './anchor-candidates.ts';
+import { type AnchorCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
 
-/** The timeout is short because the user waits and anchor word candidates also come from other sources. */
+/**
+ * Timeout of the chat model; short because the user waits and because anchor word candidates also come from other
+ * sources.
+ */
 const proposalTimeoutMs = 20_000;
 /**
  * Number of passages whose phrases become anchor word candidates; lower-ranked passages are too far from the topic.
@@ -17,7 +20,7 @@ const proposalTimeoutMs = 20_000;
 const passageCount = 12;
 const queryCharacters = 1_000;
 
-export type AgentAnchors = { agentId: string; anchorWords: AnchorWords; createdAt: Date };
+export type AgentAnchorWords = { agentId: string; anchorWords: AnchorWords; createdAt: Date };
 
 type DraftPersona = { agentName: string; agentPrompt: string; tags: string[]; chatModel: string | null };
 
@@ -34,7 +37,7 @@ export function createAnchorWordsService(deps: {
   models: Pick<ModelsService, 'chatModels' | 'refusalOf'>;
   retrieval: Pick<RetrievalService, 'rankChunks'>;
   chatModel: Pick<ChatModel, 'stream'>;
-  findCandidates: CandidateFinder;
+  findCandidates: AnchorCandidateRanker;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { agents, models, retrieval, chatModel, findCandidates, logger } = deps;
@@ -59,12 +62,11 @@ export function createAnchorWordsService(deps: {
     const options = { model, timeoutMs: proposalTimeoutMs, signal };
     return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {
       signal.throwIfAborted();
-      logger.warn({ err: error, model }, 'a chat model proposed no anchor words');
+      logger.warn({ err: error, model }, 'asking a chat model for anchor words failed');
       return [];
     });
   }
 
-  /** Searches passages only in documents that the caller may read. */
   async function passagesAbout(actor: Actor, persona: DraftPersona, signal: AbortSignal): Promise<string[]> {
     const query = [persona.agentName, persona.tags.join(', '), persona.agentPrompt]
       .join('. ')
@@ -76,8 +78,8 @@ export function createAnchorWordsService(deps: {
 
   return {
     /**
-     * Proposes up to forty anchor words, best first, without those of the agent, of `words` and of `excludeWords`.
-     * Throws `agent_not_found`, `unknown_model`, and errors of `Embedder`.
+     * Proposes up to forty anchor words, best first; omits those of the agent, of `words` and of `excludeWords`. Throws
+     * `agent_not_found`, `unknown_model`, and errors of `Embedder`.
      */
     async expand(actor: Actor, input: ExpandAnchorWordsInput, signal: AbortSignal): Promise<string[]> {
       const { words, excludeWords } = input;
@@ -97,7 +99,7 @@ export function createAnchorWordsService(deps: {
       }
     },
 
-    async get(actor: Actor, agentId: string): Promise<AgentAnchors> {
+    async get(actor: Actor, agentId: string): Promise<AgentAnchorWords> {
       const { anchorWords, createdAt } = await agents.get(actor, agentId);
       if (Object.keys(anchorWords).length === 0) throw appError('anchor_words_not_initialized');
       return { agentId, anchorWords, createdAt };

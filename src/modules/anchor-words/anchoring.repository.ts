@@ -3,7 +3,7 @@ import type { Row } from '#src/adapters/postgres/shapes.ts';
 import type { ProposeAnchorWordsInput } from '#src/contracts/alignment.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 
-export type AnchoredAgent = Pick<
+export type AgentForAnchorWords = Pick<
   Row<typeof AgentModel>,
   'agentName' | 'agentPrompt' | 'tags' | 'chatModel' | 'anchorWords' | 'anchorWordCandidates'
 >;
@@ -13,7 +13,7 @@ export function createAnchoringRepository(db: Knex) {
     AgentModel.table(db).where({ orgId, id: agentId, deletedAt: null });
 
   return {
-    async find(of: ProposeAnchorWordsInput): Promise<AnchoredAgent | undefined> {
+    async find(of: ProposeAnchorWordsInput): Promise<AgentForAnchorWords | undefined> {
       return live(of).first('agentName', 'agentPrompt', 'tags', 'chatModel', 'anchorWords', 'anchorWordCandidates');
     },
 

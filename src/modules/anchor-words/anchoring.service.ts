@@ -10,10 +10,10 @@ import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
-import { type CandidateFinder, proposeAnchorWords } from './anchor-candidates.ts';
-import { type AnchoredAgent, createAnchoringRepository } from './anchoring.repository.ts';
+import { type AnchorCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
+import { type AgentForAnchorWords, createAnchoringRepository } from './anchoring.repository.ts';
 
-/** The timeout is long because no user waits and a local model may be busy with chats. */
+/** Timeout of the chat model; long because no user waits and a local model may be busy with chats. */
 const proposalTimeoutMs = 120_000;
 
 const jobIdOf = ({ agentId }: Pick<ProposeAnchorWordsInput, 'agentId'>): string => anchoringWorkflowId(agentId);
@@ -22,13 +22,13 @@ export type AnchoringService = ReturnType<typeof createAnchoringService>;
 
 /**
  * Activities of the workflow `proposeAnchorWords`, which stores anchor word candidates for a published agent. They read
- * no documents because all users of the agent see the candidates.
+ * no documents, because every user of the agent sees the candidates.
  */
 export function createAnchoringService(deps: {
   db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
   chatModel: Pick<ChatModel, 'stream'>;
-  findCandidates: CandidateFinder;
+  findCandidates: AnchorCandidateRanker;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { jobs, chatModel, findCandidates, logger } = deps;
@@ -38,23 +38,27 @@ export function createAnchoringService(deps: {
 
   /**
    * Asks the chat model for anchor words. Returns an empty list if the model rejects the request, or if it is
-   * unavailable and the step `mayDegrade`.
+   * unavailable and `mayDegrade` is set.
    */
-  async function proposalsFor(agent: AnchoredAgent, words: string[], { mayDegrade, signal }: Step): Promise<string[]> {
+  async function proposalsFor(
+    agent: AgentForAnchorWords,
+    words: string[],
+    { mayDegrade, signal }: Step,
+  ): Promise<string[]> {
     const subject = { ...agent, words, excludeWords: [] };
     const options = { model: agent.chatModel, timeoutMs: proposalTimeoutMs, signal };
     return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {
       signal.throwIfAborted();
       if (!mayDegrade && error instanceof AppError && error.errorClass === 'transient') throw error;
-      logger.warn({ err: error, model: agent.chatModel }, 'a chat model proposed no anchor words');
+      logger.warn({ err: error, model: agent.chatModel }, 'asking a chat model for anchor words failed');
       return [];
     });
   }
 
   return {
     /**
-     * Inserts the anchor words job of an agent that `trx` publishes. Returns the job id, to be dispatched after the
-     * commit.
+     * Inserts the anchor words job of an agent that the transaction `trx` publishes. Returns the job id; dispatch the
+     * job after the commit.
      */
     async enqueue(
       trx: Knex,
@@ -70,8 +74,8 @@ export function createAnchoringService(deps: {
     },
 
     /**
-     * Stores anchor word candidates for the agent, unless it has some or was deleted. Throws errors of `Embedder`, and
-     * transient errors of `ChatModel` unless the step `mayDegrade`.
+     * Stores anchor word candidates for the agent, unless it already has some or was deleted. Throws errors of
+     * `Embedder`, and transient errors of `ChatModel` unless `mayDegrade` is set.
      */
     async propose(of: ProposeAnchorWordsInput, step: Step): Promise<ProposeAnchorWordsResult> {
       await jobs.advance(jobIdOf(of), { status: 'running', stage: 'propose' });

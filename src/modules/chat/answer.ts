@@ -31,11 +31,11 @@ import { createChatRepository } from './chat.repository.ts';
 import type { CitationTracker } from './citations.ts';
 import { buildPrompt } from './prompt.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
-import { createReplayBuffer, type RoundLog } from './stream.ts';
-import { type LoopReply, type ToolLoop, toModelTool } from './tool-loop.ts';
+import { createReplayBuffer, type RoundEventLog } from './stream.ts';
+import { type ToolLoop, type ToolLoopReply, toModelTool } from './tool-loop.ts';
 import type { ToolChooser } from './tools.ts';
 
-/** Limits the rounds that are read for the history in the prompt; the token budget usually allows fewer. */
+/** Maximum earlier rounds that are read as history for the prompt; the token budget usually allows fewer. */
 const historyRounds = 50;
 
 /** An open round whose lease this process holds. */
@@ -51,8 +51,8 @@ export type OpenRound = {
 export type AnswerWriter = ReturnType<typeof createAnswerWriter>;
 
 /**
- * Writes the answer of an open round: prompt, model with tools, citations, reply filter. Stores the answer whole or not
- * at all.
+ * Writes the answer of an open round: builds the prompt, calls the model and its tools, checks citations and URLs.
+ * Stores either the whole answer or nothing.
  */
 export function createAnswerWriter(deps: {
   db: Knex;
@@ -73,7 +73,7 @@ export function createAnswerWriter(deps: {
     actor: RequestActor,
     open: OpenRound,
     signal: AbortSignal,
-    log: Pick<RoundLog, 'token' | 'nextSeq'>,
+    log: Pick<RoundEventLog, 'token' | 'nextSeq'>,
   ): Promise<CompletedAnswer> {
     const { chat, round } = open;
     const { chatModel: model, temperature } = open.agent;
@@ -90,7 +90,7 @@ export function createAnswerWriter(deps: {
       id: `${chat.id}/${round}`,
       tools,
       context: { actor, trustedTexts: writtenByPeople },
-      // Names of documents are untrusted texts too: other users choose them.
+      // Document names are untrusted too, because other users choose them.
       untrustedTexts: (prompt.passages ?? []).flatMap(({ documentName, content }) => [documentName, content]),
       earlierReplies,
       citations: replyCitations,
@@ -101,11 +101,13 @@ export function createAnswerWriter(deps: {
     const loop = { round: toolRound, toolTokens, logger: logger.child({ chatId: chat.id, round }) };
     const writing = [
       askModel(request, loop, pieces.push).finally(pieces.close),
-      // Removing a citation marker after the link filter could complete an address that the filter has passed.
+      // Citation markers are removed before the link filter runs: removing one afterwards could join text into a URL
+      // that the filter has not checked.
       passOn(filter.rewrite(replyCitations.rewrite(pieces.read())), log.token, signal),
     ] as const;
     const [reply, text] = await Promise.all(writing).catch(async (error: unknown) => {
-      // What the model wrote before it failed is still sent, but nothing after the last event of the stream.
+      // Waits until the text that the model wrote before the failure is sent, so that no text follows the `error`
+      // event.
       failed.abort(error);
       await Promise.allSettled(writing);
       throw error;
@@ -120,7 +122,7 @@ export function createAnswerWriter(deps: {
       logger.warn({ chatId: chat.id, round, truncatedBy: reply.truncatedBy }, 'a reply was truncated');
     if (text.trim() === '') {
       throw appError('model_response_invalid', {
-        detail: 'The answer of the chat model holds nothing but wrong citations.',
+        detail: "The chat model's answer contains nothing but invalid citations.",
       });
     }
     const latencyMs = Math.round(performance.now() - startedAt);
@@ -142,7 +144,7 @@ export function createAnswerWriter(deps: {
     return answer;
   }
 
-  /** Builds the prompt, and collects the texts whose addresses the reply and the tool calls may contain. */
+  /** Builds the prompt, and collects the texts whose URLs may appear in the reply and in tool calls. */
   async function prepare(actor: RequestActor, { chat, agent, round, question }: OpenRound, signal: AbortSignal) {
     const { agentPrompt: persona, anchorWords: anchors, chatModel: model, maxTokens } = agent;
     const rounds = createRoundsRepository(db);
@@ -167,7 +169,7 @@ export function createAnswerWriter(deps: {
     );
     if (prompt.suspicious.length > 0) {
       const chunkIds = prompt.suspicious.map(({ chunkId }) => chunkId);
-      logger.warn({ chatId: chat.id, round, chunkIds }, 'passages of a prompt speak to the model');
+      logger.warn({ chatId: chat.id, round, chunkIds }, 'passages in a prompt contain instructions to the model');
     }
     const writtenByPeople = [persona, question, ...history.map(({ userContent }) => userContent)];
     const documents = (prompt.passages ?? []).map(({ content }) => visibleText(content));
@@ -183,24 +185,26 @@ export function createAnswerWriter(deps: {
     };
   }
 
-  /** Audits a change that a tool made outside, which stays even if the answer fails. Leaves out the arguments. */
+  /**
+   * Audits a change that a tool made in another system. The audit entry stays even if the answer fails, and omits the
+   * arguments.
+   */
   async function recordAction(actor: RequestActor, { chat, round }: OpenRound, tool: Tool, callKey: string) {
     const { orgId, userId: actorId, requestId } = actor;
     const detail = { provider: tool.provider, tool: tool.id, round, call: callKey };
     const entry = { orgId, actorId, action: 'tool.acted', target: chat.id, detail, requestId };
     await audit.record(db, entry).catch((error: unknown) => {
-      logger.error({ err: error, ...entry }, 'recording the action of a tool failed');
+      logger.error({ err: error, ...entry }, 'writing the audit entry of a tool action failed');
     });
   }
 
-  async function costOf(reply: LoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
+  async function costOf(reply: ToolLoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
     const price = await models.priceOf(reply.model);
     if (price !== null) return { costUsd: costUsd(price, reply.usage), priceVersion: price.version };
     logger.warn({ model: reply.model }, 'a model without a price counts as free');
     return { costUsd: 0, priceVersion: null };
   }
 
-  /** Writes the answer, the chat's totals, and the job that scores the round in one transaction. */
   async function store(actor: RequestActor, open: OpenRound, answer: CompletedAnswer, lastSeq: number): Promise<void> {
     const { chat, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
@@ -208,12 +212,12 @@ export function createAnswerWriter(deps: {
       const chats = createChatRepository(trx);
       await chats.lock(chat.orgId, chat.id);
       const isOurs = await createRoundsRepository(trx).complete(key, leaseOwner, answer, lastSeq);
-      if (!isOurs) throw appError('interrupted', { detail: 'Another process ended this round.' });
+      if (!isOurs) throw appError('interrupted', { detail: 'Another process has ended this round.' });
       await chats.recordAnswer(chat.id, answer);
       await scoringRequests.requestScoring(trx, chat, actor.requestId);
     });
     await stored.catch(async (error: unknown) => {
-      // The database connection may have broken after the commit.
+      // The commit may have succeeded before the database connection broke, so the round is read again.
       const now = await createRoundsRepository(db).find(key);
       if (now?.status !== 'complete' || now.streamId !== leaseOwner) throw error;
     });
@@ -248,7 +252,7 @@ function eventsOf(
   return events;
 }
 
-/** Removes from a reply the addresses that stand in none of the texts: see `createLinkFilter`. */
+/** Removes URLs from a reply that occur in none of `texts`; see `createLinkFilter`. */
 function createReplyFilter(texts: readonly string[]) {
   const allowed = new Set(texts.flatMap(urlsIn));
   const filter = createLinkFilter(allowed);
@@ -270,8 +274,8 @@ function createReplyFilter(texts: readonly string[]) {
 }
 
 /**
- * The part of an earlier reply that the link filter has checked. An address inside its code may be the model's
- * invention.
+ * Returns the part of an earlier reply before its first code block. The link filter does not check code blocks, so the
+ * model may have invented a URL in them.
  */
 function textBeforeCode(reply: string): string {
   return reply.split(/`{3}|~{3}/, 1)[0] ?? '';
@@ -283,12 +287,12 @@ const echoBeforeAnyScore: Echo = { state: 'stable', ewma: 100, alignmentScore: 1
 
 export type AnswerPresenter = ReturnType<typeof createAnswerPresenter>;
 
-/** Adds to a stored answer what its response shows beside it: the echo and the title of its chat. */
+/** Builds the response for a stored answer, which also contains the chat's echo and title. */
 export function createAnswerPresenter(deps: { db: Knex; echoWaitMs: number; logger: Logger }) {
   const { db, echoWaitMs, logger } = deps;
   const chats = createChatRepository(db);
 
-  /** Waits for the scores of the round, which the worker usually writes within `echoWaitMs`. */
+  /** Waits at most `echoWaitMs` for the worker to score the round, so that the response contains the round's echo. */
   function fresh({ chat, agent, round }: OpenRound, answer: CompletedAnswer): Promise<ChatAnswer> {
     const { assistantReply: reply, citations, toolCalls, answerEvents } = answer;
     const echo = waitForEcho(chat.id, round);
@@ -301,7 +305,9 @@ export function createAnswerPresenter(deps: { db: Knex; echoWaitMs: number; logg
     return present(chat, written, answerEvents, readEcho(chat.id));
   }
 
-  /** Falls back to the echo and the title in `chat` when they cannot be read: the answer itself is stored. */
+  /**
+   * Uses the echo and the title in `chat` if newer ones cannot be read, because the answer itself is already stored.
+   */
   async function present(
     chat: Chat,
     written: Omit<ChatAnswer, 'chatId' | 'title' | 'echo'>,
@@ -344,7 +350,7 @@ function echoOf({ echoState, ewma, alignmentScore, echoRound }: Chat): Echo {
   return { state: echoState, ewma, alignmentScore, round: echoRound, events: [] };
 }
 
-/** Adds the alignment events of a new answer, known before its round is scored, to the echo of an older round. */
+/** Adds the alignment events of a new answer to the echo of an older round if the new round is not scored yet. */
 function withEventsOf({ round, answerEvents }: Pick<Round, 'round' | 'answerEvents'>, echo: Echo): Echo {
   return echo.round === round ? echo : { ...echo, events: [...echo.events, ...answerEvents] };
 }

@@ -2,13 +2,12 @@ import { unknownTools } from '#src/domain/agents/tools.ts';
 import type { ChatHistory, Round } from './chat.model.ts';
 import { toToolCallDto } from './chat.schema.ts';
 
-export const exportFormats = ['markdown', 'json'] as const;
+export const chatExportFormats = ['markdown', 'json'] as const;
 
-type ExportFormat = (typeof exportFormats)[number];
+type ExportFormat = (typeof chatExportFormats)[number];
 
 type ExportedChat = { fileName: string; mediaType: string; text: string };
 
-/** Exports a whole conversation, with pruned rounds and unanswered messages. */
 export function exportChat(history: ChatHistory, format: ExportFormat): ExportedChat {
   const fileName = `${fileTitle(history.chat.title)}.${format === 'json' ? 'json' : 'md'}`;
   return format === 'json'
@@ -50,7 +49,7 @@ function toMarkdown({ chat, agentName, rounds }: ChatHistory): string {
 
 function toolsOf({ toolCalls }: Round): string[] {
   if (toolCalls.length === 0) return [];
-  // A tool's name comes from the model, which may have invented it.
+  // The model may have called a tool that does not exist; its name is untrusted text and is not exported.
   const names = toolCalls.map(({ tool, status }) => {
     const name = unknownTools([tool]).length === 0 ? tool : 'an unknown tool';
     return status === 'ok' ? name : `${name} (${status})`;

@@ -32,7 +32,7 @@ export class ChatModel extends model('chats', {
   teamIds: uuidArray(),
   acl: textArray(),
   roundCount: integer(),
-  /** The newest round in the alignment state; 0 before the first. */
+  /** Number of the scored round whose alignment state the chat shows; 0 before the first. */
   echoRound: integer(),
   echoState: text<EchoState>(),
   ewma: double(),
@@ -89,13 +89,13 @@ export class RoundModel extends model(
     echoState: text<EchoState>().nullable(),
     foldState: json<FoldState>().nullable(),
     events: json<AlignmentEvent[]>(),
-    /** Identifies the events of the newest attempt to answer; null in rounds from before this column. */
+    /** Id of the event stream of the newest attempt to answer; null in rounds older than this column. */
     streamId: uuid().nullable(),
-    /** How often the message was sent again after its round failed. */
+    /** Number of times that the user sent the message again after the round failed. */
     attempt: integer(),
-    /** Number of the last event; null while the round is open, and after its process died. */
+    /** Sequence number of the round's last event; null while the round is open or if its process died. */
     lastSeq: bigint().nullable(),
-    /** When a reader that reconnected was last seen; written only with `STREAM_ON_DISCONNECT=cancel`. */
+    /** Last time that a reconnected client was reading the answer; written only with `STREAM_ON_DISCONNECT=cancel`. */
     followedAt: timestamp().nullable(),
     priceVersion: text().nullable(),
     toolCalls: json<ToolCallRecord[]>(),
@@ -119,7 +119,9 @@ export class RoundEventModel extends model(
   ['streamId', 'firstSeq'],
 ) {}
 
-/** The document settings of the newest message. Null: each document's own settings apply. */
+/**
+ * Retrieval settings of the chat's newest message. A null setting leaves the choice to each document's own setting.
+ */
 const ragSettings = pick(
   ChatModel,
   'ragEnabled',
@@ -143,27 +145,27 @@ export type Chat = Row<typeof ChatModel>;
 export type NewChat = RagSettings &
   Pick<Chat, 'id' | 'orgId' | 'agentId' | 'title' | 'titleSource' | 'visibility' | 'teamIds' | 'acl' | 'createdBy'>;
 
-/** `scoringPending`: a complete round of the chat has no scores yet. */
+/** `scoringPending` is true while a complete round of the chat has no scores. */
 export const chatSummary = shape({ ...ChatModel.columns, scoringPending: boolean() });
 export type ChatSummary = Row<typeof chatSummary>;
 
 export type ToolCallRecord = {
   id: string;
-  /** The tool's id, or the name that the model gave if no such tool exists. */
+  /** The tool's id; if the model called a tool that does not exist, the name that it used. */
   tool: string;
-  /** Arguments of the tool call; the model's text, cut, if the tool does not accept it. */
+  /** The parsed arguments; if the call was refused before the tool ran, the model's raw text, truncated. */
   arguments: Record<string, unknown> | string;
-  /** `refused`: the tool was not run. */
+  /** `refused` means that the tool was not run. */
   status: 'ok' | 'error' | 'timeout' | 'refused';
   errorCode: string | null;
   startedAt: string;
   durationMs: number;
   /**
-   * The beginning of the tool's result. For passages only their count and document ids: some readers of the chat may
-   * not read them.
+   * Beginning of the tool's result. For passages only their count and document ids, because some readers of the chat
+   * cannot read the documents.
    */
   resultPreview: string;
-  /** Length of the whole result, also if the model got less. */
+  /** Length of the whole result, even if the model received a truncated one. */
   resultCharacters: number;
 };
 
@@ -175,25 +177,27 @@ export type RoundKey = { chatId: string; round: number };
 
 export type StreamKey = RoundKey & { streamId: string };
 
-/** An answer is sent as `token` events, then `done` or `error`. */
 export type RoundEvent =
   | { event: 'token'; text: string }
   | { event: 'done'; answer: ChatAnswer }
   | { event: 'error'; code: string; detail: string };
 
-/** `seq` rises within an attempt and is unique in the round. */
+/** `seq` increases within an attempt and is unique in the round. */
 export type NumberedEvent = RoundEvent & { seq: number };
 
-export const isLast = ({ event }: RoundEvent): boolean => event !== 'token';
-
-/** The event number before the first event of an attempt. No answer has ten million events. */
-export const seqBefore = (attempt: number): number => attempt * 10_000_000;
+export const isLastEvent = ({ event }: RoundEvent): boolean => event !== 'token';
 
 /**
- * The number of the `error` event of an attempt: the same in every process, and higher than that of any event that a
- * reader may have got, stored or not.
+ * Sequence number before the first event of an attempt. Each attempt has ten million numbers, more than any answer
+ * needs.
  */
-export const failureSeq = (attempt: number): number => seqBefore(attempt + 1);
+export const seqBeforeAttempt = (attempt: number): number => attempt * 10_000_000;
+
+/**
+ * Sequence number of an attempt's `error` event: equal in every process, and higher than that of any other event of the
+ * attempt, stored or not.
+ */
+export const errorEventSeq = (attempt: number): number => seqBeforeAttempt(attempt + 1);
 
 export type CompletedAnswer = {
   assistantReply: string;
@@ -204,7 +208,7 @@ export type CompletedAnswer = {
   cachedInputTokens: number;
   completionTokens: number;
   costUsd: number;
-  /** Version of the price table; null for a model without a price, which counts as free. */
+  /** Version of the price table that gave the cost; null for a model without a price, which counts as free. */
   priceVersion: string | null;
   latencyMs: number;
 };

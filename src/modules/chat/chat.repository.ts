@@ -37,14 +37,14 @@ export function createChatRepository(db: Knex) {
     );
 
   return {
-    /** False if the chat id exists. Waits for a transaction that is inserting the same id. */
+    /** Returns false if the chat id already exists. Waits for a transaction that is inserting the same id. */
     async insert(chat: NewChat): Promise<boolean> {
       return (await chats().insert(chat).onConflict('id').ignore().returning('id')).length > 0;
     },
 
     /**
-     * Locks the chat's row. Each change of a chat's rounds holds this lock, so that two writers run one after the
-     * other.
+     * Locks the chat's row. Every change of a chat's rounds holds this lock, so that concurrent writers run one after
+     * the other.
      */
     async lock(orgId: string, chatId: string): Promise<Chat | undefined> {
       return chats().where({ orgId, id: chatId }).forUpdate().first();
@@ -73,12 +73,13 @@ export function createChatRepository(db: Knex) {
       return Number(row?.total ?? 0);
     },
 
-    /** Settings of a message become those of its chat. */
+    /** Copies the settings of a new message to its chat. */
     async recordMessage(chatId: string, change: { round: number } & RagSettings): Promise<void> {
       const { round, ...settings } = change;
       await chats()
         .where({ id: chatId })
-        // Increments the chat's version here, since a message that is sent again leaves `round_count` as it is.
+        // The chat's version is incremented explicitly, because sending a failed message again leaves `round_count`
+        // unchanged.
         .update({ ...settings, roundCount: round, updatedAt: db.fn.now(), version: db.raw('version + 1') });
     },
 
@@ -86,7 +87,10 @@ export function createChatRepository(db: Knex) {
       await chats().where({ id: chatId }).update({ title, titleSource: 'user', updatedAt: db.fn.now() });
     },
 
-    /** Also deletes the chat's rounds, its scoring job, and the stored responses of repeated requests. */
+    /**
+     * Deletes a chat with its rounds, its scoring job, and the stored responses of its requests with an
+     * Idempotency-Key.
+     */
     async delete({ orgId, id }: Pick<Chat, 'orgId' | 'id'>): Promise<void> {
       await db.raw(
         `delete from idempotency_keys k using rounds r, chats c
@@ -96,7 +100,7 @@ export function createChatRepository(db: Knex) {
       );
       await JobModel.table(db).where({ orgId, chatId: id }).delete();
       await chats().where({ orgId, id }).delete();
-      // Events are deleted after the rounds, so that no process can store more of them.
+      // Deletes the events after the rounds: events of a deleted round can no longer be stored.
       await RoundEventModel.table(db).where({ orgId, chatId: id }).delete();
     },
 
@@ -114,7 +118,7 @@ export function createChatRepository(db: Knex) {
         });
     },
 
-    /** Reads deleted and unreadable agents too: the caller checks `deletedAt` and `acl`. */
+    /** Also returns deleted and unreadable agents; the caller checks `deletedAt` and `acl`. */
     async findAgent(orgId: string, agentId: string): Promise<ChatAgent | undefined> {
       const agent = AgentModel.table(db).where({ orgId, id: agentId }).select(Object.keys(chatAgent.columns));
       return firstRow(db, chatAgent, agent);

@@ -20,11 +20,11 @@ import {
   toChatMessageDto,
   toChatSummaryDto,
   toEventPosition,
-  toMessage,
+  toSendMessageInput,
   toStreamEvent,
 } from './chat.schema.ts';
 import type { ChatService } from './chat.service.ts';
-import { exportChat, exportFormats } from './chat-export.ts';
+import { chatExportFormats, exportChat } from './chat-export.ts';
 
 const params = z.strictObject({ chat_id: idParam('chat_not_found') });
 
@@ -40,7 +40,7 @@ const sendErrors = [
   'interrupted',
 ] as const;
 
-/** Error codes that `POST /chat/stream` sends as its last event. */
+/** Error codes of model failures, which `POST /chat/stream` sends in its last event. */
 const modelErrors = ['model_unavailable', 'model_rejected', 'model_response_invalid', 'model_not_configured'] as const;
 
 export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
@@ -68,7 +68,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       },
       errors: [...sendErrors, ...modelErrors],
       handle: async ({ actor, body, idempotencyKey }) => {
-        const run = await chat.send(actor, toMessage(body, idempotencyKey));
+        const run = await chat.send(actor, toSendMessageInput(body, idempotencyKey));
         const dto = toChatMessageDto(await run.answer);
         return run.isNewChat ? created(dto) : ok(dto);
       },
@@ -86,13 +86,13 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       responses: { 200: { description: 'Server-Sent Events', contentType: 'text/event-stream' } },
       errors: sendErrors,
       handle: async ({ actor, body, idempotencyKey }) => {
-        const run = await chat.send(actor, toMessage(body, idempotencyKey));
+        const run = await chat.send(actor, toSendMessageInput(body, idempotencyKey));
         run.answer.catch(() => undefined);
         const headers = { 'Content-Location': `${basePath}/chat/${run.chatId}/stream` };
         return eventStream(
           async (sink) => {
             run.readBy(sink.closed);
-            // The answer is written to its end after a disconnect: the Idempotency-Key stores all of it.
+            // Reads all events even after a disconnect, because the whole response is stored for its Idempotency-Key.
             for await (const event of run.events()) await sink.send(toStreamEvent(run.round, event));
           },
           { headers },
@@ -173,7 +173,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         format: z
           .string()
           .default('markdown')
-          .meta({ enum: exportFormats })
+          .meta({ enum: chatExportFormats })
           .describe('`markdown` or `json`; anything else is 400.'),
       }),
       responses: {
@@ -182,9 +182,11 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       },
       errors: ['chat_not_found', 'unsupported_export_format', 'range_not_satisfiable'],
       handle: async ({ actor, params: { chat_id }, query }) => {
-        const format = exportFormats.find((known) => known === query.format);
+        const format = chatExportFormats.find((known) => known === query.format);
         if (format === undefined)
-          throw appError('unsupported_export_format', { detail: 'A chat is exported as markdown or json.' });
+          throw appError('unsupported_export_format', {
+            detail: 'The `format` of a chat export must be markdown or json.',
+          });
         const { text, ...described } = exportChat(await chat.history(actor, chat_id), format);
         return textFile({ ...described, text });
       },

@@ -5,7 +5,7 @@ import { appError } from '#src/errors.ts';
 import { idField, nameField, notBlankPattern, visibilityField } from '#src/http/request/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent, ToolCallRecord } from './chat.model.ts';
-import type { EventPosition, Message } from './rounds.ts';
+import type { EventPosition, SendMessageInput } from './rounds.ts';
 
 const ids = z.array(idField).max(1_000).optional();
 
@@ -143,7 +143,10 @@ export const chatHistorySchema = z
   })
   .meta({ id: 'ChatHistory' });
 
-export function toMessage(body: z.output<typeof sendMessageBody>, idempotencyKey: string | null): Message {
+export function toSendMessageInput(
+  body: z.output<typeof sendMessageBody>,
+  idempotencyKey: string | null,
+): SendMessageInput {
   return {
     text: body.message,
     chatId: body.chat_id ?? null,
@@ -200,7 +203,10 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
   };
 }
 
-/** The event's `id` is `<round>:<seq>`, which a client that reconnects sends in `Last-Event-ID`. */
+/**
+ * Serializes an event of an answer for Server-Sent Events. Its `id` is `<round>:<seq>`, which a reconnecting client
+ * sends as `Last-Event-ID`.
+ */
 export function toStreamEvent(round: number, event: NumberedEvent): StoredEvent {
   const id = `${round}:${event.seq}`;
   switch (event.event) {
@@ -213,12 +219,14 @@ export function toStreamEvent(round: number, event: NumberedEvent): StoredEvent 
   }
 }
 
-/** Throws `malformed_request` for a `Last-Event-ID` that this service does not send. */
+/** Parses a `Last-Event-ID`. Throws `malformed_request` if it is not `<round>:<seq>`. */
 export function toEventPosition(lastEventId: string | null): EventPosition | null {
   if (lastEventId === null) return null;
   const [, round, seq] = /^([1-9]\d{0,8}):(\d{1,15})$/.exec(lastEventId) ?? [];
   if (round === undefined || seq === undefined) {
-    throw appError('malformed_request', { detail: 'Last-Event-ID is not the id of an event of this chat.' });
+    throw appError('malformed_request', {
+      detail: '`Last-Event-ID` must be the id of an event of this chat, such as 3:12.',
+    });
   }
   return { round: Number(round), seq: Number(seq) };
 }
@@ -245,7 +253,6 @@ export function toChatSummaryDto(chat: ChatSummary): z.input<typeof chatSummaryS
   };
 }
 
-/** A round without an answer, failed or still open, has only its user message. */
 export function toChatHistoryDto({ chat, rounds, isAgentDeleted }: ChatHistory): z.input<typeof chatHistorySchema> {
   return {
     chat_id: chat.id,

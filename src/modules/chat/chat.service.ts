@@ -15,7 +15,7 @@ import {
   type ChatHistory,
   type ChatSummary,
   type CompletedAnswer,
-  failureSeq,
+  errorEventSeq,
   type NumberedEvent,
   type Round,
 } from './chat.model.ts';
@@ -24,33 +24,32 @@ import { createRoundEventsRepository } from './round-events.repository.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 import {
   createRoundReplay,
-  keepLease,
-  leaseSeconds,
-  type Message,
+  keepRoundLease,
   type RoundOpener,
-  requireWritable,
+  requireWritableChat,
+  roundLeaseSeconds,
+  type SendMessageInput,
 } from './rounds.ts';
 import {
   createEventFollower,
   createEventRecorder,
-  createRoundLog,
-  measureRound,
-  type OnDisconnect,
-  type RoundLog,
-  watchReaders,
-  watchRights,
+  createRoundEventLog,
+  createRoundMetrics,
+  type DisconnectPolicy,
+  type RoundEventLog,
+  watchAnswerReaders,
+  watchUserRights,
 } from './stream.ts';
 
 const closeRetryMs = 500;
 
-/** A round that is being answered, with or without readers. */
+/** The answer of a round, either being written or already stored. */
 type RoundRun = {
   chatId: string;
   round: number;
   isNewChat: boolean;
-  /** All events of the round from the first one on, for any number of readers. */
   events(): AsyncIterable<NumberedEvent>;
-  /** Registers the reader whose disconnect may end the answer; ignored unless `onDisconnect` is `cancel`. */
+  /** Registers the client whose disconnect may cancel the answer; does nothing unless `onDisconnect` is `cancel`. */
   readBy(closed: AbortSignal): void;
   answer: Promise<ChatAnswer>;
 };
@@ -67,7 +66,7 @@ export function createChatService(deps: {
   scoringRequests: Pick<ScoringRequestsService, 'nudge'>;
   accounts: Pick<AuthService, 'findActor'>;
   echoWaitMs: number;
-  onDisconnect: OnDisconnect;
+  onDisconnect: DisconnectPolicy;
   isOutage: (error: unknown) => boolean;
   metrics: Pick<Metrics, 'count' | 'time'>;
   logger: Logger;
@@ -89,7 +88,7 @@ export function createChatService(deps: {
   let isDraining = false;
   const running = new Set<Promise<void>>();
 
-  async function begin(actor: RequestActor, message: Message): Promise<RoundRun> {
+  async function begin(actor: RequestActor, message: SendMessageInput): Promise<RoundRun> {
     await refuseUnreadable(actor, message);
     const opened = await openRound(actor, message);
     const { chat } = opened;
@@ -101,7 +100,7 @@ export function createChatService(deps: {
     return { chatId: chat.id, round: opened.round, isNewChat, ...run };
   }
 
-  async function refuseUnreadable(actor: Actor, message: Message): Promise<void> {
+  async function refuseUnreadable(actor: Actor, message: SendMessageInput): Promise<void> {
     for (const [path, ids] of [
       ['include_document_ids', message.ragIncludeDocumentIds],
       ['exclude_document_ids', message.ragExcludeDocumentIds],
@@ -111,7 +110,7 @@ export function createChatService(deps: {
       if (unreadable === undefined) continue;
       throw fieldError(
         `${path}.${ids.indexOf(unreadable)}`,
-        'names no document that you can read',
+        'must be the id of a document that you can read',
         'document_not_found',
       );
     }
@@ -128,9 +127,9 @@ export function createChatService(deps: {
   function startAnswer(actor: RequestActor, open: OpenRound): AnswerRun {
     const { chat, round, leaseOwner: streamId } = open;
     const stream = { orgId: chat.orgId, chatId: chat.id, round, streamId };
-    const readers = watchReaders(stream, rounds, logger);
-    const measure = measureRound(metrics);
-    const log = createRoundLog(open.attempt, (event) => {
+    const readers = watchAnswerReaders(stream, rounds, logger);
+    const measure = createRoundMetrics(metrics);
+    const log = createRoundEventLog(open.attempt, (event) => {
       measure(event);
       recorder.record(stream, event);
     });
@@ -144,19 +143,22 @@ export function createChatService(deps: {
     return { events: log.read, readBy, answer };
   }
 
-  /** Answers an open round under its lease. Stops when the lease, the user's rights or the readers are lost. */
+  /**
+   * Answers an open round while renewing its lease. Stops if the lease is lost, the user loses rights, or no client
+   * reads the answer.
+   */
   async function answerRound(
     actor: RequestActor,
     open: OpenRound,
-    log: RoundLog,
+    log: RoundEventLog,
     abandoned: AbortSignal,
   ): Promise<ChatAnswer> {
     const { chat, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
-    const lease = keepLease(key, leaseOwner, rounds, logger);
-    // The answer may already use documents that the user may no longer read.
+    const lease = keepRoundLease(key, leaseOwner, rounds, logger);
+    // Losing rights stops the answer, because it may already use documents that the user can no longer read.
     const onLoss = async () => appError('interrupted', { detail: 'Your rights have changed. Send the message again.' });
-    const rights = watchRights(actor, { findActor: () => accounts.findActor(actor.userId), onLoss, logger });
+    const rights = watchUserRights(actor, { findActor: () => accounts.findActor(actor.userId), onLoss, logger });
     let written: CompletedAnswer;
     try {
       const stopped = AbortSignal.any([lease.signal, rights.signal, abandoned, shutdown.signal]);
@@ -170,16 +172,19 @@ export function createChatService(deps: {
       lease.stop();
       rights.stop();
     }
-    // The job that scores the round is not awaited: the answer is stored, and chat works while Temporal is down.
+    // Does not wait for the scoring job: the answer is stored, and chat must work while Temporal is down.
     trackUntilDone(scoringRequests.nudge(chat.id));
     return presenter.fresh(open, written);
   }
 
-  /** Closes a failed round, and retries while the database is down: a repeated message needs the round closed. */
+  /**
+   * Ends a failed round, and retries while the database is down, because the user cannot send the message again while
+   * the round is open.
+   */
   async function closeFailed({ chat, round, leaseOwner, attempt }: OpenRound, code: string): Promise<void> {
-    const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, failureSeq(attempt));
+    const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, errorEventSeq(attempt));
     const closeLater = async () => {
-      for (const leaseEnd = Date.now() + leaseSeconds * 1_000; Date.now() < leaseEnd; ) {
+      for (const leaseEnd = Date.now() + roundLeaseSeconds * 1_000; Date.now() < leaseEnd; ) {
         await delay(closeRetryMs, undefined, { signal: shutdown.signal });
         const isClosed = await close().then(
           () => true,
@@ -189,20 +194,23 @@ export function createChatService(deps: {
       }
     };
     await close().catch((error: unknown) => {
-      logger.warn({ err: error, chatId: chat.id, round }, 'closing a failed round failed, trying again');
-      // If all retries fail, the round ends as interrupted when its lease expires.
+      logger.warn({ err: error, chatId: chat.id, round }, 'marking a round as failed was not possible, retrying');
+      // If no retry can mark the round as failed, it ends as interrupted when its lease expires.
       trackUntilDone(closeLater());
     });
   }
 
-  /** Clients see the code of a catalogued error, and of any other error only that it happened. */
+  /**
+   * Returns the code and the detail of an error for clients; errors that are not an `AppError` become
+   * `service_unavailable` or `internal_error`.
+   */
   function reasonOf(error: unknown): { code: string; detail: string } {
     const known =
       error instanceof AppError ? error : appError(isOutage(error) ? 'service_unavailable' : 'internal_error');
     return { code: known.code, detail: known.message };
   }
 
-  /** Lets `drain` wait for background work, whose failures are handled elsewhere. */
+  /** Makes `drain` wait for background work. The work's failures are handled elsewhere. */
   function trackUntilDone(work: Promise<unknown>): void {
     const settled: Promise<void> = Promise.allSettled([work]).then(() => {
       running.delete(settled);
@@ -211,15 +219,15 @@ export function createChatService(deps: {
   }
 
   async function lockOwn(trx: Knex, actor: Actor, chatId: string): Promise<Chat> {
-    return requireWritable(actor, await createChatRepository(trx).lock(actor.orgId, chatId), 'change');
+    return requireWritableChat(actor, await createChatRepository(trx).lock(actor.orgId, chatId), 'change');
   }
 
   return {
     /**
-     * Stores the message and starts to answer it. Throws if the message is refused; a later failure ends the round.
-     * Sending the message of a failed round again answers that round.
+     * Stores the message and starts to answer it. Throws if the message is refused; a failure after that ends the
+     * round. Sending a failed round's message again retries that round.
      */
-    async send(actor: RequestActor, message: Message): Promise<RoundRun> {
+    async send(actor: RequestActor, message: SendMessageInput): Promise<RoundRun> {
       if (isDraining) throw restarting();
       const begun = begin(actor, message);
       trackUntilDone(begun);
@@ -245,7 +253,7 @@ export function createChatService(deps: {
       };
     },
 
-    /** The title that the model proposes later does not replace this one. Throws `precondition_failed`. */
+    /** Sets a title that generated titles do not replace. Throws `precondition_failed`. */
     async rename(actor: Actor, chatId: string, title: string, expected: ExpectedVersions): Promise<ChatSummary> {
       return db.transaction(async (trx) => {
         requireVersion(expected, await lockOwn(trx, actor, chatId));
@@ -258,7 +266,7 @@ export function createChatService(deps: {
     },
 
     /**
-     * Deletes a chat with its rounds, scores, stored responses and job. An answer that is being written is interrupted.
+     * Deletes a chat with its rounds, scores, stored responses and job, and interrupts an answer that is being written.
      */
     async remove(actor: Actor, chatId: string): Promise<void> {
       await db.transaction(async (trx) => {
@@ -267,15 +275,18 @@ export function createChatService(deps: {
       });
     },
 
-    /** Ends the rounds of a dead process, at most 20 s after its last lease renewal. The sweeper calls it. */
+    /** Ends open rounds of dead processes, at most 20 s after the last renewal of the lease. Run by the sweeper. */
     async closeExpiredRounds(): Promise<void> {
       const closed = await rounds.failExpired('interrupted');
-      if (closed > 0) logger.warn({ rounds: closed }, 'rounds of a dead process were ended');
+      if (closed > 0) logger.warn({ rounds: closed }, 'ended open rounds of dead processes');
     },
 
     forgetEvents: () => roundEvents.deleteOld(),
 
-    /** Refuses new messages, lets running answers finish within `graceMs`, and then interrupts them. */
+    /**
+     * Prepares a shutdown: refuses new messages, lets running answers finish within `graceMs`, and then interrupts
+     * them.
+     */
     async drain(graceMs: number): Promise<void> {
       isDraining = true;
       const grace = setTimeout(() => shutdown.abort(restarting()), graceMs);

@@ -16,26 +16,30 @@ import type { Embedders } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { Citation } from './chat.model.ts';
 
-/** The user waits for the answer: citations are checked by words alone if the embedder takes longer. */
+/**
+ * Timeout of the embedder; short because the user waits for the answer. After it, citations are checked by words alone.
+ */
 const embeddingTimeoutMs = 5_000;
-/** Statements of a long reply beyond this number are checked by words alone, without embeddings. */
+/** Maximum statements of a reply that are embedded; further ones are checked by words alone. */
 const embeddedStatements = 64;
 
 export type ReplyCitations = {
   /**
-   * Adds passages that tools found.
-   * @returns their citation numbers in the same order; a known passage keeps its number
+   * Adds passages that tools have found.
+   * @returns citation numbers in the order of `chunks`; a known passage keeps its number
    */
   add(chunks: readonly RetrievedChunk[]): number[];
-  /** Renumbers the citation markers that hold, so that `[k]` is the k-th citation, and removes the others. */
+  /**
+   * Removes invalid citation markers from a reply and renumbers the valid ones, so that `[k]` is the k-th citation.
+   */
   rewrite(pieces: AsyncIterable<string>): AsyncIterable<string>;
-  /** @param reply the whole reply after `rewrite` */
+  /** Returns the citations of a reply and those that were removed. `reply` is the whole text after `rewrite`. */
   sources(reply: string): Promise<{ citations: Citation[]; dropped: DroppedCitation[] }>;
 };
 
 export type CitationTracker = ReturnType<typeof createCitationTracker>;
 
-/** In a chat without documents, a number in brackets is no citation. */
+/** In a chat without documents, a number in brackets is ordinary text. */
 const noCitations: ReplyCitations = {
   add: (chunks) => chunks.map(() => 0),
   rewrite: (pieces) => pieces,
@@ -43,9 +47,9 @@ const noCitations: ReplyCitations = {
 };
 
 /**
- * Finds the passages that a reply rests on. A marker holds if its number is that of a passage that the actor may still
- * read and that supports the statement: max(cosine, share of the statement's content words) ≥ 0.35. A reply without
- * any marker is attributed by similarity and by words.
+ * Checks the citations of a reply. A citation marker is valid if its number belongs to a passage that the actor can
+ * still read and that supports the statement: max(cosine similarity, share of the statement's content words) ≥ 0.35.
+ * For a reply without markers, finds the cited passages by similarity and shared words.
  */
 export function createCitationTracker(deps: {
   retrieval: Pick<RetrievalService, 'stillReadable'>;
@@ -77,9 +81,9 @@ export function createCitationTracker(deps: {
     add(first);
 
     /**
-     * Checks a passage's access when it is first cited, since its document may be deleted or unshared while the answer
-     * is written. There is no later check: the text was sent with the citation's number, and dropping it would renumber
-     * the others. Opening a citation checks the access again.
+     * Checks access to a passage when the reply first cites it, because its document may be deleted or unshared while
+     * the answer is written. There is no later check: the citation's number was already sent, and dropping the citation
+     * would renumber the others. Opening a citation checks access again.
      */
     async function isReadable(chunk: RetrievedChunk): Promise<boolean> {
       const known = readability.get(chunk);
@@ -105,7 +109,8 @@ export function createCitationTracker(deps: {
 
     const markers = createMarkerRewriter(chunks, async (chunk, statement) => {
       if (!(await isReadable(chunk))) return 'unreadable';
-      // A model in a repetition loop cites the same statement thousands of times.
+      // The last check of each passage is cached, because a model in a repetition loop cites the same statement
+      // thousands of times.
       const checked = lastChecks.get(chunk);
       const holds = checked?.statement === statement ? checked.holds : await isSupported(statement, chunk);
       lastChecks.set(chunk, { statement, holds });
@@ -163,8 +168,8 @@ export function createCitationTracker(deps: {
 
     return {
       /**
-       * Embeds statements of a reply. Does nothing after a failure, so that the reader does not wait at each citation
-       * marker.
+       * Embeds statements of a reply. Does nothing after a failure, so that the user does not wait for the embedder at
+       * each citation marker.
        */
       async embed(statements: readonly string[]): Promise<void> {
         const unknown = statements.filter((statement) => statement !== '' && !statementVectors.has(statement));
@@ -185,11 +190,10 @@ export function createCitationTracker(deps: {
         } catch (error) {
           stopped.throwIfAborted();
           isDown = true;
-          logger.warn({ err: error, model }, 'citations are checked by words alone');
+          logger.warn({ err: error, model }, 'embedding failed, checking citations by words alone');
         }
       },
 
-      /** 0 if the statement or the chunk has no embedding. */
       similarity(statement: string, chunk: RetrievedChunk): number {
         const a = statementVectors.get(statement);
         const b = chunkVectors?.get(chunk.chunkId);
@@ -199,8 +203,8 @@ export function createCitationTracker(deps: {
   }
 
   /**
-   * @param chunks passage n of the prompt is `chunks[n - 1]`; null when the chat uses no documents
-   * @param stopped once aborted, no passage is read with the rights of the actor, whose account may be disabled
+   * @param chunks passages of the prompt, where `chunks[n - 1]` has number n; null if the chat uses no documents
+   * @param stopped aborts reading passages, for example because the actor's account is disabled
    */
   return (actor: Actor, chunks: readonly RetrievedChunk[] | null, stopped: AbortSignal): ReplyCitations =>
     chunks === null ? noCitations : track(actor, chunks, stopped);

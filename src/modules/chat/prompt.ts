@@ -7,7 +7,7 @@ import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts'
 import { appError } from '#src/errors.ts';
 import type { ModelMessage, ModelTool } from '#src/ports/models.ts';
 
-/** Upper estimate of the tokens that a provider's template adds to each message. */
+/** Upper estimate of the tokens that a provider's chat template adds to each message. */
 const messageTokens = 8;
 
 const nothingFound =
@@ -22,13 +22,13 @@ type PromptPassage = { documentName: string; pageNumber: number; content: string
 export type PromptInput<Passage extends PromptPassage = PromptPassage> = {
   persona: string;
   steering: Pick<Steering, 'note' | 'afterHistory'>;
-  /** Passages, best first; null when the chat uses no documents. */
+  /** Passages, best first; null if the chat uses no documents. */
   passages: readonly Passage[] | null;
-  /** Rounds of the conversation, newest first. */
+  /** Earlier rounds of the conversation, newest first. */
   history: readonly { userContent: string; assistantReply: string | null; citations: readonly unknown[] }[];
   question: string;
   tools: readonly ModelTool[];
-  /** Random for each request: see `contextBlocks`. */
+  /** Random text per request that delimits untrusted blocks; see `contextBlocks`. */
   nonce: string;
   /** Context window of the model in tokens; null if the provider does not state it. */
   window: number | null;
@@ -38,13 +38,11 @@ export type PromptInput<Passage extends PromptPassage = PromptPassage> = {
 export type Prompt<Passage> = {
   messages: ModelMessage[];
   maxTokens: number;
-  /** The passages that fit: passage n of the prompt is `passages[n - 1]`. */
+  /** The passages that fit into the prompt; `passages[n - 1]` has number n. */
   passages: readonly Passage[] | null;
-  /** Passages that contain instructions to the model. */
+  /** Passages whose text tries to give instructions to the model. */
   suspicious: readonly Passage[];
-  /** False if the steering note did not fit into the context window. */
   isSteered: boolean;
-  /** Tools; empty if they did not fit into the context window. */
   tools: readonly ModelTool[];
   /** Token budget for tool calls and their results. */
   toolTokens: number;
@@ -53,10 +51,10 @@ export type Prompt<Passage> = {
 const unsteered: PromptInput['steering'] = { note: null, afterHistory: null };
 
 /**
- * The messages of one model call, within the model's context window. Parts that stay the same from round to round come
- * first, for the provider's prompt cache; the passages stand right before the question. If they do not fit, the tools
- * are left out first, then the steering, then the documents. Persona and question are never cut: throws
- * `context_too_long` if they do not fit alone.
+ * Builds the messages of one model call within the model's context window. Parts that are equal in every round come
+ * first, for the provider's prompt cache; the passages directly precede the question. If not everything fits, omits
+ * first the tools, then the steering note, then documents. Throws `context_too_long` if persona and question alone do
+ * not fit.
  */
 export function buildPrompt<Passage extends PromptPassage>(
   input: PromptInput<Passage>,
@@ -101,7 +99,7 @@ function fitParts<Passage extends PromptPassage>(input: PromptInput<Passage>, co
 }
 
 /** Throws `context_too_long` if persona and question alone do not fit into the context window. */
-export function requireFitsWindow(
+export function requireFitsContextWindow(
   input: Pick<PromptInput, 'persona' | 'question' | 'window' | 'maxTokens'>,
   counter: TokenCounter,
 ): void {
@@ -134,7 +132,7 @@ function system(content: string | null): ModelMessage[] {
   return content === null ? [] : [{ role: 'system', content }];
 }
 
-/** The newest rounds that fit, each whole, in the order of the conversation. */
+/** Returns the newest rounds that fit into `tokens`, oldest first; no round is truncated. */
 function historyMessages(history: PromptInput['history'], tokens: number, counter: TokenCounter): ModelMessage[] {
   const messages: ModelMessage[] = [];
   let left = tokens;
@@ -148,7 +146,7 @@ function historyMessages(history: PromptInput['history'], tokens: number, counte
   return messages;
 }
 
-/** Cuts the first passage if it alone is too long, and leaves out other passages that do not fit. */
+/** Truncates the first passage if it does not fit alone, and omits other passages that do not fit. */
 function fitPassages<Passage extends PromptPassage>(
   { passages, nonce, tools }: Pick<PromptInput<Passage>, 'passages' | 'nonce' | 'tools'>,
   budget: number,
@@ -183,8 +181,8 @@ type Entry<Passage> = {
 };
 
 /**
- * Halves a passage until the block around it fits: a block's tokens are known only once it is written. Null if none
- * fits.
+ * Halves a passage until its formatted block fits into the token budget; tokens can only be counted in the formatted
+ * block. Returns null if no length fits.
  */
 function cutToFit<Passage>(
   entry: Entry<Passage>,

@@ -2,18 +2,19 @@ import type { Knex } from 'knex';
 import { pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { type NumberedEvent, RoundEventModel, type StreamKey } from './chat.model.ts';
 
-export type StreamCursor = { streamId: string; afterSeq: number };
+type StreamCursor = { streamId: string; afterSeq: number };
 
 export type EventBatch = StreamKey & { orgId: string; events: readonly NumberedEvent[] };
 
-/** Events are kept longer than any client takes to reconnect. */
+/** Events are kept longer than clients take to reconnect. */
 const KEPT_SECONDS = 60;
 
 export function createRoundEventsRepository(db: Knex) {
   return {
     /**
-     * Each batch has events of one stream, in order. A batch whose insertion seemed to fail may come again with more
-     * events. Skips batches whose round was deleted, reopened, or ended by another process than the writer.
+     * Stores events; each batch has events of one stream, in order. After an insertion that seemed to fail, a batch may
+     * be inserted again with more events. Skips batches whose round was deleted, reopened, or ended by a process other
+     * than the writer.
      */
     async insert(batches: readonly EventBatch[]): Promise<void> {
       await db.raw(
@@ -39,7 +40,9 @@ export function createRoundEventsRepository(db: Knex) {
       );
     },
 
-    /** Events by stream id, in order. The first events may be older than the cursor, since whole batches are read. */
+    /**
+     * Returns events by stream id, in order. The first ones may precede the cursor, because whole batches are read.
+     */
     async listAfter(cursors: readonly StreamCursor[]): Promise<Map<string, NumberedEvent[]>> {
       const batches = await rows(
         db,
@@ -61,7 +64,7 @@ export function createRoundEventsRepository(db: Knex) {
       return found;
     },
 
-    /** Deletes the events of answers that ended more than a minute ago or were deleted. */
+    /** Deletes the events of deleted rounds and of answers that ended more than a minute ago. */
     async deleteOld(): Promise<void> {
       await db.raw(
         `delete from round_events e

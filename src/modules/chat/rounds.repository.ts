@@ -15,7 +15,7 @@ const activeStream = shape({ ...pick(RoundModel, 'lastSeq').columns, streamId: u
 type ActiveStream = Omit<Row<typeof activeStream>, 'streamId'>;
 
 /**
- * An open round is held by a lease: only the lease owner may complete it, and after the lease expires any process may
+ * Stores rounds. An open round has a lease: only its owner may complete the round, and after its expiry any process may
  * end the round as interrupted.
  */
 export function createRoundsRepository(db: Knex) {
@@ -40,7 +40,6 @@ export function createRoundsRepository(db: Knex) {
       return rounds().where({ chatId }).orderBy('round');
     },
 
-    /** Complete rounds before `before` that are not pruned, newest first. */
     async listForPrompt(
       chatId: string,
       before: number,
@@ -67,7 +66,6 @@ export function createRoundsRepository(db: Knex) {
       });
     },
 
-    /** Opens a failed round again, whose message was sent again. */
     async reopen(key: RoundKey, change: { model: string; idempotencyKey: string | null }, lease: Lease): Promise<void> {
       await rounds()
         .where({ ...key, status: 'error' })
@@ -85,12 +83,11 @@ export function createRoundsRepository(db: Knex) {
         });
     },
 
-    /** False if the lease's owner no longer holds the round. */
+    /** Returns false if the lease's owner no longer holds the round. */
     async renewLease(key: RoundKey, lease: Lease): Promise<boolean> {
       return (await held(key, lease.owner).update({ leaseExpiresAt: leaseEnd(lease.seconds) })) === 1;
     },
 
-    /** False if `owner` no longer holds the round. */
     async complete(key: RoundKey, owner: string, answer: CompletedAnswer, lastSeq: number): Promise<boolean> {
       const updated = await RoundModel.query(db)
         .where({ ...key, status: 'open', leaseOwner: owner })
@@ -110,8 +107,8 @@ export function createRoundsRepository(db: Knex) {
     },
 
     /**
-     * Ends rounds with an expired lease, whose process died.
-     * @returns how many
+     * Ends open rounds whose lease has expired because their process died.
+     * @returns the number of ended rounds
      */
     async failExpired(errorCode: string, chatId?: string): Promise<number> {
       return rounds()
@@ -121,8 +118,8 @@ export function createRoundsRepository(db: Knex) {
     },
 
     /**
-     * The streams that may still get events, by stream id: their round is open, or ended within ten seconds. `lastSeq`
-     * is null if the number of the last event is unknown.
+     * Lists streams that may still get events, by stream id: their round is open or ended within the last ten seconds.
+     * `lastSeq` is null if the sequence number of the last event is unknown.
      */
     async listActive(of: readonly StreamKey[]): Promise<Map<string, ActiveStream>> {
       const found = await rows(

@@ -12,30 +12,33 @@ import type { AnswerPresenter } from './answer.ts';
 import {
   type Chat,
   type ChatAgent,
-  failureSeq,
-  isLast,
+  errorEventSeq,
+  isLastEvent,
   type NumberedEvent,
   type RagSettings,
   type Round,
   type RoundKey,
-  seqBefore,
+  seqBeforeAttempt,
 } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
-import { requireFitsWindow } from './prompt.ts';
+import { requireFitsContextWindow } from './prompt.ts';
 import { createRoundsRepository, type RoundsRepository } from './rounds.repository.ts';
-import { type EventFollower, watchRights } from './stream.ts';
+import { type EventFollower, watchUserRights } from './stream.ts';
 
 /**
- * A lease allows the process that writes an answer to miss a renewal or two; the round of a dead process must end
- * within 20 s.
+ * Duration of a round's lease: long enough that the answering process may miss one or two renewals, short enough that
+ * the round of a dead process ends within 20 s.
  */
-export const leaseSeconds = 15;
+export const roundLeaseSeconds = 15;
 const renewEveryMs = 5_000;
 
-/** Derives the chat id from an Idempotency-Key, so that a repeated request finds the chat of the first one. */
+/**
+ * UUID namespace for deriving a chat id from an Idempotency-Key, so that a repeated request finds the chat that the
+ * first request created.
+ */
 const chatIdNamespace = '5f0c2f52-9c8e-4a3b-8a35-2d2f3e6a0c11';
 
-export type Message = RagSettings & {
+export type SendMessageInput = RagSettings & {
   text: string;
   chatId: string | null;
   agentId: string | null;
@@ -44,7 +47,7 @@ export type Message = RagSettings & {
   idempotencyKey: string | null;
 };
 
-/** Either a round that this process has to answer, or one that an earlier attempt of the same request completed. */
+/** A round that this process must answer, or a round that an earlier attempt of the same request completed. */
 type OpenedRound =
   | { outcome: 'opened'; chat: Chat; agent: ChatAgent; round: number; leaseOwner: string; attempt: number }
   | { outcome: 'answered'; chat: Chat; round: Round };
@@ -63,7 +66,7 @@ export function createRoundOpener(deps: {
 }) {
   const { db, teams, models, tokenCounter } = deps;
 
-  async function startChat(actor: Actor, message: Message): Promise<OpenedRound> {
+  async function startChat(actor: Actor, message: SendMessageInput): Promise<OpenedRound> {
     const agent = await createChatRepository(db).findAgent(actor.orgId, message.agentId ?? '');
     if (agent === undefined || agent.deletedAt !== null || !can(actor, 'agent:read', agent))
       throw appError('agent_not_found');
@@ -80,14 +83,14 @@ export function createRoundOpener(deps: {
         const first = await createRoundsRepository(trx).find({ chatId: existing.id, round: 1 });
         if (first?.userContent === message.text) return nextRound(trx, existing, agent, message);
       }
-      // The Idempotency-Key started another chat, whose stored answer has expired: the key is free again, its chat id
-      // is not.
+      // If the Idempotency-Key already created another chat and its stored response has expired, the key may be used
+      // again, but the new chat needs another id.
       const chatId = idOfKey === null || existing !== undefined ? uuidV7() : idOfKey;
       const isNew = await chats.insert({
         id: chatId,
         orgId: actor.orgId,
         agentId: agent.id,
-        title: messageTitle(message.text),
+        title: titleFromMessage(message.text),
         titleSource: 'message',
         ...scope,
         ...ragSettings(message),
@@ -95,15 +98,15 @@ export function createRoundOpener(deps: {
       });
       const chat = await chats.lock(actor.orgId, chatId);
       if (chat === undefined) throw appError('chat_not_found');
-      // The same Idempotency-Key came to both message routes at once. Each route knows only the keys of its own
+      // The same Idempotency-Key was sent to both message routes at once. Each route deduplicates only its own
       // requests.
       if (!isNew) throw appError('idempotency_in_flight', { retryAfterSeconds: 1 });
       return openRound(trx, chat, agent, 1, message);
     });
   }
 
-  async function continueChat(actor: Actor, chatId: string, message: Message): Promise<OpenedRound> {
-    const { agentId } = requireWritable(actor, await createChatRepository(db).findReadable(actor, chatId));
+  async function continueChat(actor: Actor, chatId: string, message: SendMessageInput): Promise<OpenedRound> {
+    const { agentId } = requireWritableChat(actor, await createChatRepository(db).findReadable(actor, chatId));
     if (message.agentId !== null && message.agentId !== agentId) {
       throw fieldError('agent_id', 'is not the agent of this chat');
     }
@@ -112,22 +115,23 @@ export function createRoundOpener(deps: {
     if (!can(actor, 'agent:read', agent)) throw appError('agent_not_found');
     await refuseTooLong(agent, message.text);
     return db.transaction(async (trx) => {
-      const chat = requireWritable(actor, await createChatRepository(trx).lock(actor.orgId, chatId));
+      const chat = requireWritableChat(actor, await createChatRepository(trx).lock(actor.orgId, chatId));
       return nextRound(trx, chat, agent, message);
     });
   }
 
-  /** Calls a provider and counts tokens: must run outside of a transaction, which would hold its locks meanwhile. */
+  /** Calls the provider and counts tokens. Call it outside of a transaction, which would hold its locks meanwhile. */
   async function refuseTooLong(agent: ChatAgent, question: string): Promise<void> {
     const { agentPrompt: persona, chatModel, maxTokens } = agent;
     const window = await models.contextWindow(chatModel);
-    requireFitsWindow({ persona, question, window, maxTokens }, tokenCounter);
+    requireFitsContextWindow({ persona, question, window, maxTokens }, tokenCounter);
   }
 
   /**
-   * Reopens the newest round if it failed with the same message; otherwise opens the next. Round numbers have no gaps.
+   * Reopens the newest round if it failed with the same message; otherwise opens the next one, so that round numbers
+   * have no gaps.
    */
-  async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: Message): Promise<OpenedRound> {
+  async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: SendMessageInput): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
     await rounds.failExpired('interrupted', chat.id);
     const newest = await rounds.findNewest(chat.id);
@@ -138,9 +142,8 @@ export function createRoundOpener(deps: {
     if (repeated?.status === 'complete' && repeated.userContent === message.text) {
       return { outcome: 'answered', chat, round: repeated };
     }
-    // An Idempotency-Key that an older round still holds belongs to another message: the new round is stored without
-    // it.
-    const withKeyFor = (round: number): Message =>
+    // If an older round with another message has the same Idempotency-Key, the new round is stored without the key.
+    const withKeyFor = (round: number): SendMessageInput =>
       repeated === undefined || repeated.round === round ? message : { ...message, idempotencyKey: null };
 
     if (newest?.status === 'error' && newest.userContent === message.text) {
@@ -155,11 +158,11 @@ export function createRoundOpener(deps: {
     chat: Chat,
     agent: ChatAgent,
     round: number,
-    message: Message,
+    message: SendMessageInput,
     attempt = 0,
   ): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
-    const lease = { owner: uuidV7(), seconds: leaseSeconds };
+    const lease = { owner: uuidV7(), seconds: roundLeaseSeconds };
     const { idempotencyKey } = message;
     const model = agent.chatModel;
     if (attempt > 0) await rounds.reopen({ chatId: chat.id, round }, { model, idempotencyKey }, lease);
@@ -173,15 +176,15 @@ export function createRoundOpener(deps: {
     return { outcome: 'opened', chat: current, agent, round, leaseOwner: lease.owner, attempt };
   }
 
-  return (actor: Actor, message: Message): Promise<OpenedRound> =>
+  return (actor: Actor, message: SendMessageInput): Promise<OpenedRound> =>
     message.chatId === null ? startChat(actor, message) : continueChat(actor, message.chatId, message);
 }
 
 /**
- * Throws `chat_not_found` for a chat that the caller may not read, and `forbidden` for one of another user.
- * @param action what the user may not do, for the detail
+ * Throws `chat_not_found` for a chat that the caller cannot read, and `forbidden` for a chat that another user started.
+ * @param action the refused action, named in the error detail
  */
-export function requireWritable(
+export function requireWritableChat(
   actor: Actor,
   chat: Chat | undefined,
   action: 'write to' | 'change' = 'write to',
@@ -191,34 +194,34 @@ export function requireWritable(
   throw appError('forbidden', { detail: `Only the user who started a chat can ${action} it.` });
 }
 
-function chatIdOf(actor: Actor, { idempotencyKey }: Message): string | null {
+function chatIdOf(actor: Actor, { idempotencyKey }: SendMessageInput): string | null {
   return idempotencyKey === null ? null : uuidV5(`${actor.userId} ${idempotencyKey}`, chatIdNamespace);
 }
 
-function ragSettings(message: Message): RagSettings {
+function ragSettings(message: SendMessageInput): RagSettings {
   const { ragEnabled, ragReranking, ragRerankingType, ragIncludeDocumentIds, ragExcludeDocumentIds } = message;
   return { ragEnabled, ragReranking, ragRerankingType, ragIncludeDocumentIds, ragExcludeDocumentIds };
 }
 
 const titleCharacters = 60;
-/** Title of a chat whose first message begins with nothing visible. */
+/** Title of a chat whose first message has no visible characters at its beginning. */
 const fallbackTitle = 'Chat';
 
-/** Matches terminal colours and invisible characters, except for the joiners that emoji and some scripts need. */
+/** Matches terminal color codes and invisible characters, except the joiners that emoji and some scripts need. */
 const unseen = /(?!\s)\p{Cc}\[[\d;]*[a-z]|[\u00ad\u061c\u200b\u200e\u200f\u2060-\u2064\ufeff]|[\u{e0000}-\u{e007f}]/giu;
 
-/** The first title of a chat: the beginning of its first message, on one line. */
-export function messageTitle(message: string): string {
+/** Makes the initial title of a chat from the beginning of its first message, on one line. */
+export function titleFromMessage(message: string): string {
   const line = [...message.replace(unseen, '').replace(/\s+/g, ' ')].filter(isOneLine).join('').trim();
   const title = [...line].slice(0, titleCharacters).join('').trim();
   return isBlank(title) ? fallbackTitle : title;
 }
 
 /**
- * Renews a round's lease until `stop`. Aborts `signal` when another process owns the round, since an answer to it can
- * no longer be stored.
+ * Renews a round's lease until `stop` is called. Aborts `signal` if another process owns the round, because this
+ * process can then no longer store the answer.
  */
-export function keepLease(
+export function keepRoundLease(
   round: RoundKey,
   owner: string,
   rounds: Pick<RoundsRepository, 'renewLease'>,
@@ -226,11 +229,12 @@ export function keepLease(
 ): { signal: AbortSignal; stop(): void } {
   const lost = new AbortController();
   const timer = setInterval(() => {
-    rounds.renewLease(round, { owner, seconds: leaseSeconds }).then(
+    rounds.renewLease(round, { owner, seconds: roundLeaseSeconds }).then(
       (isHeld) => {
         if (!isHeld) lost.abort(appError('interrupted'));
       },
-      // The database may be back before the round's lease expires; if not, storing the answer fails.
+      // A failed renewal is only logged: a later one may succeed before the lease expires; if not, storing the answer
+      // fails.
       (error: unknown) => logger.warn({ err: error }, 'renewing the lease of a round failed'),
     );
   }, renewEveryMs);
@@ -243,8 +247,8 @@ export function keepLease(
 export type EventPosition = { round: number; seq: number };
 
 /**
- * `events` ends with the last event, or when `until` is aborted. It throws `chat_not_found` when the reader, by the
- * rights that `actorNow` returns, may no longer read the chat.
+ * `events` ends after the last event or when `until` is aborted. It throws `chat_not_found` once the user, with the
+ * rights that `actorNow` returns, can no longer read the chat.
  */
 type ReplayedRound = {
   round: number;
@@ -252,8 +256,8 @@ type ReplayedRound = {
 };
 
 /**
- * Replays the events of an answer that any process writes: while it is written and for a minute after its end. Later,
- * only the last event.
+ * Replays the events of an answer that any process writes, until a minute after its end. Later, replays only the last
+ * event.
  */
 export function createRoundReplay(deps: {
   db: Knex;
@@ -274,7 +278,7 @@ export function createRoundReplay(deps: {
       const isReadable = (await createChatRepository(db).findReadable(now, chat.id)) !== undefined;
       return isReadable ? null : appError('chat_not_found');
     };
-    const rights = watchRights(actor, { findActor: actorNow, onLoss, logger });
+    const rights = watchUserRights(actor, { findActor: actorNow, onLoss, logger });
     try {
       for await (const event of read(AbortSignal.any([until, rights.signal]))) {
         rights.signal.throwIfAborted();
@@ -293,22 +297,22 @@ export function createRoundReplay(deps: {
     signal: AbortSignal,
   ): AsyncGenerator<NumberedEvent> {
     const { chatId, streamId, attempt } = round;
-    if (afterSeq > 0 && afterSeq < seqBefore(attempt)) {
+    if (afterSeq > 0 && afterSeq < seqBeforeAttempt(attempt)) {
       yield unfinished(attempt - 1);
       return;
     }
-    let last = Math.max(afterSeq, seqBefore(attempt));
+    let last = Math.max(afterSeq, seqBeforeAttempt(attempt));
     if (streamId !== null) {
       for await (const event of follower.follow({ chatId, round: round.round, streamId }, afterSeq, signal)) {
         yield event;
         last = event.seq;
-        if (isLast(event)) return;
+        if (isLastEvent(event)) return;
       }
     }
     if (!signal.aborted) yield lastEventOf(chat, round, last + 1);
   }
 
-  /** Makes the last event from the round, when the stored events lack it or another attempt has begun. */
+  /** Builds the last event from the stored round if the stored events lack it or another attempt has begun. */
   async function lastEventOf(
     chat: Chat,
     { chatId, round, streamId, attempt }: Round,
@@ -323,12 +327,12 @@ export function createRoundReplay(deps: {
   }
 
   function unfinished(attempt: number, code = 'interrupted'): NumberedEvent {
-    return { seq: failureSeq(attempt), event: 'error', code, detail: 'The answer was not finished.' };
+    return { seq: errorEventSeq(attempt), event: 'error', code, detail: 'The answer was not finished.' };
   }
 
   /**
-   * The events after `position`, or all of the newest round if it is null. Returns null when no event is to be sent:
-   * the chat has no message, or the reader already has the last event.
+   * Replays the events after `position`; without a position, all events of the newest round. Returns null if no event
+   * remains: the chat has no message, or the client already has the last event.
    */
   return async (actor: Actor, chatId: string, position: EventPosition | null): Promise<ReplayedRound | null> => {
     const chat = await createChatRepository(db).findReadable(actor, chatId);
@@ -337,11 +341,11 @@ export function createRoundReplay(deps: {
       position === null ? await rounds.findNewest(chatId) : await rounds.find({ chatId, round: position.round });
     if (round === undefined) {
       if (position === null) return null;
-      throw appError('malformed_request', { detail: 'Last-Event-ID names no message of this chat.' });
+      throw appError('malformed_request', { detail: 'This chat has no round with the number in `Last-Event-ID`.' });
     }
     const afterSeq = position?.seq ?? 0;
-    const hasLastEvent = round.status !== 'open' && afterSeq >= (round.lastSeq ?? failureSeq(round.attempt));
-    const hasLastOfPreviousAttempt = afterSeq > 0 && afterSeq === seqBefore(round.attempt);
+    const hasLastEvent = round.status !== 'open' && afterSeq >= (round.lastSeq ?? errorEventSeq(round.attempt));
+    const hasLastOfPreviousAttempt = afterSeq > 0 && afterSeq === seqBeforeAttempt(round.attempt);
     if (hasLastEvent || hasLastOfPreviousAttempt) return null;
     const read = (until: AbortSignal) => eventsAfter(chat, round, afterSeq, until);
     const events: ReplayedRound['events'] = (until, actorNow) => eventsFor(actor, chat, read, { until, actorNow });

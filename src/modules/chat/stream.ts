@@ -3,7 +3,14 @@ import type { Logger } from 'pino';
 import { type Actor, hasLostAccessKeys } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Metrics } from '#src/ports/telemetry.ts';
-import { failureSeq, isLast, type NumberedEvent, type RoundEvent, type StreamKey, seqBefore } from './chat.model.ts';
+import {
+  errorEventSeq,
+  isLastEvent,
+  type NumberedEvent,
+  type RoundEvent,
+  type StreamKey,
+  seqBeforeAttempt,
+} from './chat.model.ts';
 import type { EventBatch, RoundEventsRepository } from './round-events.repository.ts';
 import type { RoundsRepository } from './rounds.repository.ts';
 
@@ -43,21 +50,21 @@ export function createReplayBuffer<T>() {
   };
 }
 
-export type RoundLog = ReturnType<typeof createRoundLog>;
+export type RoundEventLog = ReturnType<typeof createRoundEventLog>;
 
 /**
- * Numbers the events of one attempt to answer a round, for its readers and for `record`. Ignores events that are added
- * after the last one (`done` or `error`).
+ * Numbers the events of one attempt to answer a round, and passes them to readers and to `record`. Ignores events that
+ * follow the last one (`done` or `error`).
  */
-export function createRoundLog(attempt: number, record: (event: NumberedEvent) => void) {
+export function createRoundEventLog(attempt: number, record: (event: NumberedEvent) => void) {
   const events = createReplayBuffer<NumberedEvent>();
-  let seq = seqBefore(attempt);
+  let seq = seqBeforeAttempt(attempt);
   let isOver = false;
 
   function add(event: RoundEvent): void {
     if (isOver) return;
-    isOver = isLast(event);
-    seq = event.event === 'error' ? failureSeq(attempt) : seq + 1;
+    isOver = isLastEvent(event);
+    seq = event.event === 'error' ? errorEventSeq(attempt) : seq + 1;
     const numbered = { ...event, seq };
     events.push(numbered);
     record(numbered);
@@ -74,8 +81,7 @@ export function createRoundLog(attempt: number, record: (event: NumberedEvent) =
   };
 }
 
-/** Measures how a round ends, and the time to its first token. */
-export function measureRound(metrics: Pick<Metrics, 'count' | 'time'>): (event: NumberedEvent) => void {
+export function createRoundMetrics(metrics: Pick<Metrics, 'count' | 'time'>): (event: NumberedEvent) => void {
   const startedMs = performance.now();
   let hasToken = false;
   return (event) => {
@@ -91,9 +97,9 @@ export function measureRound(metrics: Pick<Metrics, 'count' | 'time'>): (event: 
 const flushEveryMs = 100;
 
 /**
- * Stores the events of all answers of this process in one batch, ten times a second, for readers that reconnect. The
- * answers do not wait for it. While the database is down events stay in memory; the answers fail then, too. If the
- * database rejects the events of one answer, only those are lost.
+ * Stores the events of all answers of this process in one batch, ten times a second, for clients that reconnect.
+ * Answers do not wait for it. While the database is down, events stay in memory; answers cannot be stored then either.
+ * If the database rejects the events of one answer, only those are lost.
  */
 export function createEventRecorder(deps: {
   events: Pick<RoundEventsRepository, 'insert'>;
@@ -107,11 +113,11 @@ export function createEventRecorder(deps: {
   async function flush(): Promise<void> {
     const batches = Array.from(pending.values(), ({ stream, events }) => ({ ...stream, events: [...events] }));
     await store(batches).catch((error: unknown) => {
-      logger.warn({ err: error }, 'storing events of answers failed, trying again');
+      logger.warn({ err: error }, 'storing events of answers failed, retrying');
     });
   }
 
-  /** Throws while the database cannot be reached. */
+  /** Throws if the database is down; logs and drops batches that the database rejects. */
   async function store(batches: readonly EventBatch[]): Promise<void> {
     try {
       await repository.insert(batches);
@@ -121,7 +127,10 @@ export function createEventRecorder(deps: {
         for (const batch of batches) await store([batch]);
         return;
       }
-      logger.warn({ err: error, streamId: batches[0]?.streamId }, 'events of an answer were rejected and lost');
+      logger.warn(
+        { err: error, streamId: batches[0]?.streamId },
+        'the database rejected events of an answer; the events are lost',
+      );
     }
     for (const { streamId, events } of batches) dropFirst(streamId, events.length);
   }
@@ -148,7 +157,7 @@ export function createEventRecorder(deps: {
       flushing ??= flushUntilEmpty();
     },
 
-    /** Stores the pending events when the process ends, with one attempt. */
+    /** Tries once to store the pending events when the process shuts down. */
     async close(): Promise<void> {
       if (pending.size > 0) await flush();
       pending.clear();
@@ -159,13 +168,13 @@ export function createEventRecorder(deps: {
 
 const pollEveryMs = 100;
 /**
- * Every tenth poll for new events also checks whether an answer without new events has ended, and records that it has
- * readers.
+ * At every tenth poll, a follower records that it is connected, and a follower without new events checks whether its
+ * answer has ended.
  */
 const pollsPerCheck = 10;
-/** Polls after the end of an answer in which its last events may still arrive. */
+/** Number of polls that wait for the last events after an answer has ended. */
 const pollsAfterEnd = 5;
-/** Polls after the end of an answer whose `lastSeq` shows that an event is missing. */
+/** Number of polls that wait after the end of an answer if `lastSeq` shows that an event is still missing. */
 const pollsForMissingEvent = 50;
 
 type Follower = {
@@ -175,7 +184,7 @@ type Follower = {
   polls: number;
   silentPolls: number;
   pollsSinceEnd: number | null;
-  /** Number of the answer's last event; null while the round does not have it. */
+  /** Sequence number of the answer's last event; null until it is known. */
   lastSeq: number | null;
   wake: () => void;
 };
@@ -183,15 +192,15 @@ type Follower = {
 export type EventFollower = ReturnType<typeof createEventFollower>;
 
 /**
- * Reads the events of answers that any process writes. One query, ten times a second, serves all followers of this
- * process.
+ * Reads the stored events of answers that any process writes. One query, ten times a second, serves all followers in
+ * this process.
  */
 export function createEventFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
   rounds: Pick<RoundsRepository, 'listActive' | 'recordFollowers'>;
   /**
-   * Set where answers end with their readers: the process that writes an answer learns of readers elsewhere from these
-   * rows.
+   * True if an answer is cancelled once no client reads it: the writing process then finds clients of other processes
+   * in the database.
    */
   recordsFollowers: boolean;
   logger: Pick<Logger, 'warn'>;
@@ -252,8 +261,8 @@ export function createEventFollower(deps: {
 
   return {
     /**
-     * The events after `afterSeq`, as they are stored. Ends after the last event of the answer, or when `signal` is
-     * aborted. Ends without a last event if none can come: the events were deleted, or the writing process died.
+     * Yields the stored events after `afterSeq`, until the last event of the answer or until `signal` is aborted. Ends
+     * without a last event if none can come, because the events were deleted or the writing process died.
      */
     async *follow(stream: StreamKey, afterSeq: number, signal: AbortSignal): AsyncGenerator<NumberedEvent> {
       let changed = Promise.withResolvers<void>();
@@ -270,9 +279,9 @@ export function createEventFollower(deps: {
           changed = Promise.withResolvers<void>();
           for (const event of follower.inbox.splice(0)) {
             yield event;
-            if (isLast(event)) return;
+            if (isLastEvent(event)) return;
           }
-          // More events may have come for a slow reader while it took these.
+          // More events may have arrived while a slow reader processed these.
           if (follower.inbox.length === 0 && isWaitOver(follower)) return;
         }
       } finally {
@@ -283,16 +292,16 @@ export function createEventFollower(deps: {
   };
 }
 
-export type OnDisconnect = 'continue' | 'cancel';
+export type DisconnectPolicy = 'continue' | 'cancel';
 
-/** Clients of Server-Sent Events reconnect after three seconds. */
+/** Clients of Server-Sent Events reconnect after about three seconds, so the grace period is longer. */
 const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
 
 /**
- * Aborts `signal` when an answer has no reader in any process. The check begins when the reader given to `readBy`
+ * Aborts `signal` when no client of any process reads the answer. The check starts when the client given to `readBy`
  * disconnects, and ends with `stop`.
  */
-export function watchReaders(
+export function watchAnswerReaders(
   stream: StreamKey,
   rounds: Pick<RoundsRepository, 'isFollowed'>,
   logger: Pick<Logger, 'warn'>,
@@ -304,21 +313,21 @@ export function watchReaders(
   async function abortWhenUnread(): Promise<void> {
     await delay(graceSeconds * 1_000, undefined, { signal: stopped.signal });
     for (;;) {
-      // An answer counts as read while the database cannot be reached.
+      // While the database is down, an answer is assumed to have readers.
       const isFollowed = await rounds.isFollowed(stream, graceSeconds).catch((error: unknown) => {
-        logger.warn({ err: error }, 'looking up the readers of an answer failed');
+        logger.warn({ err: error }, 'looking up the connected clients of an answer failed');
         return true;
       });
       if (!isFollowed) break;
       await delay(checkEveryMs, undefined, { signal: stopped.signal });
     }
-    abandoned.abort(appError('interrupted', { detail: 'The answer has no reader any more.' }));
+    abandoned.abort(appError('interrupted', { detail: 'The answer was cancelled because no client is connected.' }));
   }
 
   return {
     signal: abandoned.signal,
     readBy(closed) {
-      // The delay rejects when the answer ends before the check for readers does.
+      // `stop` rejects the pending delay of the check for readers, which is no failure.
       const onClosed = () => void abortWhenUnread().catch(() => undefined);
       if (closed.aborted) onClosed();
       else closed.addEventListener('abort', onClosed, { once: true, signal: stopped.signal });
@@ -330,10 +339,10 @@ export function watchReaders(
 const checkRightsEveryMs = 2_000;
 
 /**
- * Checks the rights of a user until `stop`. Aborts `signal` when the account is disabled or deleted, or when the user
- * has lost access to a team or the organization's administration and `onLoss` returns a reason.
+ * Checks a user's rights periodically until `stop` is called. Aborts `signal` if the account is disabled or deleted, or
+ * if the user has lost access to a team or their admin role and `onLoss` returns an error.
  */
-export function watchRights(
+export function watchUserRights(
   actor: Actor,
   deps: {
     findActor: () => Promise<Actor | null>;
@@ -355,7 +364,7 @@ export function watchRights(
 
   const timer = setInterval(() => {
     check().catch((error: unknown) => {
-      // The session has expired: the HTTP layer ends its streams itself.
+      // The session has expired; the HTTP layer closes the response itself.
       if (error instanceof AppError) return;
       logger.warn({ err: error }, 'checking the rights of a user failed');
     });

@@ -19,54 +19,56 @@ import type { ToolCallContext } from '#src/ports/tools.ts';
 import type { ToolCallRecord } from './chat.model.ts';
 import type { ReplyCitations } from './citations.ts';
 import {
-  argumentCharacters,
+  argumentsForModel,
   createToolResultFormatter,
-  cutTo,
-  normalized,
-  partsOf,
+  maxToolArgumentCharacters,
+  normalizeForComparison,
+  parseToolArguments,
   type RoundTool,
-  readArguments,
-  replayableArguments,
+  stringsIn,
   type ToolArguments,
   type ToolOutput,
-  textsIn,
+  truncateWithMark,
+  urlPartsOf,
 } from './tools.ts';
 
 const maxToolCalls = 6;
 /**
- * Tool calls of one turn that get a result. The last one is refused, and tells the model how many further calls were
- * dropped.
+ * Maximum tool calls of one model turn that get a result. The last one is refused with an error that tells the model
+ * how many calls were dropped.
  */
 const callsPerTurn = maxToolCalls + 2;
-/** Shorter text before a tool call only announces the call; longer text is part of the answer. */
+/**
+ * Text of up to this length before a tool call only announces the call and is dropped; longer text is part of the
+ * answer.
+ */
 const announcementCharacters = 160;
-/** With fewer tokens left no tool is offered: its result would not fit. */
+/** Minimum token budget for offering tools; with less, no result would fit. */
 const minTokensForCalls = 200;
-/** A tool result that is cut to fewer tokens is useless. */
+/** Minimum tokens of a truncated tool result; a shorter result is useless. */
 const minResultTokens = 150;
 const defaultTimeoutMs = 15_000;
-/** Shorter parts of arguments are common words, which are no sign of a copied text. */
+/** Minimum length of argument parts that are checked; shorter parts are common words and no sign of copied text. */
 const minCheckedCharacters = 8;
 
 const answerNow = 'No function can be called any more. Answer now, in words, with what there is.';
 
-/** `truncatedBy` is that of the last turn, which writes the answer. */
-export type LoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedBy'> & { toolCalls: ToolCallRecord[] };
+/** `truncatedBy` says why the last model turn, which writes the answer, was cut off. */
+export type ToolLoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedBy'> & { toolCalls: ToolCallRecord[] };
 
 export type ToolLoop = ReturnType<typeof createToolLoop>;
 
-export type ToolRound = {
-  /** The same id for each attempt to answer the round. */
+export type ToolLoopRound = {
+  /** Identifies the round; equal for all attempts to answer it. */
   id: string;
   tools: readonly RoundTool[];
   context: Omit<ToolCallContext, 'signal' | 'callKey'>;
-  /** Texts in the prompt that other users or services wrote. */
+  /** Texts in the prompt that other users or services wrote, such as documents. */
   untrustedTexts: readonly string[];
   earlierReplies: readonly string[];
   citations: Pick<ReplyCitations, 'add'>;
-  /** Allows the reply to contain these addresses. */
   allowAddresses(addresses: readonly string[]): void;
-  /** Records a change that a tool made outside of the service, even if the answer fails afterwards. */
+  /** Audits a change that a tool made in another system, even if the answer fails afterwards. */
   recordAction(tool: Tool, callKey: string): Promise<void>;
   signal: AbortSignal;
 };
@@ -77,23 +79,23 @@ export function toModelTool({ tool }: RoundTool): ModelTool {
   return { name: functionNameOf(tool.id), description: tool.description, parameters: tool.parameters };
 }
 
-/** Asks a model for an answer, and calls the tools that it asks for in between. */
+/** Calls a model until it answers, and runs the tools that it calls in between. */
 export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & Omit<CallerDeps, 'logger'>) {
   const { chatModel, tokenCounter } = deps;
 
   /**
-   * After six tool calls, or when no result would fit any more, the model is asked to answer. If it only calls tools
-   * then, it is asked once more, and after that this throws `model_response_invalid`. Text before a call is not part of
-   * the answer, unless it is so long that it was already sent.
-   * @param round null without tools
-   * @param toolTokens for calls and their results
-   * @returns the usage of all turns together
+   * After six tool calls, or when no further result would fit, the model may no longer call tools. If it does so, it is
+   * told once to answer, and after that this throws `model_response_invalid`. Text before a tool call is not part of
+   * the answer, unless it was so long that it has already been sent.
+   * @param round null if no tools are offered
+   * @param toolTokens token budget for tool calls and their results
+   * @returns the usage summed over all turns
    */
   return async (
     request: Omit<ModelRequest, 'tools' | 'mayCall'>,
-    { round, toolTokens, logger }: { round: ToolRound | null; toolTokens: number } & Pick<CallerDeps, 'logger'>,
+    { round, toolTokens, logger }: { round: ToolLoopRound | null; toolTokens: number } & Pick<CallerDeps, 'logger'>,
     onText: (text: string) => void,
-  ): Promise<LoopReply> => {
+  ): Promise<ToolLoopReply> => {
     if (round === null || round.tools.length === 0) {
       return { ...(await chatModel.stream(request, onText)), toolCalls: [] };
     }
@@ -115,7 +117,9 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
       }
       if (!mayCall) {
         if (wasToldToAnswer) {
-          throw appError('model_response_invalid', { detail: 'The chat model calls tools without end.' });
+          throw appError('model_response_invalid', {
+            detail: 'The chat model kept calling tools after it was told to answer.',
+          });
         }
         messages.push({ role: 'system', content: answerNow });
         wasToldToAnswer = true;
@@ -134,11 +138,11 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
   };
 
   /**
-   * The tool calls of a turn, and the assistant message that holds them in the conversation. Arguments, which can be of
-   * any length, are left out of the message if they would take the room of the results.
+   * Returns the tool calls of a turn, and the assistant message that records them in the conversation. Omits the
+   * arguments from the message if they would use up the token budget of the results.
    */
   function callsOf({ text, toolCalls = [] }: ModelReply, turn: number, tokens: number) {
-    // Ids of tool calls have nine letters and digits: the strictest providers accept no others.
+    // Tool call ids have nine letters and digits, because the strictest providers accept no others.
     const calls = toolCalls
       .slice(0, callsPerTurn)
       .map((call, index) => ({ ...call, id: `call${String(turn * 100 + index + 1).padStart(5, '0')}` }));
@@ -149,7 +153,7 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
       toolCalls: calls.map(({ id, name, arguments: json }) => ({
         id,
         name: /^[\w-]{1,64}$/.test(name) ? name : 'unknown',
-        arguments: hasArguments ? replayableArguments(json) : '{}',
+        arguments: hasArguments ? argumentsForModel(json) : '{}',
       })),
     });
     const whole = messageWith(true);
@@ -158,12 +162,14 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
   }
 }
 
-/** Passes the text of several turns on, each turn as a paragraph of its own. */
 function createTurnText(onText: (text: string) => void) {
   let hasText = false;
 
   return {
-    /** Holds back the first characters of a turn. They are dropped if the turn has no more text and no `end`. */
+    /**
+     * Buffers the first characters of a model turn; they are dropped if the turn has no more text and `end` is not
+     * called.
+     */
     startTurn(heldCharacters: number) {
       let held: string | null = '';
       let isParagraph = hasText;
@@ -195,31 +201,32 @@ function addUsage(sum: ModelUsage, more: ModelUsage): void {
 }
 
 type NamedCall = ModelToolCall & { id: string };
-/** `number` counts the tool calls of the round; `leftOut` is how many calls after this one were dropped. */
+/** `number` counts the tool calls of the round; `leftOut` is the number of calls that were dropped after this one. */
 type CallPosition = { number: number; hasRoom: boolean; leftOut: number };
 type AdmittedCall = { offered: RoundTool; args: ToolArguments; key: string };
 type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPreview' | 'resultCharacters'> };
 
 /**
- * Calls the tools of one round. A failed call is reported to the model and ends neither the other calls nor the round;
- * only the round's own signal does.
+ * Runs the tool calls of one round. A failed call is reported to the model and stops neither other calls nor the round;
+ * only the round's abort signal does.
  */
-export function createToolCaller(round: ToolRound, deps: CallerDeps) {
+export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
   const { tokenCounter, logger, timeoutMs = defaultTimeoutMs } = deps;
   const formatResult = createToolResultFormatter({ tokenCounter, citations: round.citations });
   const byName = new Map(round.tools.map((offered) => [functionNameOf(offered.tool.id), offered]));
   const writtenByPeople = round.context.trustedTexts;
-  const trustedTexts = writtenByPeople.map(normalized);
-  const earlierReplies = round.earlierReplies.map(normalized);
-  // Texts that the model has read include earlier replies, which may quote a document that is not in this prompt.
-  const readTexts = [...round.untrustedTexts.map(normalized), ...earlierReplies];
+  const trustedTexts = writtenByPeople.map(normalizeForComparison);
+  const earlierReplies = round.earlierReplies.map(normalizeForComparison);
+  // All texts that the model has read. They include earlier replies, which may quote a document that is not in this
+  // prompt.
+  const readTexts = [...round.untrustedTexts.map(normalizeForComparison), ...earlierReplies];
   const foundBySearch: string[] = [];
   const sentTexts: string[] = [];
   const calledKeys = new Set<string>();
   const records: ToolCallRecord[] = [];
   let count = 0;
 
-  /** Throws the error with which a tool call is refused. */
+  /** Checks whether a tool call may run, and throws the reason if not. */
   function admit(call: ModelToolCall, { number, hasRoom, leftOut }: CallPosition): AdmittedCall {
     if (number > maxToolCalls || !hasRoom) {
       const rest = leftOut > 0 ? `Calls left out: ${leftOut}. ` : '';
@@ -229,26 +236,26 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     if (offered === undefined) {
       throw appError('unknown_tool', { detail: `The functions are: ${[...byName.keys()].join(', ')}.` });
     }
-    const args = readArguments(offered.tool, call.arguments);
+    const args = parseToolArguments(offered.tool, call.arguments);
     const key = `${call.name} ${canonicalJson(args)}`;
     if (calledKeys.has(key)) {
-      throw appError('tool_call_repeated', { detail: 'This was called before with the same arguments.' });
+      throw appError('tool_call_repeated', { detail: 'This tool was already called with the same arguments.' });
     }
     calledKeys.add(key);
     if (needsTrustedArguments(offered.tool)) requireTrustedArguments(offered.tool, args);
-    sentTexts.push(...textsIn(args).map(normalized));
+    sentTexts.push(...stringsIn(args).map(normalizeForComparison));
     return { offered, args, key };
   }
 
   /**
-   * Refuses arguments that were copied from a document or another tool and stand in no text that a person wrote. Texts
-   * of earlier replies are accepted, since the user has read them, but not in a URL that is requested.
+   * Refuses arguments that the model copied from a document or a tool result and that occur in no text written by a
+   * user. Earlier replies are trusted too, because the user has read them, but not for `http.request`.
    */
   function requireTrustedArguments({ id }: Tool, args: ToolArguments): void {
     const accepted = id === 'http.request' ? trustedTexts : [...trustedTexts, ...earlierReplies];
-    const copied = textsIn(args)
-      .flatMap(partsOf)
-      .map(normalized)
+    const copied = stringsIn(args)
+      .flatMap(urlPartsOf)
+      .map(normalizeForComparison)
       .find(
         (part) =>
           part.length >= minCheckedCharacters &&
@@ -256,7 +263,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
           !accepted.some((text) => text.includes(part)),
       );
     if (copied === undefined) return;
-    const detail = `"${copied.slice(0, 80)}" stands only in what was read. Ask the user to write it out.`;
+    const detail = `"${copied.slice(0, 80)}" was copied from a text that the user did not write. Ask the user to write it out.`;
     throw appError('untrusted_argument', { detail });
   }
 
@@ -276,17 +283,20 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
       },
     );
     try {
-      // A tool that ignores its abort signal is not waited for.
+      // Does not wait for a tool that ignores its abort signal.
       return await Promise.race([running, aborted.promise]);
     } catch (error) {
       if (!timeout.aborted) throw error;
-      throw appError('tool_timeout', { detail: `It took longer than ${timeoutMs / 1_000} seconds.`, cause: error });
+      throw appError('tool_timeout', {
+        detail: `The tool took longer than ${timeoutMs / 1_000} seconds.`,
+        cause: error,
+      });
     } finally {
       signal.removeEventListener('abort', onAbort);
     }
   }
 
-  /** Throws only when the round's signal is aborted. */
+  /** Reports a failure as the tool's result; throws only if the round's signal is aborted. */
   async function make(call: NamedCall, position: CallPosition): Promise<EndedCall> {
     const startedAt = new Date().toISOString();
     const start = performance.now();
@@ -295,11 +305,12 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     const ended = (output: ToolOutput, failure: AppError | null): EndedCall => {
       const durationMs = Math.round(performance.now() - start);
       const [status, errorCode] = [statusOf(failure, admitted !== null), failure?.code ?? null];
-      const args = admitted === null ? cutTo(call.arguments, argumentCharacters) : { ...admitted.args };
+      const args =
+        admitted === null ? truncateWithMark(call.arguments, maxToolArgumentCharacters) : { ...admitted.args };
       const cause = failure?.cause;
       const fields = { tool, status, errorCode, durationMs, ...(cause !== undefined && { err: cause }) };
-      // Invalid arguments are the model's mistake and not logged as a failure of the tool.
-      if (status === 'error' && errorCode !== 'tool_arguments_invalid') logger.warn(fields, 'a call of a tool failed');
+      // Invalid arguments are the model's mistake, so they are not logged as a failure of the tool.
+      if (status === 'error' && errorCode !== 'tool_arguments_invalid') logger.warn(fields, 'a tool call failed');
       else logger.info(fields, 'a tool was called');
       return { output, record: { id: call.id, tool, arguments: args, status, errorCode, startedAt, durationMs } };
     };
@@ -316,13 +327,13 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     }
   }
 
-  /** Records the texts of a tool's result as read by the model, and allows the addresses in them. */
+  /** Records that the model has read the texts of a tool result, and allows their URLs in the reply. */
   function noteRead(tool: string, texts: readonly string[]): void {
-    readTexts.push(...texts.map(normalized));
+    readTexts.push(...texts.map(normalizeForComparison));
     if (tool === searchTool) foundBySearch.push(...texts.flatMap(resultUrlsIn));
     if (!quotingTools.has(tool)) return;
-    // An address that the model sent to the tool may be its invention, even if it comes back in the result.
-    const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalized(address)));
+    // The model may have invented a URL that it sent to the tool, even if the tool's result repeats it.
+    const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalizeForComparison(address)));
     const addresses = texts.flatMap((text) => urlsIn(visibleText(text)));
     round.allowAddresses(addresses.filter((address) => !wasSent(address)));
   }
@@ -331,11 +342,11 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     callsLeft: () => Math.max(0, maxToolCalls - count),
 
     /**
-     * Makes the tool calls of one turn in parallel.
-     * @param tokens for all results together
-     * @param leftOut how many further calls the turn had and were dropped; the result of the last call tells the model
-     * so, instead of a result of its tool
-     * @returns the result of each call for the model, in their order
+     * Runs the tool calls of one model turn in parallel.
+     * @param tokens token budget for all results together
+     * @param leftOut number of further calls of the turn, which were dropped; the model learns it from the result of
+     * the last call, which is not run
+     * @returns the results for the model, in the order of `calls`
      */
     async call(calls: readonly NamedCall[], tokens: number, leftOut = 0): Promise<string[]> {
       const roomFor = Math.floor(tokens / minResultTokens);
@@ -344,7 +355,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
       };
       const ended = await Promise.all(calls.map((call, index) => make(call, positionOf(index))));
       let left = tokens;
-      // Results are formatted in sequence: passages are numbered in the order of the calls.
+      // Results are formatted one after the other, so that passages are numbered in the order of the calls.
       return ended.map(({ output, record }, index) => {
         const name = /^[a-z._]+$/.test(record.tool) ? record.tool : 'unknown';
         const share = Math.floor(left / (ended.length - index));
@@ -363,11 +374,11 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
 function statusOf(failure: AppError | null, wasAdmitted: boolean): ToolCallRecord['status'] {
   if (failure === null) return 'ok';
   if (failure.code === 'tool_timeout') return 'timeout';
-  // A tool may check its address itself and refuse: then no server was called either.
+  // A tool that refuses a URL as untrusted has not called a server, so its call counts as refused.
   return wasAdmitted && failure.code !== 'untrusted_argument' ? 'error' : 'refused';
 }
 
-/** The addresses of search results, which stand on lines of their own, without those inside the extracts. */
+/** Returns the URLs of search results, which are on lines of their own; ignores URLs inside the extracts. */
 function resultUrlsIn(text: string): string[] {
   return text.split('\n').filter((line) => /^https?:\/\/\S+$/.test(line));
 }
@@ -376,7 +387,7 @@ function hasSideEffects({ actions }: Tool): boolean {
   return actions.some(({ crudl }) => crudl !== 'read' && crudl !== 'list');
 }
 
-/** `http.request` sends arguments of the model to an address of the model. */
+/** `http.request` also needs trusted arguments, because the model chooses both the URL and what is sent to it. */
 function needsTrustedArguments(tool: Tool): boolean {
   return tool.id === 'http.request' || hasSideEffects(tool);
 }

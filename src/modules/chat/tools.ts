@@ -19,7 +19,10 @@ import type { ToolCallContext, ToolExecutor } from '#src/ports/tools.ts';
 import { type Chat, type ChatAgent, retrievalSettings } from './chat.model.ts';
 import type { ReplyCitations } from './citations.ts';
 
-/** Passages that an answer can cite. `note` describes the first of them to the model, by their numbers. */
+/**
+ * Passages that an answer can cite. `note` builds a text for the model that describes the first passages, given their
+ * citation numbers.
+ */
 export type FoundPassages = { chunks: RetrievedChunk[]; note: (numbers: readonly number[]) => string };
 
 export type ToolOutput = string | FoundPassages;
@@ -32,12 +35,12 @@ export type RoundTool = {
 export type ToolChooser = ReturnType<typeof createToolChooser>;
 
 /**
- * Chooses the tools of a round: those of the agent that the organization can use now. Tools over documents are only
- * available in a chat that uses documents.
+ * Chooses the tools of a round: the agent's tools that the organization can use now. Document tools are only available
+ * in a chat that uses documents.
  */
 export function createToolChooser(deps: {
   toolCatalog: Pick<ToolCatalogService, 'usableToolIds'>;
-  /** Executors by tool id, without the tools over documents, which are defined here. */
+  /** Executors by tool id, except for the document tools, which this file implements. */
   executors: ReadonlyMap<string, ToolExecutor>;
   retrieval: Pick<RetrievalService, 'retrieve' | 'readPart'>;
   models: Pick<ModelsService, 'contextBudget'>;
@@ -61,12 +64,14 @@ export function createToolChooser(deps: {
       [
         'knowledge.read',
         async ({ document_id, part = 1 }, { actor }) => {
-          // Models may write a document id in capitals, which must not bypass the chat's lists of documents.
+          // Models may write a document id in capitals, which must not bypass the chat's lists of included and excluded
+          // documents.
           const documentId = String(document_id).toLowerCase();
           const isLeftOut = include?.includes(documentId) === false || exclude?.includes(documentId) === true;
           if (isLeftOut) throw appError('document_not_found');
           const { chunks, parts } = await retrieval.readPart(actor, documentId, Number(part));
-          if (chunks.length === 0) throw appError('tool_arguments_invalid', { detail: `It has ${parts} parts.` });
+          if (chunks.length === 0)
+            throw appError('tool_arguments_invalid', { detail: `The document has ${parts} parts.` });
           return { chunks, note: () => `This is part ${part} of ${parts} of document ${documentId}.` };
         },
       ],
@@ -95,8 +100,8 @@ function documentsOf(chunks: readonly RetrievedChunk[], numbers: readonly number
 
 export type ToolArguments = Readonly<Record<string, unknown>>;
 
-/** Longer arguments than any tool takes are not parsed. */
-export const argumentCharacters = 4_000;
+/** Maximum characters of a tool call's arguments; longer ones are not parsed. */
+export const maxToolArgumentCharacters = 4_000;
 
 const anyArguments = z.record(z.string(), z.unknown());
 const schemas = new WeakMap<Tool, z.ZodType>();
@@ -107,22 +112,24 @@ function schemaOf(tool: Tool): z.ZodType {
   return schema;
 }
 
-/** Parses the arguments that a model wrote, by the tool's schema. Throws `tool_arguments_invalid`. */
-export function readArguments(tool: Tool, json: string): ToolArguments {
+/** Parses the arguments that a model wrote, using the tool's schema. Throws `tool_arguments_invalid`. */
+export function parseToolArguments(tool: Tool, json: string): ToolArguments {
   const parsed = schemaOf(tool).safeParse(anyArguments.safeParse(parseJson(json)).data);
   if (parsed.success) return storable(anyArguments.parse(parsed.data));
   const issues = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'arguments'}: ${message}`);
   throw appError('tool_arguments_invalid', { detail: issues.slice(0, 5).join('; ') });
 }
 
-/** Arguments for the conversation that goes back to the model: providers reject any that are not a JSON object. */
-export function replayableArguments(json: string): string {
+/**
+ * Returns arguments that can be sent back to the model: `{}` if they are not a JSON object, because providers reject
+ * anything else.
+ */
+export function argumentsForModel(json: string): string {
   return anyArguments.safeParse(parseJson(json)).success ? json || '{}' : '{}';
 }
 
-/** Undefined if the text is no JSON, or too long. */
 function parseJson(json: string): unknown {
-  if (json.length > argumentCharacters) return undefined;
+  if (json.length > maxToolArgumentCharacters) return undefined;
   try {
     return JSON.parse(json || '{}');
   } catch {
@@ -130,22 +137,22 @@ function parseJson(json: string): unknown {
   }
 }
 
-/** JSON escapes can encode characters, such as NUL, that Postgres does not store. */
+/** Removes characters that Postgres cannot store, such as NUL, which JSON escapes can encode. */
 function storable(args: ToolArguments): ToolArguments {
   const text = JSON.stringify(args, (_key, part: unknown) => (typeof part === 'string' ? toStorable(part) : part));
   return anyArguments.parse(JSON.parse(text));
 }
 
-export function textsIn(value: unknown): string[] {
+export function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
 }
 
 /**
- * A text, and the parts of it if it is a URL, encoded and decoded: each segment of the path, each query parameter, and
- * the path with each parameter alone.
+ * Returns a text and, if it is a URL, its parts, both encoded and decoded: each path segment, each query parameter, and
+ * the path with each single parameter.
  */
-export function partsOf(text: string): string[] {
+export function urlPartsOf(text: string): string[] {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) return [text];
   const base = `${url.origin}${url.pathname}`;
@@ -162,31 +169,30 @@ function decoded(part: string): string {
   }
 }
 
-export function normalized(text: string): string {
+export function normalizeForComparison(text: string): string {
   return visibleText(text).toLowerCase().replace(/\s+/g, ' ').trim();
 }
 
-/** Limit of one text result of a tool: longer ones distract a model. */
+/** Maximum characters of a tool's text result; longer texts distract a model. */
 const resultCharacters = 8_000;
-/** Limit of all passages of one tool result: as much as one search finds. */
+/** Maximum characters of all passages of one tool result: as much as one search returns. */
 const passageCharacters = 14_000;
-/** A passage that is cut shorter is useless as evidence. */
+/** Minimum characters of a truncated passage; a shorter one is useless as evidence. */
 const minPassageCharacters = 200;
-/** Stands for passage numbers while a result is fitted: no number of an answer takes more tokens. */
+/** Placeholder for citation numbers while a result is fitted to its token budget; no real number takes more tokens. */
 const widestNumber = 999;
 const noRoom = 'There is no room for what the tool gave: answer with what there is.';
 
 type FormattedResult = {
   message: string;
-  /** What the stored record shows to people. */
+  /** Text that users see in the stored record of the tool call. */
   preview: string;
-  /** Length of the tool's whole output, also where the model gets less. */
+  /** Length of the tool's whole output, even if the model receives a truncated one. */
   characters: number;
-  /** The untrusted texts in `message`. */
   texts: string[];
 };
 
-/** Formats the output of a tool for the model, cut to the given tokens; replaces it by `noRoom` if nothing fits. */
+/** Formats a tool's output for the model, truncated to a token budget; the message is `noRoom` if nothing fits. */
 export function createToolResultFormatter(deps: {
   tokenCounter: TokenCounter;
   citations: Pick<ReplyCitations, 'add'>;
@@ -194,10 +200,10 @@ export function createToolResultFormatter(deps: {
   const { tokenCounter, citations } = deps;
 
   function formatText(tool: string, output: string, tokens: number): FormattedResult {
-    // A tool's output is cut before it is cleaned, which takes long for a whole large output.
-    const text = cutTo(toStorable(output.slice(0, resultCharacters + 1)), resultCharacters);
+    // Truncates a tool's output before cleaning it, because cleaning a large output takes long.
+    const text = truncateWithMark(toStorable(output.slice(0, resultCharacters + 1)), resultCharacters);
     const nonce = randomNonce();
-    const write = (characters: number) => toolResultMessage(tool, cutTo(text, characters), nonce);
+    const write = (characters: number) => toolResultMessage(tool, truncateWithMark(text, characters), nonce);
     const characters = charactersThatFit(resultCharacters, 1, tokens, write);
     return {
       message: characters === null ? noRoom : write(characters),
@@ -214,13 +220,12 @@ export function createToolResultFormatter(deps: {
     });
     const write = (numbers: readonly number[], characters: number) => {
       const written = passages.slice(0, numbers.length).map(({ content, ...passage }, index) => {
-        const text = cutTo(content, Math.floor(characters / numbers.length));
+        const text = truncateWithMark(content, Math.floor(characters / numbers.length));
         return { ...passage, text, number: numbers[index] ?? 0 };
       });
       return foundPassagesMessage(written, note(numbers), nonce);
     };
     const { count, characters } = passagesThatFit(chunks.length, tokens, write);
-    // Passages that are left out get no citation number.
     const numbers = citations.add(chunks.slice(0, count));
     return {
       message: count === 0 ? noRoom : write(numbers, characters),
@@ -230,7 +235,7 @@ export function createToolResultFormatter(deps: {
     };
   }
 
-  /** Cuts all passages first, and then leaves out the last ones, which fit the search least. */
+  /** Shortens all passages of a result first, and then omits the last ones, which match the search least. */
   function passagesThatFit(
     most: number,
     tokens: number,
@@ -245,7 +250,10 @@ export function createToolResultFormatter(deps: {
     return { count: 0, characters: 0 };
   }
 
-  /** Halves the characters of a text until the message fits; null if it does not fit with the least. */
+  /**
+   * Halves the length of a text until the message fits into `tokens`. Returns null if no length of at least `least`
+   * fits.
+   */
   function charactersThatFit(most: number, least: number, tokens: number, message: (characters: number) => string) {
     for (let characters = most; characters >= least; characters = Math.floor(characters / 2)) {
       if (tokenCounter.count(message(characters)) <= tokens) return characters;
@@ -257,15 +265,15 @@ export function createToolResultFormatter(deps: {
     typeof output === 'string' ? formatText(tool, output, tokens) : formatPassages(output, tokens);
 }
 
-/** Names documents by id only, since some readers of the chat may not read their names and texts. */
+/** Names documents by id only, because some readers of the chat cannot read the documents. */
 function previewOf(chunks: readonly { documentId: string }[]): string {
   if (chunks.length === 0) return noRoom;
   const ids = new Set(chunks.map(({ documentId }) => documentId));
   return `${chunks.length} passages of ${[...ids].join(', ')}`;
 }
 
-/** Marks the cut with `[…]`, so that the model knows that text is missing. */
-export function cutTo(text: string, characters: number): string {
+/** Marks truncated text with `[…]`, so that the model knows that text is missing. */
+export function truncateWithMark(text: string, characters: number): string {
   return text.length <= characters ? text : `${text.slice(0, characters).toWellFormed()} […]`;
 }
 

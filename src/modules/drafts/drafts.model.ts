@@ -29,7 +29,7 @@ export class DraftModel extends model('drafts', {
   version: integer(),
 }) {}
 
-export class VersionModel extends model('draft_versions', {
+export class DraftVersionModel extends model('draft_versions', {
   id: uuid(),
   orgId: uuid(),
   draftId: uuid(),
@@ -77,6 +77,6 @@ export const draftView = shape({ ...draft.columns, createdByName: text(), headAg
 export type DraftView = Row<typeof draftView>;
 
 /** A version of a draft; immutable except for its title and scores. */
-export type Version = Row<typeof VersionModel>;
+export type DraftVersion = Row<typeof DraftVersionModel>;
 
-export type DraftDetail = DraftView & { versions: Version[] };
+export type DraftWithVersions = DraftView & { versions: DraftVersion[] };

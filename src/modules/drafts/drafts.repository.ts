@@ -7,12 +7,12 @@ import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import {
   type Draft,
   DraftModel,
+  type DraftVersion,
+  DraftVersionModel,
   type DraftView,
   draft as draftShape,
   draftView,
   HiddenDraftModel,
-  type Version,
-  VersionModel,
 } from './drafts.model.ts';
 
 const forkable = pick(
@@ -29,7 +29,7 @@ const forkable = pick(
   'enabledTools',
 );
 
-type NewVersion = Omit<Version, 'createdAt' | 'evalStatus' | 'evalRunId'>;
+type NewVersion = Omit<DraftVersion, 'createdAt' | 'evalStatus' | 'evalRunId'>;
 
 type DraftKey = Pick<Draft, 'orgId' | 'id'>;
 
@@ -115,31 +115,33 @@ export function createDraftsRepository(db: Knex) {
     },
 
     /** Lists versions from the root to the head; a child has a higher number than its parent. */
-    async listVersions(draft: DraftKey): Promise<Version[]> {
-      return VersionModel.query(db).where({ orgId: draft.orgId, draftId: draft.id }).orderBy('versionNumber');
+    async listVersions(draft: DraftKey): Promise<DraftVersion[]> {
+      return DraftVersionModel.query(db).where({ orgId: draft.orgId, draftId: draft.id }).orderBy('versionNumber');
     },
 
     async listLinks(draft: DraftKey): Promise<ChainLink[]> {
-      return VersionModel.table(db).where({ orgId: draft.orgId, draftId: draft.id }).select('id', 'parentVersionId');
+      return DraftVersionModel.table(db)
+        .where({ orgId: draft.orgId, draftId: draft.id })
+        .select('id', 'parentVersionId');
     },
 
-    async findVersion(draft: DraftKey, versionId: string): Promise<Version | undefined> {
-      return VersionModel.query(db).findOne({ orgId: draft.orgId, draftId: draft.id, id: versionId });
+    async findVersion(draft: DraftKey, versionId: string): Promise<DraftVersion | undefined> {
+      return DraftVersionModel.query(db).findOne({ orgId: draft.orgId, draftId: draft.id, id: versionId });
     },
 
-    async insertVersion(version: NewVersion): Promise<Version> {
-      return VersionModel.query(db).insert(version).returning('*');
+    async insertVersion(version: NewVersion): Promise<DraftVersion> {
+      return DraftVersionModel.query(db).insert(version).returning('*');
     },
 
     async deleteVersions(draft: DraftKey, ids: readonly string[]): Promise<void> {
-      await VersionModel.query(db)
+      await DraftVersionModel.query(db)
         .where({ orgId: draft.orgId, draftId: draft.id })
         .whereIn('id', [...ids])
         .delete();
     },
 
-    async renameVersion(draft: DraftKey, versionId: string, title: string): Promise<Version | undefined> {
-      return VersionModel.query(db)
+    async renameVersion(draft: DraftKey, versionId: string, title: string): Promise<DraftVersion | undefined> {
+      return DraftVersionModel.query(db)
         .where({ orgId: draft.orgId, draftId: draft.id, id: versionId })
         .patch({ title })
         .returning('*')
@@ -147,13 +149,13 @@ export function createDraftsRepository(db: Knex) {
     },
 
     async setParent(draft: DraftKey, versionId: string, parentVersionId: string | null): Promise<void> {
-      await VersionModel.query(db)
+      await DraftVersionModel.query(db)
         .where({ orgId: draft.orgId, draftId: draft.id, id: versionId })
         .patch({ parentVersionId });
     },
 
     async findForkableVersion(actor: Actor, versionId: string): Promise<Version | undefined> {
-      return whereReadable(VersionModel.query(db), actor, 'drafts')
+      return whereReadable(DraftVersionModel.query(db), actor, 'drafts')
         .join('drafts', (on) => {
           on.on('drafts.orgId', 'draftVersions.orgId').on('drafts.id', 'draftVersions.draftId');
         })

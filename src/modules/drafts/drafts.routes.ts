@@ -6,23 +6,23 @@ import { created, file, noContent, ok, versioned } from '#src/http/response/answ
 import { type Route, route } from '#src/http/routing/route.ts';
 import type { VersionEvaluationsService } from '#src/modules/evaluations/version-evaluations.service.ts';
 import {
-  changeScopeBody,
-  committedVersionSchema,
-  commitVersionBody,
+  changeDraftScopeBody,
+  commitDraftVersionBody,
+  committedDraftVersionSchema,
   createDraftBody,
   draftDetailSchema,
   draftListSchema,
+  draftVersionSchema,
   hiddenDraftsSchema,
-  renameVersionBody,
+  renameDraftVersionBody,
   startEvaluationBody,
   toCommitVersionInput,
   toCreateDraftInput,
   toDraftDetailDto,
   toDraftScope,
   toDraftSummaryDto,
-  toStartEvaluationFields,
-  toVersionDto,
-  versionSchema,
+  toDraftVersionDto,
+  toEvaluationOptions,
 } from './drafts.schema.ts';
 import type { DraftsService } from './drafts.service.ts';
 
@@ -95,7 +95,7 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       access: 'draft:write',
       takesIfMatch: true,
       params,
-      body: changeScopeBody,
+      body: changeDraftScopeBody,
       responses: { 200: { description: 'The draft', schema: draftDetailSchema } },
       errors: ['forbidden', 'draft_not_found', 'team_not_found'],
       handle: async ({ actor, params: { draft_id }, body, expectedVersions }) =>
@@ -154,9 +154,9 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       summary: 'Commit a version: what is not sent is inherited from the parent',
       access: 'draft:write',
       params,
-      body: commitVersionBody,
+      body: commitDraftVersionBody,
       idempotent: true,
-      responses: { 201: { description: 'The version', schema: committedVersionSchema } },
+      responses: { 201: { description: 'The version', schema: committedDraftVersionSchema } },
       errors: [
         'forbidden',
         'draft_not_found',
@@ -167,7 +167,7 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       ],
       handle: async ({ actor, params: { draft_id }, body, newId }) => {
         const version = await drafts.commitVersion(actor, draft_id, newId, toCommitVersionInput(body));
-        return created({ version: toVersionDto(version) });
+        return created({ version: toDraftVersionDto(version) });
       },
     }),
     route({
@@ -179,11 +179,11 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       access: 'draft:write',
       takesIfMatch: true,
       params: versionParams,
-      body: renameVersionBody,
-      responses: { 200: { description: 'The version', schema: versionSchema } },
+      body: renameDraftVersionBody,
+      responses: { 200: { description: 'The version', schema: draftVersionSchema } },
       errors: ['forbidden', 'draft_not_found', 'version_not_found'],
       handle: async ({ actor, params: { draft_id, version_id }, body: { title }, expectedVersions }) =>
-        ok(toVersionDto(await drafts.renameVersion(actor, draft_id, version_id, title, expectedVersions))),
+        ok(toDraftVersionDto(await drafts.renameVersion(actor, draft_id, version_id, title, expectedVersions))),
     }),
     route({
       method: 'delete',
@@ -211,7 +211,9 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       body: startEvaluationBody,
       bodyLimitBytes: 10_000_000,
       idempotent: true,
-      responses: { 200: { description: 'The version with its scores, or as far as it is', schema: versionSchema } },
+      responses: {
+        200: { description: 'The version with its scores, or as far as it is', schema: draftVersionSchema },
+      },
       errors: [
         'forbidden',
         'draft_not_found',
@@ -221,9 +223,9 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
         'evaluator_unavailable',
       ],
       handle: async ({ actor, params: { draft_id, version_id }, body, waitSeconds, signal }) => {
-        const input = { draftId: draft_id, versionId: version_id, ...toStartEvaluationFields(body) };
+        const input = { draftId: draft_id, versionId: version_id, ...toEvaluationOptions(body) };
         const wait = { seconds: waitSeconds ?? defaultWaitSeconds, signal };
-        return ok(toVersionDto(await evaluations.start(actor, input, wait)));
+        return ok(toDraftVersionDto(await evaluations.start(actor, input, wait)));
       },
     }),
     route({

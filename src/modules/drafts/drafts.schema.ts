@@ -16,7 +16,7 @@ import {
   unsettableField,
   visibilityField,
 } from '#src/http/request/fields.ts';
-import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
+import type { DraftVersion, DraftView, DraftWithVersions } from './drafts.model.ts';
 import type { CommitVersionInput, CreateDraftInput, DraftScope } from './drafts.service.ts';
 
 const goldenCase = z.strictObject({
@@ -80,7 +80,7 @@ function withoutIgnoredFields(body: unknown): unknown {
   return isFork ? Object.fromEntries(Object.entries(body).filter(([name]) => !(name in fields))) : body;
 }
 
-export const commitVersionBody = z.strictObject({
+export const commitDraftVersionBody = z.strictObject({
   parent_version_id: idField,
   title: oneLineField(256).optional().describe('`v{n}` when omitted or blank.'),
   ...fields,
@@ -97,13 +97,13 @@ export const startEvaluationBody = z.strictObject({
   golden_case_ids: z.array(oneLineField(100).min(1)).max(100).optional().describe('Those to run; all when not given.'),
 });
 
-export const renameVersionBody = z.strictObject({
+export const renameDraftVersionBody = z.strictObject({
   title: oneLineField(256).trim().min(1).meta({ pattern: namePattern }),
 });
 
-export const changeScopeBody = z.strictObject({ visibility: visibilityField, team_ids: teamIds });
+export const changeDraftScopeBody = z.strictObject({ visibility: visibilityField, team_ids: teamIds });
 
-export const versionSchema = z
+export const draftVersionSchema = z
   .strictObject({
     id: idField,
     draft_id: idField,
@@ -128,7 +128,7 @@ export const versionSchema = z
   })
   .meta({ id: 'Version' });
 
-export const draftSummarySchema = z
+const draftSummarySchema = z
   .strictObject({
     id: idField,
     org_id: idField,
@@ -147,14 +147,14 @@ export const draftSummarySchema = z
 export const draftListSchema = z.strictObject({ items: z.array(draftSummarySchema) });
 export const hiddenDraftsSchema = z.strictObject({ ids: z.array(idField) });
 export const draftDetailSchema = z
-  .strictObject({ ...draftSummarySchema.shape, versions: z.array(versionSchema) })
+  .strictObject({ ...draftSummarySchema.shape, versions: z.array(draftVersionSchema) })
   .meta({ id: 'Draft' });
-export const committedVersionSchema = z.strictObject({ version: versionSchema });
+export const committedDraftVersionSchema = z.strictObject({ version: draftVersionSchema });
 
 export type DraftDto = z.infer<typeof draftDetailSchema>;
-export type VersionDto = z.infer<typeof versionSchema>;
+export type DraftVersionDto = z.infer<typeof draftVersionSchema>;
 
-type FieldsBody = Omit<z.infer<typeof commitVersionBody>, 'parent_version_id' | 'title' | 'eval_scores' | 'force'>;
+type FieldsBody = Omit<z.infer<typeof commitDraftVersionBody>, 'parent_version_id' | 'title' | 'eval_scores' | 'force'>;
 
 function toSentFields(body: FieldsBody): SentDraftFields {
   return {
@@ -176,7 +176,7 @@ function toGoldenCase({ id, prompt, reference_answer }: z.output<typeof goldenCa
   return { id, prompt, referenceAnswer: reference_answer };
 }
 
-export function toStartEvaluationFields(body: z.output<typeof startEvaluationBody>) {
+export function toEvaluationOptions(body: z.output<typeof startEvaluationBody>) {
   return {
     runGolden: body.run_golden,
     goldenCases: body.golden_cases?.map(toGoldenCase),
@@ -193,11 +193,11 @@ export function toCreateDraftInput(body: z.infer<typeof createDraftBody>): Creat
   return { ...scope, source: { kind: 'fields', sent: toSentFields(body) } };
 }
 
-export function toDraftScope(body: z.infer<typeof changeScopeBody>): DraftScope {
+export function toDraftScope(body: z.infer<typeof changeDraftScopeBody>): DraftScope {
   return { visibility: body.visibility, teamIds: body.team_ids };
 }
 
-export function toCommitVersionInput(body: z.infer<typeof commitVersionBody>): CommitVersionInput {
+export function toCommitVersionInput(body: z.infer<typeof commitDraftVersionBody>): CommitVersionInput {
   return {
     parentVersionId: body.parent_version_id,
     title: body.title,
@@ -223,11 +223,11 @@ export function toDraftSummaryDto(draft: DraftView): z.infer<typeof draftSummary
   };
 }
 
-export function toDraftDetailDto(draft: DraftDetail): DraftDto {
-  return { ...toDraftSummaryDto(draft), versions: draft.versions.map(toVersionDto) };
+export function toDraftDetailDto(draft: DraftWithVersions): DraftDto {
+  return { ...toDraftSummaryDto(draft), versions: draft.versions.map(toDraftVersionDto) };
 }
 
-export function toVersionDto(version: Version): VersionDto {
+export function toDraftVersionDto(version: DraftVersion): DraftVersionDto {
   return {
     id: version.id,
     draft_id: version.draftId,

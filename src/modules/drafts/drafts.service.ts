@@ -16,7 +16,7 @@ import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts'
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
-import type { Draft, DraftDetail, DraftView, Version } from './drafts.model.ts';
+import type { Draft, DraftVersion, DraftView, DraftWithVersions } from './drafts.model.ts';
 import { createDraftsRepository } from './drafts.repository.ts';
 
 export type DraftScope = { visibility: Visibility; teamIds: string[] };
@@ -47,12 +47,12 @@ export function createDraftsService(deps: {
   const { db, limits, teams, models } = deps;
   const drafts = createDraftsRepository(db);
 
-  async function find(actor: Actor, draftId: string): Promise<DraftDetail | undefined> {
+  async function find(actor: Actor, draftId: string): Promise<DraftWithVersions | undefined> {
     const draft = await drafts.findReadable(actor, draftId);
     return draft && { ...draft, versions: await drafts.listVersions(draft) };
   }
 
-  async function get(actor: Actor, draftId: string): Promise<DraftDetail> {
+  async function get(actor: Actor, draftId: string): Promise<DraftWithVersions> {
     const draft = await find(actor, draftId);
     if (draft === undefined) throw appError('draft_not_found');
     return draft;
@@ -95,7 +95,7 @@ export function createDraftsService(deps: {
     }
   }
 
-  async function insertDraft(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
+  async function insertDraft(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftWithVersions> {
     const fields = await fieldsFrom(actor, input.source);
     const versionId = uuidv7();
     await limits.transaction(actor.orgId, async (trx) => {
@@ -119,13 +119,18 @@ export function createDraftsService(deps: {
     return get(actor, draftId);
   }
 
-  async function insertVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
+  async function insertVersion(
+    actor: Actor,
+    draftId: string,
+    id: string,
+    input: CommitVersionInput,
+  ): Promise<DraftVersion> {
     await requireOffered(input.sent);
     return limits.transaction(actor.orgId, async (trx) => {
       const repository = createDraftsRepository(trx);
       const quota = await limits.lock(trx, actor.orgId);
       const draft = await lockOwn(trx, actor, draftId);
-      // A repeated request with `force` would otherwise delete the version that the first request committed.
+      // A repeated request returns the version of the first one, which `force` would otherwise delete.
       const made = await repository.findVersion(draft, id);
       if (made !== undefined) return made;
       const chain = await repository.listLinks(draft);
@@ -168,7 +173,7 @@ export function createDraftsService(deps: {
 
     get,
 
-    async create(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
+    async create(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftWithVersions> {
       return createIdempotently(
         () => insertDraft(actor, draftId, input),
         () => find(actor, draftId),
@@ -181,7 +186,7 @@ export function createDraftsService(deps: {
       draftId: string,
       scope: DraftScope,
       expected: ExpectedVersions,
-    ): Promise<DraftDetail> {
+    ): Promise<DraftWithVersions> {
       await db.transaction(async (trx) => {
         const draft = await lockOwn(trx, actor, draftId);
         requireVersion(expected, draft);
@@ -190,7 +195,6 @@ export function createDraftsService(deps: {
       return get(actor, draftId);
     },
 
-    /** Deletes a draft with its versions; agents that were published from the draft stay. */
     async remove(actor: Actor, draftId: string): Promise<void> {
       await db.transaction(async (trx) => {
         await createDraftsRepository(trx).delete(await lockOwn(trx, actor, draftId));
@@ -212,21 +216,21 @@ export function createDraftsService(deps: {
      * Commits a version under its parent and makes it the head. {@link planCommit} defines which versions `force`
      * deletes.
      */
-    async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
+    async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<DraftVersion> {
       return createIdempotently(
         () => insertVersion(actor, draftId, id, input),
         () => drafts.findVersion({ orgId: actor.orgId, id: draftId }, id),
       );
     },
 
-    /** `expected` holds row versions of the draft for the If-Match check, not numbers of draft versions. */
+    /** `expected` has row versions of the draft for the If-Match check, not numbers of draft versions. */
     async renameVersion(
       actor: Actor,
       draftId: string,
       versionId: string,
       title: string,
       expected: ExpectedVersions,
-    ): Promise<Version> {
+    ): Promise<DraftVersion> {
       return db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);
         const draft = await lockOwn(trx, actor, draftId);
@@ -250,7 +254,8 @@ export function createDraftsService(deps: {
           });
         }
         const { childId, parentId, headId } = plan;
-        // A parent version may have only one child, so the child stays detached until this version is deleted.
+        // A parent version may have only one child, so the deleted version's child is detached until the deletion is
+        // done.
         if (childId !== null) await repository.setParent(draft, childId, null);
         await repository.deleteVersions(draft, [versionId]);
         if (childId !== null) await repository.setParent(draft, childId, parentId);
@@ -263,7 +268,7 @@ export function createDraftsService(deps: {
       actor: Actor,
       draftId: string,
       versionId: string,
-    ): Promise<{ draft: Draft; version: Version }> {
+    ): Promise<{ draft: Draft; version: DraftVersion }> {
       const draft = await lockOwn(trx, actor, draftId);
       const version = await createDraftsRepository(trx).findVersion(draft, versionId);
       if (version === undefined) throw appError('version_not_found');

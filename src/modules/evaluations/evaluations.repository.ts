@@ -4,7 +4,7 @@ import type { GoldenCase } from '#src/domain/agents/drafts.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { CaseText, Judgement } from '#src/domain/judging/judgement.ts';
 import type { EvalStatus } from '#src/domain/judging/outcome.ts';
-import { DraftModel, VersionModel } from '#src/modules/drafts/drafts.model.ts';
+import { DraftModel, DraftVersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import {
   type EvaluatedText,
@@ -30,7 +30,7 @@ const failureCount = pick(EvaluationUnitModel, 'failures');
 const pauseLength = shape({ seconds: double() });
 const unitAnswer = shape({ unit: text(), answer: text() });
 const unitVerdict = shape({ unit: text(), verdict: json<Judgement>() });
-const storedScores = pick(VersionModel, 'evalScores');
+const storedScores = pick(DraftVersionModel, 'evalScores');
 
 export type EvaluationsRepository = ReturnType<typeof createEvaluationsRepository>;
 
@@ -94,7 +94,7 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     async setGoldenCases({ orgId, id }: VersionKey, goldenCases: GoldenCase[]): Promise<void> {
-      await VersionModel.query(db).where({ orgId, id }).patch({ goldenCases });
+      await DraftVersionModel.query(db).where({ orgId, id }).patch({ goldenCases });
     },
 
     /**
@@ -105,7 +105,7 @@ export function createEvaluationsRepository(db: Knex) {
       { orgId, draftId, id }: VersionKey,
       run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: EvalScores },
     ): Promise<void> {
-      await VersionModel.query(db).where({ orgId, id }).patch(run);
+      await DraftVersionModel.query(db).where({ orgId, id }).patch(run);
       await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);
     },
 
@@ -133,7 +133,7 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     async findText(orgId: string, versionId: string): Promise<EvaluatedText | undefined> {
-      return VersionModel.table(db)
+      return DraftVersionModel.table(db)
         .where({ orgId, id: versionId })
         .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');
     },
@@ -256,7 +256,7 @@ export function createEvaluationsRepository(db: Knex) {
       evalStatus: 'completed' | 'partial' | 'failed',
       evalScores: EvalScores | null,
     ): Promise<void> {
-      await VersionModel.query(db)
+      await DraftVersionModel.query(db)
         .where({ orgId, evalRunId: runId })
         .patch({ evalStatus, ...(evalScores !== null && { evalScores }) });
     },

@@ -1,8 +1,15 @@
-import { describeChat, isPending, type LoggedChat, type LoggedRound, streakOf, typeOf } from './logs.model.ts';
+import {
+  describeChat,
+  isScoringPending,
+  type LoggedChat,
+  type LoggedRound,
+  roundTypeOf,
+  topicStreakOf,
+} from './logs.model.ts';
 
-export const logFormats = ['csv', 'jsonl'] as const;
+export const logExportFormats = ['csv', 'jsonl'] as const;
 
-export type LogFormat = (typeof logFormats)[number];
+export type LogExportFormat = (typeof logExportFormats)[number];
 
 type Cell = string | number | boolean | null;
 
@@ -16,16 +23,16 @@ const columns: readonly (readonly [name: string, cell: (chat: LoggedChat, round:
   ['started_at', (chat) => chat.startedAt.toISOString()],
   ['round', (_, { round }) => round],
   ['at', (_, { startedAt }) => startedAt.toISOString()],
-  ['type', (_, round) => typeOf(round)],
+  ['type', (_, round) => roundTypeOf(round)],
   ['error_code', (_, { errorCode }) => errorCode],
   ['model', (_, { model }) => model],
   ['user_content', (_, { userContent }) => userContent],
   ['assistant_reply', (_, { assistantReply }) => assistantReply],
-  ['scoring_pending', (_, round) => isPending(round)],
+  ['scoring_pending', (_, round) => isScoringPending(round)],
   ['state', (_, { echoState }) => echoState],
   ['ewma', (_, { ewma }) => ewma],
   ['alignment_score', (_, { alignmentScore }) => alignmentScore],
-  ['user_on_or_off_topic_streak', (_, round) => streakOf(round)],
+  ['user_on_or_off_topic_streak', (_, round) => topicStreakOf(round)],
   ['input_tokens', (_, { inputTokens }) => inputTokens],
   ['completion_tokens', (_, { completionTokens }) => completionTokens],
   ['cost_usd', (_, { costUsd }) => costUsd],
@@ -34,11 +41,12 @@ const columns: readonly (readonly [name: string, cell: (chat: LoggedChat, round:
 
 const mediaTypes = { csv: 'text/csv; charset=utf-8; header=present', jsonl: 'application/x-ndjson; charset=utf-8' };
 
-export const mediaTypeOf = (format: LogFormat): string => mediaTypes[format];
+export const logExportMediaType = (format: LogExportFormat): string => mediaTypes[format];
 
-export const headOf = (format: LogFormat): string => (format === 'csv' ? csvLine(columns.map(([name]) => name)) : '');
+export const logExportHeader = (format: LogExportFormat): string =>
+  format === 'csv' ? csvLine(columns.map(([name]) => name)) : '';
 
-export function lineOf(format: LogFormat, chat: LoggedChat, round: LoggedRound): string {
+export function logExportLine(format: LogExportFormat, chat: LoggedChat, round: LoggedRound): string {
   const cells = columns.map(([name, cell]) => [name, cell(chat, round)] as const);
   return format === 'csv' ? csvLine(cells.map(([, cell]) => cell)) : `${JSON.stringify(Object.fromEntries(cells))}\n`;
 }

@@ -88,15 +88,15 @@ export const echoStates = [
   'refusal',
 ] as const satisfies readonly EchoState[];
 
-/** Chats that statistics cover; the period is that of their start. */
-export type StatsFilter = { agentId: string | undefined; period: Period };
+/** Selects chats for statistics; `period` is the period in which a chat started. */
+export type LogStatsFilter = { agentId: string | undefined; period: Period };
 
-/** `state` is the current state of a chat; `words` all occur in its title or in one of its rounds. */
-export type LogFilter = StatsFilter & { state: EchoState | undefined; words: string | undefined };
+/** `state` is the current state of a chat; all `words` must occur in its title or in one of its rounds. */
+export type LogFilter = LogStatsFilter & { state: EchoState | undefined; words: string | undefined };
 
 /**
- * Aggregates over rounds. Each scored round counts in exactly one of the three classes; latencies are those of complete rounds.
- * `chats` counts the chats by state.
+ * Totals over rounds. Each scored round counts as stable, drift or refusal; `latencyMs` sums complete rounds. `chats`
+ * counts the chats by state.
  */
 export const logStats = shape({
   chats: json<{ [state in EchoState]: number }>(),
@@ -113,8 +113,10 @@ export const logStats = shape({
 });
 export type LogStats = Row<typeof logStats>;
 
-/** A chat in the logs. `model` is that of its newest round, `firstWords` the beginning of its first message. */
-export const session = shape({
+/**
+ * A chat in the logs. `model` is the model of its newest round, `firstWords` is the beginning of its first message.
+ */
+export const loggedSession = shape({
   id: uuid(),
   title: text(),
   firstWords: text(),
@@ -125,9 +127,9 @@ export const session = shape({
   ...pick(ChatLogModel, 'rounds', 'completedRounds', 'stableRounds', 'driftRounds', 'refusalRounds', 'ewmaSum').columns,
   ...pick(ChatLogModel, 'inputTokens', 'completionTokens', 'costUsd', 'latencyMs').columns,
 });
-export type Session = Row<typeof session>;
+export type LoggedSession = Row<typeof loggedSession>;
 
-export type LoggedChat = Omit<Session, 'model'>;
+export type LoggedChat = Omit<LoggedSession, 'model'>;
 
 export const recentChat = pick(ChatModel, 'id', 'title', 'updatedAt');
 export type RecentChat = Row<typeof recentChat>;
@@ -145,28 +147,30 @@ export type LoggedRound = Row<typeof loggedRound>;
 export const trendPoint = shape({ round: integer(), ewma: double(), state: text<EchoState>() });
 export type TrendPoint = Row<typeof trendPoint>;
 
-/** `last` is the last round of the page; null if no rounds follow. */
+/** `last` is the number of the last round of the page; null if no rounds follow. */
 export type RoundPage = { items: LoggedRound[]; last: number | null };
 
-export type RoundType = 'exchange' | 'refusal' | 'error';
+type RoundType = 'exchange' | 'refusal' | 'error';
 
-export function typeOf({ status, echoState }: Pick<LoggedRound, 'status' | 'echoState'>): RoundType {
+export function roundTypeOf({ status, echoState }: Pick<LoggedRound, 'status' | 'echoState'>): RoundType {
   if (status === 'error') return 'error';
   return echoState === 'refusal' ? 'refusal' : 'exchange';
 }
 
-export const isPending = ({ status, scoredAt }: Pick<LoggedRound, 'status' | 'scoredAt'>): boolean =>
+export const isScoringPending = ({ status, scoredAt }: Pick<LoggedRound, 'status' | 'scoredAt'>): boolean =>
   status === 'complete' && scoredAt === null;
 
-/** @returns the number of consecutive on- or off-topic messages up to this round; neutral ones do not count */
-export function streakOf({ foldState }: Pick<LoggedRound, 'foldState'>): number | null {
+/**
+ * Returns the number of consecutive on-topic or off-topic messages up to this round; neutral messages do not count.
+ */
+export function topicStreakOf({ foldState }: Pick<LoggedRound, 'foldState'>): number | null {
   if (foldState === null) return null;
   return foldState.userLabel === 'off' ? foldState.offStreak : foldState.onStreak;
 }
 
 export const meanOf = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
-export const scoredRounds = (stats: Pick<LogStats, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
+export const scoredRoundCount = (stats: Pick<LogStats, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
   stats.stableRounds + stats.driftRounds + stats.refusalRounds;
 
 export function describeChat({ firstWords }: Pick<LoggedChat, 'firstWords'>): string {

@@ -11,24 +11,24 @@ import {
   type LoggedAgent,
   type LoggedChat,
   type LoggedRound,
+  type LoggedSession,
   type LogStats,
+  type LogStatsFilter,
   loggedAgent,
   loggedRound,
+  loggedSession,
   logStats,
   type RecentChat,
   type RoundPage,
   recentChat,
-  type Session,
-  type StatsFilter,
-  session,
   type TrendPoint,
   trendPoint,
 } from './logs.model.ts';
 
 /**
- * Common table expressions for `with recursive`: the sets of access keys whose chats the caller may read. `reach` has a row for
- * each set that the caller's keys open, and a row with `author` for each set of which only the caller's own chats are readable,
- * such as those of a team that the caller has left. The hash only selects candidates; results are checked key by key.
+ * Common table expressions for `with recursive`. `reach` lists the sets of access keys whose chats the caller can read.
+ * A row with `author` is a set of which the caller can read only their own chats, such as the set of a team that they
+ * have left. The hash of a set only preselects chats; their access keys are checked one by one.
  */
 const reach = `
   opened as materialized (
@@ -57,10 +57,10 @@ const reachValues = (actor: Actor) => ({ orgId: actor.orgId, userId: actor.userI
 type Page = { limit: number; after: ListPosition | null };
 type LoggedPage = { items: LoggedChat[]; last: ListPosition | null };
 
-const listedSession = shape({ ...session.columns, sortKey: text() });
+const listedSession = shape({ ...loggedSession.columns, sortKey: text() });
 const counted = shape({ total: bigint() });
 
-/** Newest chats that are checked for words before the index of words is used. */
+/** Number of newest chats that are checked for the search words before the full-text index is used. */
 const walkedChats = 200;
 const firstWordsRead = 1_000;
 
@@ -107,8 +107,9 @@ function endOfPage(sizes: readonly Row<typeof sized>[]): number | undefined {
 }
 
 /**
- * Logs of the chats that a user may read. Chats are listed by their start time, which never changes, so that no page loses
- * or repeats a chat that goes on meanwhile. Each set of access keys is read through an index in this order.
+ * Reads the logs of chats that a user can read. Chats are listed by start time, which never changes, so that pages
+ * neither repeat nor skip a chat that gets new messages. Each set of access keys is read through an index in this
+ * order.
  */
 export function createLogsRepository(db: Knex) {
   const roundsOf = (chatId: string) => RoundModel.table(db).where({ chatId });
@@ -146,7 +147,8 @@ export function createLogsRepository(db: Knex) {
     where exists (select from reach r where ${isWithin})`;
 
   /**
-   * The index of words is not searched if `walk` has read all chats; else the duration would reveal unreadable chats.
+   * Skips the full-text index if `walk`, which checks the newest chats, has already read all chats; otherwise the
+   * response time would reveal unreadable chats.
    */
   const unlessWalked = (where: string) => `
     select * from (${allWithWords(where)}) found
@@ -176,7 +178,7 @@ export function createLogsRepository(db: Knex) {
       return all.items.length > 0 ? all : near;
     },
 
-    /** Counts the matches of a word search; other counts come from `stats`. */
+    /** Counts the chats that match a word search; `stats` gives the counts without a word search. */
     async countWithWords(actor: Actor, filter: LogFilter): Promise<number> {
       const { total } = await oneRow(
         db,
@@ -187,10 +189,10 @@ export function createLogsRepository(db: Knex) {
       return total;
     },
 
-    async find(actor: Actor, chatId: string): Promise<Session | undefined> {
+    async find(actor: Actor, chatId: string): Promise<LoggedSession | undefined> {
       return firstRow(
         db,
-        session,
+        loggedSession,
         `with page as (select chat_id from chat_logs where org_id = :orgId and chat_id = :chatId) ${shown}`,
         { ...reachValues(actor), chatId },
       );
@@ -213,7 +215,6 @@ export function createLogsRepository(db: Knex) {
       );
     },
 
-    /** Agents with readable chats, including deleted ones, by name. */
     async listAgents(actor: Actor): Promise<LoggedAgent[]> {
       return rows(
         db,
@@ -234,10 +235,10 @@ export function createLogsRepository(db: Knex) {
     },
 
     /**
-     * Aggregates over the readable chats. Exact in every snapshot: triggers keep totals per month and day, and only chats of the
-     * first and last day of the period are read individually.
+     * Computes totals over the readable chats. They are exact in every snapshot: triggers maintain totals per month and
+     * day, and only chats of the first and last day of the period are read individually.
      */
-    async stats(actor: Actor, { agentId, period }: StatsFilter): Promise<LogStats> {
+    async stats(actor: Actor, { agentId, period }: LogStatsFilter): Promise<LogStats> {
       const values: Record<string, unknown> = { ...reachValues(actor), ...(agentId !== undefined && { agentId }) };
       const ofAgent = (table: string) => (agentId === undefined ? '' : `and ${table}.agent_id = :agentId`);
       const name = (at: Date): string => {
@@ -247,7 +248,7 @@ export function createLogsRepository(db: Knex) {
       };
       const chats = (whose: string, { from, until }: Period) =>
         [
-          // `offset 0` forces an index lookup for each row of `reach`, which may be empty.
+          // `offset 0` forces an index lookup for each set of access keys in `reach`, which may be empty.
           `select one.* from (select * from reach where ${whose}) r cross join lateral (
              select ${ofOneChat} from chat_logs l where ${isWithin} ${ofAgent('l')}`,
           from && `and l.started_at >= ${name(from)}`,
@@ -274,7 +275,10 @@ export function createLogsRepository(db: Knex) {
       );
     },
 
-    /** Lists rounds after `after`: at most `limit`, fewer if their texts are long; none if the chat is not readable. */
+    /**
+     * Lists at most `limit` rounds after round `after`; fewer if their texts are long, none if the caller cannot read
+     * the chat.
+     */
     async listRounds(
       actor: Actor,
       chatId: string,
@@ -297,7 +301,7 @@ export function createLogsRepository(db: Knex) {
       return firstRow(db, loggedRound, roundsOf(chatId).where({ round }).select(roundColumns));
     },
 
-    /** @returns the newest `limit` scored rounds, in order */
+    /** Returns the newest `limit` scored rounds, oldest first. */
     async listTrend(chatId: string, limit: number): Promise<TrendPoint[]> {
       const newest = roundsOf(chatId)
         .whereNotNull('scoredAt')

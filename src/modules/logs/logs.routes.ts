@@ -7,25 +7,25 @@ import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { download, file, ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import { logFormats, mediaTypeOf } from './log-export.ts';
+import { logExportFormats, logExportMediaType } from './log-export.ts';
 import {
-  agentsSchema,
-  conversationListSchema,
+  loggedAgentsSchema,
+  loggedConversationListSchema,
+  loggedRoundSchema,
+  loggedRoundsQuery,
+  loggedSessionSchema,
   logQuery,
-  recentQuery,
-  recentSchema,
-  roundSchema,
-  roundsQuery,
-  sessionSchema,
-  statsQuery,
-  statsSchema,
-  toConversationDto,
+  logStatsQuery,
+  logStatsSchema,
+  recentChatsQuery,
+  recentChatsSchema,
   toLogFilter,
-  toRecentDto,
-  toRoundDto,
-  toSessionDto,
-  toStatsDto,
-  toStatsFilter,
+  toLoggedConversationDto,
+  toLoggedRoundDto,
+  toLoggedSessionDto,
+  toLogStatsDto,
+  toLogStatsFilter,
+  toRecentChatDto,
 } from './logs.schema.ts';
 import type { LogsService } from './logs.service.ts';
 
@@ -51,7 +51,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
         ...logQuery,
         include_total: textSwitchField.default(false).describe('Count all matches.'),
       }),
-      responses: { 200: { description: 'A page of conversations', schema: conversationListSchema } },
+      responses: { 200: { description: 'A page of conversations', schema: loggedConversationListSchema } },
       handle: async ({ actor, query }) => {
         const filter = toLogFilter(query);
         const list = { list: 'conversations', filter: filterOf(query) };
@@ -61,7 +61,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
           includeTotal: query.include_total,
         };
         const { items, last, total } = await logs.list(actor, filter, page);
-        return ok({ items: items.map(toConversationDto), next_cursor: cursors.encode(last, list), total });
+        return ok({ items: items.map(toLoggedConversationDto), next_cursor: cursors.encode(last, list), total });
       },
     }),
     route({
@@ -71,9 +71,9 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       tag: 'logs',
       summary: 'Statistics over the conversations that you may read',
       access: 'user',
-      query: z.strictObject(statsQuery),
-      responses: { 200: { description: 'The statistics', schema: statsSchema } },
-      handle: async ({ actor, query }) => ok(toStatsDto(await logs.stats(actor, toStatsFilter(query)))),
+      query: z.strictObject(logStatsQuery),
+      responses: { 200: { description: 'The statistics', schema: logStatsSchema } },
+      handle: async ({ actor, query }) => ok(toLogStatsDto(await logs.stats(actor, toLogStatsFilter(query)))),
     }),
     route({
       method: 'get',
@@ -87,17 +87,17 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
         format: z
           .string()
           .default('csv')
-          .meta({ enum: logFormats })
+          .meta({ enum: logExportFormats })
           .describe('`csv` or `jsonl`; anything else is 400.'),
       }),
       responses: { 200: { description: 'The rounds', contentType: ['text/csv', 'application/x-ndjson'] } },
       errors: ['unsupported_export_format', 'rate_limited'],
       handle: ({ actorNow, query }) => {
-        const format = logFormats.find((known) => known === query.format);
+        const format = logExportFormats.find((known) => known === query.format);
         if (format === undefined)
-          throw appError('unsupported_export_format', { detail: 'Logs are exported as csv or jsonl.' });
+          throw appError('unsupported_export_format', { detail: 'The `format` of a log export must be csv or jsonl.' });
         const content = logs.export(actorNow, toLogFilter(query), format);
-        return download({ fileName: `conversations.${format}`, mediaType: mediaTypeOf(format), content });
+        return download({ fileName: `conversations.${format}`, mediaType: logExportMediaType(format), content });
       },
     }),
     route({
@@ -107,9 +107,9 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       tag: 'logs',
       summary: 'List the conversations that changed last',
       access: 'user',
-      query: z.strictObject(recentQuery),
-      responses: { 200: { description: 'Newest change first', schema: recentSchema } },
-      handle: async ({ actor, query }) => ok((await logs.recent(actor, query)).map(toRecentDto)),
+      query: z.strictObject(recentChatsQuery),
+      responses: { 200: { description: 'Newest change first', schema: recentChatsSchema } },
+      handle: async ({ actor, query }) => ok((await logs.recent(actor, query)).map(toRecentChatDto)),
     }),
     route({
       method: 'get',
@@ -118,7 +118,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       tag: 'logs',
       summary: 'List the agents of the conversations that you may read',
       access: 'user',
-      responses: { 200: { description: 'By name, including deleted ones', schema: agentsSchema } },
+      responses: { 200: { description: 'By name, including deleted ones', schema: loggedAgentsSchema } },
       handle: async ({ actor }) => ok(await logs.agents(actor)),
     }),
     route({
@@ -129,15 +129,15 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       summary: 'Get a conversation with its rounds, in order',
       access: 'chat:read',
       params,
-      query: z.strictObject(roundsQuery),
-      responses: { 200: { description: 'The conversation and a page of its rounds', schema: sessionSchema } },
+      query: z.strictObject(loggedRoundsQuery),
+      responses: { 200: { description: 'The conversation and a page of its rounds', schema: loggedSessionSchema } },
       errors: ['chat_not_found'],
       handle: async ({ actor, params: { chat_id }, query: { limit, cursor } }) => {
         const list = { list: 'rounds', of: chat_id };
         const after = Number(cursors.decode(cursor, list)?.sortKey ?? 0);
         const { session, rounds } = await logs.session(actor, chat_id, { limit, after });
         const last = rounds.last === null ? null : { sortKey: String(rounds.last), id: chat_id };
-        return ok(toSessionDto(session, rounds.items, cursors.encode(last, list)));
+        return ok(toLoggedSessionDto(session, rounds.items, cursors.encode(last, list)));
       },
     }),
     route({
@@ -148,11 +148,11 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       summary: 'Get a round of a conversation, with its events',
       access: 'chat:read',
       params: roundParams,
-      responses: { 200: { description: 'The round', schema: roundSchema } },
+      responses: { 200: { description: 'The round', schema: loggedRoundSchema } },
       errors: ['chat_not_found', 'round_not_found'],
       handle: async ({ actor, params: { chat_id, round_index } }) => {
         const { session, round } = await logs.round(actor, chat_id, round_index);
-        return ok(toRoundDto(session, round));
+        return ok(toLoggedRoundDto(session, round));
       },
     }),
     route({
@@ -173,7 +173,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
   ];
 }
 
-/** The part of the query that a cursor is valid for: everything but the page. */
+/** Returns the query parameters to which a cursor is bound: all except those of the page. */
 function filterOf({ limit, cursor, include_total, ...filter }: Record<string, unknown>): object {
   return filter;
 }

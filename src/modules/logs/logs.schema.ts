@@ -4,24 +4,24 @@ import { idField, integerField, textSwitchField } from '#src/http/request/fields
 import {
   describeChat,
   echoStates,
-  isPending,
+  isScoringPending,
   type LogFilter,
   type LoggedChat,
   type LoggedRound,
+  type LoggedSession,
   type LogStats,
+  type LogStatsFilter,
   meanOf,
   type RecentChat,
-  type Session,
-  type StatsFilter,
-  scoredRounds,
-  streakOf,
-  typeOf,
+  roundTypeOf,
+  scoredRoundCount,
+  topicStreakOf,
 } from './logs.model.ts';
 
 const moment = z
   .union([z.iso.date(), z.iso.datetime({ offset: true, local: true })])
   .refine(
-    // Postgres and JavaScript's Date have this range of years in common.
+    // Accepts only years that both Postgres and JavaScript's Date support.
     (text) => Number(text.slice(0, 4)) >= 1 && Number.isFinite(momentOf(text).getTime()),
     'must be a date or a time of the years 1 to 9999',
   )
@@ -36,10 +36,10 @@ const dateQuery = {
     .describe('Chats that started at this time or earlier. A date includes the whole day, in UTC.'),
 };
 
-export const statsQuery = { agent_id: idField.optional(), ...dateQuery };
+export const logStatsQuery = { agent_id: idField.optional(), ...dateQuery };
 
 export const logQuery = {
-  ...statsQuery,
+  ...logStatsQuery,
   state: z.enum(echoStates).optional().describe('Current state of the chat.'),
   q: z
     .string()
@@ -48,19 +48,19 @@ export const logQuery = {
     .describe('All words occur in the title, or in the message and reply of one round. The last word may be a prefix.'),
 };
 
-export const roundsQuery = {
+export const loggedRoundsQuery = {
   limit: integerField({ min: 1, max: 500 }).default(20),
   cursor: z.string().min(1).max(1_000).optional(),
 };
 
-export const recentQuery = {
+export const recentChatsQuery = {
   limit: integerField({ min: 1, max: 31 }).default(31),
   mine: textSwitchField.default(false).describe('Only chats that you started.'),
 };
 
 const mean = z.number().nullable();
 
-export const conversationSchema = z
+const conversationSchema = z
   .strictObject({
     id: idField,
     title: z.string(),
@@ -73,13 +73,13 @@ export const conversationSchema = z
   })
   .meta({ id: 'LoggedConversation' });
 
-export const conversationListSchema = z.strictObject({
+export const loggedConversationListSchema = z.strictObject({
   items: z.array(conversationSchema),
   next_cursor: z.string().nullable(),
   total: z.int().nullable().describe('Null unless `include_total` is true.'),
 });
 
-export const statsSchema = z
+export const logStatsSchema = z
   .strictObject({
     total_chats: z.int(),
     total_rounds: z.int(),
@@ -112,7 +112,7 @@ const session = z.strictObject({
 
 const state = z.enum(echoStates).nullable().describe('Null until the round is scored, like its scores.');
 
-export const sessionSchema = z
+export const loggedSessionSchema = z
   .strictObject({
     session,
     round_summaries: z.array(
@@ -134,7 +134,7 @@ export const sessionSchema = z
   })
   .meta({ id: 'LoggedSession' });
 
-export const roundSchema = z
+export const loggedRoundSchema = z
   .strictObject({
     chat_id: idField,
     round_index: z.int(),
@@ -161,36 +161,38 @@ export const roundSchema = z
   })
   .meta({ id: 'LoggedRound' });
 
-export const recentSchema = z.array(z.strictObject({ id: idField, title: z.string(), updated_at: z.iso.datetime() }));
+export const recentChatsSchema = z.array(
+  z.strictObject({ id: idField, title: z.string(), updated_at: z.iso.datetime() }),
+);
 
-export const agentsSchema = z.array(z.strictObject({ id: idField, name: z.string() }));
+export const loggedAgentsSchema = z.array(z.strictObject({ id: idField, name: z.string() }));
 
-type StatsQuery = z.output<z.ZodObject<typeof statsQuery>>;
+type StatsQuery = z.output<z.ZodObject<typeof logStatsQuery>>;
 type LogQuery = z.output<z.ZodObject<typeof logQuery>>;
 
-export function toStatsFilter({ agent_id, date_from, date_to }: StatsQuery): StatsFilter {
+export function toLogStatsFilter({ agent_id, date_from, date_to }: StatsQuery): LogStatsFilter {
   const from = date_from === undefined ? null : momentOf(date_from);
   return { agentId: agent_id, period: { from, until: date_to === undefined ? null : endOf(date_to) } };
 }
 
 /** An empty `q` counts as missing, because forms send empty fields. */
 export function toLogFilter(query: LogQuery): LogFilter {
-  return { ...toStatsFilter(query), state: query.state, words: query.q || undefined };
+  return { ...toLogStatsFilter(query), state: query.state, words: query.q || undefined };
 }
 
-/** Parses a time of the query; a time without an offset is UTC. */
+/** Parses a time in a query parameter; a time without an offset is UTC. */
 function momentOf(text: string): Date {
   const isWhole = /^\d{4}-\d\d-\d\d$|(Z|[+-]\d\d:?\d\d)$/i.test(text);
   return new Date(isWhole ? text : `${text}Z`);
 }
 
-/** Returns the exclusive end of a day or millisecond, because `date_to` is inclusive. */
+/** Returns the exclusive end of a period whose last day or millisecond, `date_to`, is inclusive. */
 function endOf(text: string): Date {
   const end = momentOf(text).getTime() + (text.length === '2026-01-01'.length ? 86_400_000 : 1);
   return new Date(Math.min(end, Date.parse('9999-12-31T23:59:59Z')));
 }
 
-export function toConversationDto(chat: LoggedChat): z.input<typeof conversationSchema> {
+export function toLoggedConversationDto(chat: LoggedChat): z.input<typeof conversationSchema> {
   return {
     id: chat.id,
     title: chat.title,
@@ -198,13 +200,13 @@ export function toConversationDto(chat: LoggedChat): z.input<typeof conversation
     agent_id: chat.agentId,
     agent: chat.agentName,
     total_rounds: chat.rounds,
-    avg_ewma: meanOf(chat.ewmaSum, scoredRounds(chat)),
+    avg_ewma: meanOf(chat.ewmaSum, scoredRoundCount(chat)),
     started_at: chat.startedAt.toISOString(),
   };
 }
 
-export function toStatsDto(stats: LogStats): z.input<typeof statsSchema> {
-  const scored = scoredRounds(stats);
+export function toLogStatsDto(stats: LogStats): z.input<typeof logStatsSchema> {
+  const scored = scoredRoundCount(stats);
   return {
     total_chats: Object.values(stats.chats).reduce((sum, count) => sum + count),
     total_rounds: stats.rounds,
@@ -221,7 +223,7 @@ export function toStatsDto(stats: LogStats): z.input<typeof statsSchema> {
   };
 }
 
-function toSessionPart(of: Session): z.input<typeof session> {
+function toSessionPart(of: LoggedSession): z.input<typeof session> {
   return {
     run_id: alignmentWorkflowId(of.id),
     agent: of.agentName,
@@ -229,7 +231,7 @@ function toSessionPart(of: Session): z.input<typeof session> {
     started_at: of.startedAt.toISOString(),
     summary: {
       total_rounds: of.rounds,
-      avg_ewma: meanOf(of.ewmaSum, scoredRounds(of)),
+      avg_ewma: meanOf(of.ewmaSum, scoredRoundCount(of)),
       stable_rounds: of.stableRounds,
       drift_rounds: of.driftRounds,
       refusal_rounds: of.refusalRounds,
@@ -237,19 +239,19 @@ function toSessionPart(of: Session): z.input<typeof session> {
   };
 }
 
-export function toSessionDto(
-  of: Session,
+export function toLoggedSessionDto(
+  of: LoggedSession,
   rounds: readonly LoggedRound[],
   nextCursor: string | null,
-): z.input<typeof sessionSchema> {
+): z.input<typeof loggedSessionSchema> {
   return {
     session: toSessionPart(of),
     round_summaries: rounds.map((round) => ({
       round: round.round,
-      type: typeOf(round),
+      type: roundTypeOf(round),
       user_content: round.userContent,
       assistant_reply: round.assistantReply,
-      scoring_pending: isPending(round),
+      scoring_pending: isScoringPending(round),
       state: round.echoState,
       ewma: round.ewma,
       latency_ms: round.latencyMs,
@@ -261,7 +263,7 @@ export function toSessionDto(
   };
 }
 
-export function toRoundDto(of: Session, round: LoggedRound): z.input<typeof roundSchema> {
+export function toLoggedRoundDto(of: LoggedSession, round: LoggedRound): z.input<typeof loggedRoundSchema> {
   return {
     chat_id: of.id,
     round_index: round.round,
@@ -274,13 +276,13 @@ export function toRoundDto(of: Session, round: LoggedRound): z.input<typeof roun
       input_tokens: round.inputTokens,
       completion_tokens: round.completionTokens,
       latency_ms: round.latencyMs,
-      user_on_or_off_topic_streak: streakOf(round),
+      user_on_or_off_topic_streak: topicStreakOf(round),
       events: [...round.answerEvents, ...round.events],
     },
-    scoring_pending: isPending(round),
+    scoring_pending: isScoringPending(round),
   };
 }
 
-export function toRecentDto({ id, title, updatedAt }: RecentChat): z.input<typeof recentSchema>[number] {
+export function toRecentChatDto({ id, title, updatedAt }: RecentChat): z.input<typeof recentChatsSchema>[number] {
   return { id, title, updated_at: updatedAt.toISOString() };
 }

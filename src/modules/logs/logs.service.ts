@@ -2,28 +2,28 @@ import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import { headOf, type LogFormat, lineOf } from './log-export.ts';
+import { type LogExportFormat, logExportHeader, logExportLine } from './log-export.ts';
 import type {
   LogFilter,
   LoggedAgent,
   LoggedChat,
   LoggedRound,
+  LoggedSession,
   LogStats,
+  LogStatsFilter,
   RecentChat,
   RoundPage,
-  Session,
-  StatsFilter,
 } from './logs.model.ts';
 import { createLogsRepository } from './logs.repository.ts';
-import { drawTrend } from './trend-chart.ts';
+import { drawTrendChart } from './trend-chart.ts';
 
-/** Page sizes of an export; small, because messages may be long and many exports may run at once. */
+/** Chats per page of an export; small, because messages may be long and many exports may run at once. */
 const chatsPerPage = 50;
 const roundsPerPage = 20;
-/** The trend chart draws at most this many rounds, because a chart of more is unreadable. */
+/** Maximum rounds in the trend chart; a chart of more is unreadable. */
 const drawnRounds = 1_000;
 
-const anotherExport = { detail: 'Another export of yours is running.', retryAfterSeconds: 30 };
+const anotherExport = { detail: 'You have another log export running. Wait until it ends.', retryAfterSeconds: 30 };
 
 type Page = { limit: number; after: ListPosition | null };
 
@@ -40,7 +40,7 @@ export function createLogsService({ db }: { db: Knex }) {
     return Object.values(chats).reduce((sum, count) => sum + count);
   }
 
-  async function session(actor: Actor, chatId: string): Promise<Session> {
+  async function session(actor: Actor, chatId: string): Promise<LoggedSession> {
     const found = await repository.find(actor, chatId);
     if (found === undefined) throw appError('chat_not_found');
     return found;
@@ -59,19 +59,19 @@ export function createLogsService({ db }: { db: Knex }) {
       return { items, last, total };
     },
 
-    stats: (actor: Actor, filter: StatsFilter): Promise<LogStats> => repository.stats(actor, filter),
+    stats: (actor: Actor, filter: LogStatsFilter): Promise<LogStats> => repository.stats(actor, filter),
     recent: (actor: Actor, of: { limit: number; mine: boolean }): Promise<RecentChat[]> =>
       repository.listRecent(actor, of),
     agents: (actor: Actor): Promise<LoggedAgent[]> => repository.listAgents(actor),
 
     /**
-     * Returns a chat with a page of its rounds; fewer than `limit` if the rounds are long. Throws `chat_not_found`.
+     * Returns a chat with one page of its rounds; fewer rounds than `limit` if they are long. Throws `chat_not_found`.
      */
     async session(
       actor: Actor,
       chatId: string,
       { limit, after }: { limit: number; after: number },
-    ): Promise<{ session: Session; rounds: RoundPage }> {
+    ): Promise<{ session: LoggedSession; rounds: RoundPage }> {
       const [found, page] = await Promise.all([
         session(actor, chatId),
         repository.listRounds(actor, chatId, { after, limit }),
@@ -79,37 +79,36 @@ export function createLogsService({ db }: { db: Knex }) {
       return { session: found, rounds: page };
     },
 
-    /** Throws `chat_not_found` and `round_not_found`. */
-    async round(actor: Actor, chatId: string, index: number): Promise<{ session: Session; round: LoggedRound }> {
+    /** Returns one round of a chat. Throws `chat_not_found` and `round_not_found`. */
+    async round(actor: Actor, chatId: string, index: number): Promise<{ session: LoggedSession; round: LoggedRound }> {
       const [found, round] = await Promise.all([session(actor, chatId), repository.findRound(chatId, index)]);
       if (round === undefined) throw appError('round_not_found');
       return { session: found, round };
     },
 
-    /** Draws the trend of a chat as SVG. Throws `chat_not_found`. */
     async trend(actor: Actor, chatId: string): Promise<string> {
       const [{ title }, points] = await Promise.all([
         session(actor, chatId),
         repository.listTrend(chatId, drawnRounds),
       ]);
-      return drawTrend({ title, points });
+      return drawTrendChart({ title, points });
     },
 
     /**
-     * Exports every round of the listed chats, line by line. Each page reads the user's current rights: chats whose access was
-     * revoked meanwhile are missing, and the export stops once `actorNow` throws. Throws `rate_limited` while another export of
-     * the user runs in this process.
+     * Exports every round of the listed chats, line by line. Each page is read with the user's current rights: chats
+     * that they can no longer read are omitted, and the export stops once `actorNow` throws. Throws `rate_limited`
+     * while another export of the user runs in this process.
      */
     async *export(
       actorNow: () => Promise<Actor>,
       filter: LogFilter,
-      format: LogFormat,
+      format: LogExportFormat,
     ): AsyncGenerator<string, void, undefined> {
       const { userId } = await actorNow();
       if (exporting.has(userId)) throw appError('rate_limited', anotherExport);
       exporting.add(userId);
       try {
-        let head = headOf(format);
+        let head = logExportHeader(format);
         for (let after: ListPosition | null | undefined; after !== null; ) {
           const page = { limit: chatsPerPage, after: after ?? null };
           const { items, last } = await repository.list(await actorNow(), filter, page);
@@ -124,11 +123,15 @@ export function createLogsService({ db }: { db: Knex }) {
     },
   };
 
-  async function* linesOf(actorNow: () => Promise<Actor>, chat: LoggedChat, format: LogFormat): AsyncGenerator<string> {
+  async function* linesOf(
+    actorNow: () => Promise<Actor>,
+    chat: LoggedChat,
+    format: LogExportFormat,
+  ): AsyncGenerator<string> {
     for (let after: number | null = 0; after !== null; ) {
       const reader = await actorNow();
       const page: RoundPage = await repository.listRounds(reader, chat.id, { after, limit: roundsPerPage });
-      for (const round of page.items) yield lineOf(format, chat, round);
+      for (const round of page.items) yield logExportLine(format, chat, round);
       after = page.last;
     }
   }

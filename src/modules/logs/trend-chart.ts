@@ -5,7 +5,7 @@ const width = 720;
 const height = 284;
 const plot = { left: 44, top: 36, right: width - 16, bottom: height - 60 };
 
-/** Scores at which the trend chart draws the limits of `watch` and of drift, see domain/alignment/chat-state.ts. */
+/** Scores at which the chart draws the limits of the states `watch` and drift; see domain/alignment/chat-state.ts. */
 const limits = [65, 45];
 
 const bandNames = ['stable', 'watch', 'drift', 'refusal'];
@@ -27,10 +27,10 @@ const styles = `
   }`;
 
 /**
- * Draws the trend of a chat as SVG: the curve from 0 to 100 with both limits, its states as bands, and a ring for each refusal.
- * Has a text description, follows the light or dark mode of the reader, and escapes the title.
+ * Draws a chat's alignment over its rounds as SVG: the curve from 0 to 100 with both limits, the states as bands, and a
+ * ring for each refusal. It has a text description, follows the reader's light or dark mode, and escapes the title.
  */
-export function drawTrend({ title, points }: { title: string; points: readonly TrendPoint[] }): string {
+export function drawTrendChart({ title, points }: { title: string; points: readonly TrendPoint[] }): string {
   const first = points[0]?.round ?? 1;
   const last = points.at(-1)?.round ?? 1;
   const step = (plot.right - plot.left) / (last - first + 1);
@@ -91,7 +91,7 @@ function legend(band: string, index: number): string[] {
   ];
 }
 
-/** Joins neighbours of the same band; rounds without scores belong to the band before them. */
+/** Merges consecutive rounds of the same band; rounds without scores belong to the band before them. */
 function joinBands(points: readonly TrendPoint[]): { band: string; from: number; to: number }[] {
   const bands: { band: string; from: number; to: number }[] = [];
   for (const { round, state } of points) {

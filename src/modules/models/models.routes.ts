@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import type { Model, ModelsService } from './models.service.ts';
+import type { ModelsService, OfferedModel } from './models.service.ts';
 
 const price = z.number().describe('US dollars for a million tokens.');
 
@@ -29,7 +29,7 @@ const modelSchema = z
 
 export const modelListSchema = z.strictObject({ items: z.array(modelSchema) });
 
-function toModelDto(model: Model): z.input<typeof modelSchema> {
+function toModelDto(model: OfferedModel): z.input<typeof modelSchema> {
   const { price } = model;
   return {
     id: model.id,

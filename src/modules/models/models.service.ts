@@ -5,25 +5,28 @@ import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
 
-export type Model = {
+export type OfferedModel = {
   id: string;
   kind: ModelKind;
   isDefault: boolean;
   contextWindow: number | null;
   dimensions: number | null;
   rerankingType: RerankerType | null;
-  /** The price of a model is null if unknown; its usage then costs nothing. */
+  /** Price of the model; null if unknown, and usage then costs nothing. */
   price: VersionedPrice | null;
   isLocal: boolean;
 };
 
-/** The list of a provider's models is cached; after a failed request it is loaded again sooner. */
+/** How long a provider's list of models is cached. After a failed request, the list is loaded again sooner. */
 const freshMs = 60_000;
 const retryMs = 10_000;
 
 const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 
-/** The timeout of background work is longer than for chats, because reasoning models are slow and no user waits. */
+/**
+ * Timeout of model calls in background work; longer than for chats, because reasoning models are slow and no user
+ * waits.
+ */
 const backgroundTimeoutMs = 120_000;
 
 type ModelSettings = {
@@ -31,7 +34,7 @@ type ModelSettings = {
   evaluatorModel: string;
   embeddingModel: string;
   embeddingDimensions: number | null;
-  /** A configured reranker may have no model name. */
+  /** `model` may be null even if a reranker is configured. */
   reranker: { model: string | null; isConfigured: boolean };
   prices: Readonly<Record<string, VersionedPrice>>;
 };
@@ -39,13 +42,15 @@ type ModelSettings = {
 type OfferedChatModels = {
   default: string;
   all: readonly string[];
-  /** `isComplete` is false until the provider's list was loaded once: a model that is not in `all` may still exist. */
+  /**
+   * `isComplete` is false until the provider's list was loaded once; until then a model that is missing in `all` may
+   * still exist.
+   */
   isComplete: boolean;
 };
 
 export type ModelsService = ReturnType<typeof createModelsService>;
 
-/** The models that the deployment offers: those of its settings and those that its provider lists. */
 export function createModelsService(deps: {
   catalog: ModelCatalog;
   settings: ModelSettings;
@@ -70,16 +75,19 @@ export function createModelsService(deps: {
     loading = null;
   }
 
-  /** Warns of misspelled models in the settings, unless the provider lists no models at all. */
+  /**
+   * Warns of models in the settings that the provider does not list, which may be misspelled. Does not warn if the
+   * provider lists no models at all.
+   */
   function warnOfUnlisted(listed: readonly ProvidedModel[]): void {
     const ids = new Set(listed.map(({ id }) => id));
     const { model } = readEmbeddingSpace(settings.embeddingModel);
     const models = [settings.chatModel, model].filter((id) => !ids.has(id));
     if (ids.size === 0 || models.length === 0) return;
-    logger.warn({ models }, 'the provider does not list these models of CHAT_MODEL and EMBEDDING_MODEL');
+    logger.warn({ models }, 'the provider does not list the models set in CHAT_MODEL or EMBEDDING_MODEL');
   }
 
-  /** Returns the cached list while a new one is loaded; waits only for the first one. */
+  /** Returns the provider's models. Uses the cached list while a new one is loaded; waits only for the first one. */
   async function listed(): Promise<readonly ProvidedModel[]> {
     if (now() >= nextLoadAtMs) loading ??= load();
     if (provided === null) await loading;
@@ -93,7 +101,7 @@ export function createModelsService(deps: {
     return listed.find(({ rerankingType }) => rerankingType === 'cross_encoder')?.id;
   }
 
-  function describe(id: string, kind: ModelKind, known: ProvidedModel | undefined, isDefault: boolean): Model {
+  function describe(id: string, kind: ModelKind, known: ProvidedModel | undefined, isDefault: boolean): OfferedModel {
     const isLocal = known?.isLocal ?? false;
     const isOurEmbedder = kind === 'embedding' && isDefault;
     return {
@@ -108,7 +116,7 @@ export function createModelsService(deps: {
     };
   }
 
-  async function list(): Promise<Model[]> {
+  async function list(): Promise<OfferedModel[]> {
     const all = await listed();
     return kindOrder.flatMap((kind) => {
       const ofKind = all.filter((model) => model.kind === kind);
@@ -158,7 +166,7 @@ export function createModelsService(deps: {
 
     chatModels,
 
-    async find(id: string): Promise<Model | undefined> {
+    async find(id: string): Promise<OfferedModel | undefined> {
       return (await list()).find((model) => model.id === id);
     },
 
@@ -167,7 +175,10 @@ export function createModelsService(deps: {
       if (refusal !== null) throw refusal;
     },
 
-    /** Selects the judge of evaluations: the model of the request or the settings, or the first that writes JSON. */
+    /**
+     * Selects the model that judges evaluations: the model of the request or of the settings, or else the first chat
+     * model that can write JSON.
+     */
     async evaluator(named?: { id: string; path: string }): Promise<string> {
       const chatModels = (await listed()).filter(({ kind }) => kind === 'chat');
       const canJudge = (id: string) => chatModels.find((model) => model.id === id)?.writesJson ?? true;
@@ -185,10 +196,13 @@ export function createModelsService(deps: {
       });
     },
 
-    /** Returns null for an offered model; else `unknown_model`, or `model_unavailable` while the list is not loaded. */
+    /**
+     * Returns null for an offered model; otherwise the error `unknown_model`, or `model_unavailable` while the list is
+     * not loaded.
+     */
     refusalOf,
 
-    /** Returns the reranker of a type, whose `model` is null if it needs no name; null if there is none. */
+    /** Returns the reranker of a type; null if there is none. Its `model` is null if it needs no name. */
     async reranker(type: RerankerType): Promise<{ model: string | null; isLocal: boolean } | null> {
       if (type === 'cross_encoder' && settings.reranker.isConfigured) {
         return { model: settings.reranker.model, isLocal: false };
@@ -197,19 +211,22 @@ export function createModelsService(deps: {
       return found === undefined ? null : { model: found.id, isLocal: found.isLocal };
     },
 
-    /** Returns how many tokens of passages a chat model should receive; null if its provider does not say. */
+    /** Returns the token budget for passages in the prompt of a chat model; null if its provider does not state it. */
     async contextBudget(id: string): Promise<number | null> {
       return (await listed()).find((model) => model.id === id)?.contextBudget ?? null;
     },
 
-    /** Returns the tokens of one call including the answer; null if the provider does not say. */
+    /**
+     * Returns the context window of a chat model in tokens, including the answer; null if the provider does not state
+     * it.
+     */
     async contextWindow(id: string): Promise<number | null> {
       return (await listed()).find((model) => model.id === id)?.contextWindow ?? null;
     },
 
     /**
-     * @returns the timeout of background work for a whole answer; null for a local model, which answers one call after
-     * the other and sends keep-alives to waiting calls
+     * Returns the timeout for a whole answer in background work; null for a local model, which answers one call after
+     * the other and sends keep-alives to waiting calls.
      */
     async answerTimeoutMs(id: string): Promise<number | null> {
       const isLocal = (await listed()).find((model) => model.id === id)?.isLocal ?? false;
@@ -221,7 +238,6 @@ export function createModelsService(deps: {
       return (await listed()).find(({ id }) => id === model)?.queryPrefix ?? '';
     },
 
-    /** Returns null for a model without a known price, whose usage costs nothing. */
     async priceOf(id: string): Promise<VersionedPrice | null> {
       return settings.prices[id] ?? (await list()).find((model) => model.id === id)?.price ?? null;
     },

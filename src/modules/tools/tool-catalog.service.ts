@@ -5,12 +5,15 @@ import type { OAuthProvider } from '#src/ports/identity.ts';
 import { createToolConnectionsRepository, type ToolConnection } from './tool-connections.model.ts';
 
 type ProviderAccess =
-  /** `check` throws `connection_check_failed` if the provider rejects the key, and `provider_unavailable`. */
+  /**
+   * `check` verifies an API key. Throws `connection_check_failed` if the provider rejects it, and
+   * `provider_unavailable`.
+   */
   | { kind: 'api_key'; check(apiKey: string): Promise<void> }
-  /** `settings` are null if the deployment has no OAuth client for the provider. */
+  /** `settings` is null if the deployment has no OAuth client for the provider. */
   | { kind: 'oauth'; settings: OAuthProvider | null };
 
-export type ProviderAccesses = Readonly<Record<string, ProviderAccess>>;
+export type ToolProviderAccess = Readonly<Record<string, ProviderAccess>>;
 
 type GrantedAction = ToolAction & { isGranted: boolean };
 
@@ -22,7 +25,7 @@ export type ToolView = {
   actions: GrantedAction[];
 };
 
-export type ProviderView = {
+export type ToolProviderView = {
   provider: ToolProvider;
   isConfigured: boolean;
   connection: ToolConnection | null;
@@ -32,8 +35,11 @@ export type ProviderView = {
 
 export type ToolCatalogService = ReturnType<typeof createToolCatalogService>;
 
-/** Lists tools and providers with what an organization's connections grant. */
-export function createToolCatalogService(deps: { db: Knex; access: ProviderAccesses; switchedOff: readonly string[] }) {
+export function createToolCatalogService(deps: {
+  db: Knex;
+  access: ToolProviderAccess;
+  switchedOff: readonly string[];
+}) {
   const { access, switchedOff } = deps;
   const connections = createToolConnectionsRepository(deps.db);
 
@@ -59,7 +65,7 @@ export function createToolCatalogService(deps: { db: Knex; access: ProviderAcces
     });
   }
 
-  function providerView(provider: ToolProvider, connection: ToolConnection | null): ProviderView {
+  function providerView(provider: ToolProvider, connection: ToolConnection | null): ToolProviderView {
     const toolsOfProvider = tools.filter((tool) => tool.provider === provider.id);
     return {
       provider,
@@ -73,13 +79,13 @@ export function createToolCatalogService(deps: { db: Knex; access: ProviderAcces
   return {
     list,
 
-    async listProviders(orgId: string): Promise<ProviderView[]> {
+    async listProviders(orgId: string): Promise<ToolProviderView[]> {
       const byProvider = await connectionsByProvider(orgId);
       return toolProviders.map((provider) => providerView(provider, byProvider.get(provider.id) ?? null));
     },
 
-    async getProvider(orgId: string, providerId: string): Promise<ProviderView> {
-      return providerView(requireProvider(providerId), (await connections.find(orgId, providerId)) ?? null);
+    async getProvider(orgId: string, providerId: string): Promise<ToolProviderView> {
+      return providerView(requireToolProvider(providerId), (await connections.find(orgId, providerId)) ?? null);
     },
 
     async usableToolIds(orgId: string): Promise<Set<string>> {
@@ -91,7 +97,7 @@ export function createToolCatalogService(deps: { db: Knex; access: ProviderAcces
   };
 }
 
-export function requireProvider(id: string): ToolProvider {
+export function requireToolProvider(id: string): ToolProvider {
   const provider = toolProviders.find((known) => known.id === id);
   if (provider === undefined) throw appError('provider_not_found');
   return provider;

@@ -17,12 +17,12 @@ export class ToolConnectionModel extends model('tool_connections', {
   updatedAt: timestamp(),
 }) {}
 
-/** A connection of an organization to a provider of tools; at most one for each provider. */
+/** The connection of an organization to a tool provider; at most one per provider. */
 export type ToolConnection = Row<typeof ToolConnectionModel>;
 
-export type ApiKey = { kind: 'api_key'; apiKey: string };
+export type ApiKeyCredentials = { kind: 'api_key'; apiKey: string };
 
-export type Credentials = ApiKey | OAuthGrant;
+export type ProviderCredentials = ApiKeyCredentials | OAuthGrant;
 
 export function createToolConnectionsRepository(db: Knex) {
   const next = { generation: db.raw('generation + 1'), refreshUntil: null, updatedAt: db.fn.now() };

@@ -15,11 +15,11 @@ import type { CredentialStore, CredentialsService, OAuthGrant } from '#src/modul
 import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { ToolCredentials } from '#src/ports/tools.ts';
-import { type ProviderAccesses, requireProvider } from './tool-catalog.service.ts';
+import { requireToolProvider, type ToolProviderAccess } from './tool-catalog.service.ts';
 import {
-  type ApiKey,
-  type Credentials,
+  type ApiKeyCredentials,
   createToolConnectionsRepository,
+  type ProviderCredentials,
   type ToolConnection,
 } from './tool-connections.model.ts';
 
@@ -27,21 +27,20 @@ const purpose = 'tools';
 
 type ToolConsentInput = {
   provider: string;
-  /** OAuth scopes to request; undefined requests all that tools of the provider need. */
+  /** OAuth scopes to request; undefined requests all scopes that the provider's tools need. */
   scopes: readonly string[] | undefined;
   returnTo: string | undefined;
   publicUrl: string;
 };
 
-type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | null };
+type Granted = { credentials: ProviderCredentials; scopes: string[]; expiresAt: Date | null };
 
 export type ToolConnectionsService = ReturnType<typeof createToolConnectionsService>;
 
-/** Connects organizations to the providers of tools, by an API key or an OAuth consent. */
 export function createToolConnectionsService(deps: {
   db: Knex;
-  access: ProviderAccesses;
-  secrets: Pick<CredentialStore<Credentials>, 'decrypt' | 'encrypt'>;
+  access: ToolProviderAccess;
+  secrets: Pick<CredentialStore<ProviderCredentials>, 'decrypt' | 'encrypt'>;
   oauth: Pick<OAuthClient, 'revoke'>;
   consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
@@ -51,7 +50,7 @@ export function createToolConnectionsService(deps: {
   const { db, access, secrets, oauth, consents, accessChanges, audit, logger } = deps;
 
   function requireOAuth(id: string): { provider: ToolProvider; settings: OAuthProvider } {
-    const provider = requireProvider(id);
+    const provider = requireToolProvider(id);
     const how = access[id];
     if (how?.kind !== 'oauth') {
       throw appError('wrong_auth_kind', { detail: `${provider.name} is connected with an API key, not by OAuth.` });
@@ -77,19 +76,20 @@ export function createToolConnectionsService(deps: {
   }
 
   /**
-   * Revokes a grant and never throws: a grant that cannot be revoked expires, or the user revokes it at the provider.
+   * Revokes a provider's grant; never throws. A grant that cannot be revoked expires, or the user revokes it at the
+   * provider.
    */
-  async function revoke(provider: string, credentials: Credentials): Promise<void> {
+  async function revoke(provider: string, credentials: ProviderCredentials): Promise<void> {
     const how = access[provider];
     if (credentials.kind !== 'oauth' || how?.kind !== 'oauth' || how.settings === null) return;
     await revokeOrWarn({ oauth, logger }, provider, how.settings, credentials);
   }
 
   /**
-   * Revokes a grant that could not be stored, unless the organization is connected: providers like Google revoke all
-   * grants of an account together, and the stored grant may belong to the same account.
+   * Revokes a grant that could not be stored, unless the organization already has a connection: providers like Google
+   * revoke all grants of an account together, and the stored grant may belong to the same account.
    */
-  async function revokeUnstored(orgId: string, provider: string, credentials: Credentials): Promise<void> {
+  async function revokeUnstored(orgId: string, provider: string, credentials: ProviderCredentials): Promise<void> {
     const isConnected = await createToolConnectionsRepository(db)
       .find(orgId, provider)
       .then(
@@ -100,7 +100,7 @@ export function createToolConnectionsService(deps: {
   }
 
   async function revokeStored(connection: ToolConnection): Promise<void> {
-    // Tokens whose encryption key is missing cannot be decrypted, and therefore not revoked.
+    // If the encryption key is missing, the tokens cannot be decrypted and therefore not revoked.
     const credentials = await secrets.decrypt(connection).catch(() => null);
     if (credentials !== null) await revoke(connection.provider, credentials);
   }
@@ -118,7 +118,7 @@ export function createToolConnectionsService(deps: {
 
   return {
     async connectByKey(actor: RequestActor, providerId: string, apiKey: string): Promise<void> {
-      const provider = requireProvider(providerId);
+      const provider = requireToolProvider(providerId);
       const how = access[providerId];
       if (how?.kind !== 'api_key') {
         throw appError('wrong_auth_kind', { detail: `${provider.name} is connected by OAuth, not with an API key.` });
@@ -146,10 +146,9 @@ export function createToolConnectionsService(deps: {
       await complete(actor, provider.id, consent, tokens);
     },
 
-    /** Deletes the connection to a provider and revokes its grant; does nothing without a connection. */
     async disconnect(actor: RequestActor, providerId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
-      const { id: provider } = requireProvider(providerId);
+      const { id: provider } = requireToolProvider(providerId);
       const removed = await accessChanges.administer(actor, async (trx) => {
         const connection = await createToolConnectionsRepository(trx).remove(orgId, provider);
         if (connection === undefined) return undefined;
@@ -164,7 +163,7 @@ export function createToolConnectionsService(deps: {
 
 export function createToolCredentials(deps: {
   db: Knex;
-  credentials: CredentialsService<ToolConnection, ApiKey>;
+  credentials: CredentialsService<ToolConnection, ApiKeyCredentials>;
 }): ToolCredentials {
   const repository = createToolConnectionsRepository(deps.db);
 
@@ -184,10 +183,10 @@ export function createToolCredentials(deps: {
   };
 }
 
-export function toolCredentialCallbacks(deps: {
+export function createToolCredentialCallbacks(deps: {
   db: Knex;
   oauth: Pick<OAuthClient, 'revoke'>;
-  access: ProviderAccesses;
+  access: ToolProviderAccess;
   audit: AuditService;
   logger: Pick<Logger, 'warn'>;
 }) {
@@ -207,7 +206,10 @@ export function toolCredentialCallbacks(deps: {
       await audit.record(trx, { ...entry, detail: { provider } });
     },
 
-    /** Revokes the grant of a deleted connection. If the user connected again, that may be the same grant: it stays. */
+    /**
+     * Revokes the grant of a deleted connection, unless the organization has connected again: both connections may
+     * share the grant.
+     */
     async onUnwanted({ orgId, provider }: ToolConnection, grant: OAuthGrant): Promise<void> {
       if ((await createToolConnectionsRepository(db).find(orgId, provider)) !== undefined) return;
       await revokeOrWarn({ oauth, logger }, provider, settingsOf({ provider }), grant);
@@ -230,6 +232,7 @@ async function revokeOrWarn(
 
 function requirementsOf(toolId: string): { provider: string; scopes: string[] } {
   const tool = tools.find(({ id }) => id === toolId);
-  if (tool === undefined || tool.provider === null) throw new Error(`The tool ${toolId} uses no connection.`);
+  if (tool === undefined || tool.provider === null)
+    throw new Error(`The tool ${toolId} needs no connection to a provider.`);
   return { provider: tool.provider, scopes: tool.actions.flatMap(({ scopes }) => scopes) };
 }

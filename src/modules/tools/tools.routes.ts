@@ -5,13 +5,13 @@ import { type Route, route } from '#src/http/routing/route.ts';
 import type { ToolCatalogService } from './tool-catalog.service.ts';
 import type { ToolConnectionsService } from './tool-connections.service.ts';
 import {
-  authorizeQuery,
-  authorizeSchema,
-  connectedSchema,
+  authorizeToolQuery,
+  authorizeToolSchema,
+  connectedToolProviderSchema,
   connectToolBody,
   providerConnectionListSchema,
-  providerParams,
   toolListSchema,
+  toolProviderParams,
   toProviderConnectionDto,
   toToolDto,
 } from './tools.schema.ts';
@@ -52,9 +52,9 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       summary: 'Begin a consent at a provider, in the name of your organization',
       access: 'organization:administer',
       limits: [{ limit: 'connect', by: 'user' }],
-      params: providerParams,
-      query: authorizeQuery,
-      responses: { 200: { description: 'Where to send the browser', schema: authorizeSchema } },
+      params: toolProviderParams,
+      query: authorizeToolQuery,
+      responses: { 200: { description: 'Where to send the browser', schema: authorizeToolSchema } },
       errors: ['provider_not_found', 'wrong_auth_kind', 'provider_not_configured'],
       handle: async ({ actor, params: { provider }, query: { scopes, return_to }, publicUrl }) => {
         const consent = { provider, scopes, returnTo: return_to, publicUrl };
@@ -70,7 +70,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       summary: 'Where a provider redirects the browser after a consent, which it does not finish yet',
       access: 'public',
       limits: [{ limit: 'connect', by: 'ip' }],
-      params: providerParams,
+      params: toolProviderParams,
       query: callbackQuery,
       responses: {
         200: { description: 'The code to finish with, if no `return_to` was given', schema: consentReturnSchema },
@@ -91,9 +91,9 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       summary: 'Finish a consent that you began, with the code from its callback',
       access: 'organization:administer',
       limits: [{ limit: 'connect', by: 'user' }],
-      params: providerParams,
+      params: toolProviderParams,
       body: finishConsentBody,
-      responses: { 200: { description: 'The connection', schema: connectedSchema } },
+      responses: { 200: { description: 'The connection', schema: connectedToolProviderSchema } },
       errors: [
         'provider_not_found',
         'wrong_auth_kind',
@@ -115,7 +115,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       summary: 'Connect your organization to a provider by a key, or by another key',
       access: 'organization:administer',
       limits: [{ limit: 'connect', by: 'user' }],
-      params: providerParams,
+      params: toolProviderParams,
       body: connectToolBody,
       responses: { 204: { description: 'It is connected' } },
       errors: ['provider_not_found', 'wrong_auth_kind', 'connection_check_failed', 'provider_unavailable'],
@@ -131,7 +131,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       tag,
       summary: 'Take the connection to a provider away, and its grant back where that is possible',
       access: 'organization:administer',
-      params: providerParams,
+      params: toolProviderParams,
       responses: { 204: { description: 'There is none' } },
       errors: ['provider_not_found'],
       handle: async ({ actor, params: { provider } }) => {

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { toolProviders } from '#src/domain/agents/tools.ts';
 import { idField } from '#src/http/request/fields.ts';
-import type { ProviderView, ToolView } from './tool-catalog.service.ts';
+import type { ToolProviderView, ToolView } from './tool-catalog.service.ts';
 
 const providerIds = toolProviders.map(({ id }) => id);
 
-export const providerParams = z.strictObject({ provider: z.enum(providerIds, { error: 'provider_not_found' }) });
+export const toolProviderParams = z.strictObject({ provider: z.enum(providerIds, { error: 'provider_not_found' }) });
 
 const repeated = (field: z.ZodType<string>) =>
   z.preprocess((raw) => (raw === undefined ? undefined : [raw].flat()), z.array(field).min(1).max(20).optional());
 
-export const authorizeQuery = z.strictObject({
+export const authorizeToolQuery = z.strictObject({
   return_to: z
     .string()
     .max(2_000)
@@ -27,7 +27,7 @@ export const connectToolBody = z.strictObject({
     .meta({ description: 'It is tried once before it is stored, encrypted.', writeOnly: true }),
 });
 
-export const authorizeSchema = z.strictObject({ authorize_url: z.url() });
+export const authorizeToolSchema = z.strictObject({ authorize_url: z.url() });
 
 const actionSchema = z
   .strictObject({
@@ -93,7 +93,7 @@ export const providerConnectionListSchema = z.strictObject({
   is_org_admin: z.boolean(),
 });
 
-export const connectedSchema = z.strictObject({ connection: providerConnectionSchema });
+export const connectedToolProviderSchema = z.strictObject({ connection: providerConnectionSchema });
 
 type ToolDto = z.infer<typeof toolSchema>;
 type ProviderConnectionDto = z.infer<typeof providerConnectionSchema>;
@@ -117,7 +117,7 @@ export function toToolDto({ tool, provider, isAvailable, isConnected, actions }:
   };
 }
 
-export function toProviderConnectionDto(mayAdminister: boolean, view: ProviderView): ProviderConnectionDto {
+export function toProviderConnectionDto(mayAdminister: boolean, view: ToolProviderView): ProviderConnectionDto {
   const { provider, isConfigured, connection, tools, actions } = view;
   const { auth } = provider;
   const scopes = connection?.status === 'active' ? connection.scopes : [];
@@ -139,7 +139,7 @@ export function toProviderConnectionDto(mayAdminister: boolean, view: ProviderVi
   };
 }
 
-function authActions({ isConfigured, connection }: ProviderView): ProviderConnectionDto['auth_actions'] {
+function authActions({ isConfigured, connection }: ToolProviderView): ProviderConnectionDto['auth_actions'] {
   if (connection === null) return isConfigured ? ['connect'] : [];
   return isConfigured ? ['reconnect', 'disconnect'] : ['disconnect'];
 }

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { candidatesSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
+import { anchorCandidatesSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
 import { ingestText, loanAnchors, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
@@ -33,7 +33,8 @@ describe('POST /anchor-words/expand', () => {
   afterEach(() => stack.model.behaveAnchoring(null));
 
   async function expand(body: object, client: ApiClient = ada): Promise<string[]> {
-    return candidatesSchema.parse((await client.post('/anchor-words/expand', body, 200)).body).anchor_word_candidates;
+    return anchorCandidatesSchema.parse((await client.post('/anchor-words/expand', body, 200)).body)
+      .anchor_word_candidates;
   }
 
   /** Requests about network operations; workers may send requests for agents of earlier tests meanwhile. */

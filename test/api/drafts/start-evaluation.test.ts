@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { type VersionDto, versionSchema } from '#src/modules/drafts/drafts.schema.ts';
+import { type DraftVersionDto, draftVersionSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { commitVersion, readDraft } from '#test/support/drafts.ts';
@@ -29,8 +29,8 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   type Evaluable = Awaited<ReturnType<typeof newEvaluable>>;
-  async function start(of: Evaluable, body: object = {}, headers = longWait): Promise<VersionDto> {
-    return versionSchema.parse((await ada.post(startPath(of), body, 200, headers)).body);
+  async function start(of: Evaluable, body: object = {}, headers = longWait): Promise<DraftVersionDto> {
+    return draftVersionSchema.parse((await ada.post(startPath(of), body, 200, headers)).body);
   }
   const ended = (of: Evaluable, status: string) =>
     until(`the evaluation has ${status}`, async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { chatHistorySchema } from '#src/modules/chat/chat.schema.ts';
 import { documentListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { committedVersionSchema, draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
+import { committedDraftVersionSchema, draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { jobListSchema } from '#src/modules/jobs/jobs.schema.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
@@ -29,7 +29,7 @@ describe('ids in capitals', () => {
 
     const path = `/agent-drafts/${capitals(draft.id)}/versions`;
     const commit = { parent_version_id: capitals(draft.head_version_id) };
-    const { version } = committedVersionSchema.parse((await ada.post(path, commit, 201)).body);
+    const { version } = committedDraftVersionSchema.parse((await ada.post(path, commit, 201)).body);
     expect(version).to.include({ draft_id: draft.id, parent_version_id: draft.head_version_id });
     const fork = { source_version_id: capitals(version.id) };
     expect(draftDetailSchema.parse((await ada.post('/agent-drafts', fork, 201)).body).name).to.equal('Clerk');

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import type { EarlierScoredRound, MeasuredRound, StoredScore } from '#src/modules/alignment/alignment.model.ts';
-import { foldMeasured, refoldScores } from '#src/modules/alignment/score-series.ts';
+import type { EarlierScoredRound, RoundMeasurement, StoredScore } from '#src/modules/alignment/alignment.model.ts';
+import { computeRoundScore, recomputeScores } from '#src/modules/alignment/score-series.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 const at = new Date('2026-11-22T12:00:00Z');
 
-const measured = (userScore: number, agentScore: number, extra: Partial<MeasuredRound> = {}): MeasuredRound => ({
+const measured = (userScore: number, agentScore: number, extra: Partial<RoundMeasurement> = {}): RoundMeasurement => ({
   scorerVersion: '1',
   scoreSource: 'embedding',
   userScore,
@@ -16,11 +16,11 @@ const measured = (userScore: number, agentScore: number, extra: Partial<Measured
 });
 
 /** Folds rounds one by one, as scoring does. */
-function scoreAll(rounds: readonly MeasuredRound[]): StoredScore[] {
+function scoreAll(rounds: readonly RoundMeasurement[]): StoredScore[] {
   const stored: StoredScore[] = [];
   for (const [index, each] of rounds.entries()) {
     const before: EarlierScoredRound[] = stored.map((row) => ({ ...row, state: row.foldState }));
-    const { score, prunedRounds } = foldMeasured(
+    const { score, prunedRounds } = computeRoundScore(
       { round: index + 1, measured: each, kept: [], at },
       before,
       thresholds,
@@ -65,12 +65,12 @@ describe('refolding the series of a chat', () => {
   it('changes nothing if no measurement changes', () => {
     const stored = scoreAll(drifting);
     expect(prunedIn(stored)).to.deep.equal([2, 3, 4]);
-    expect(refoldScores(stored, new Map(), thresholds)).to.deep.equal(stored);
+    expect(recomputeScores(stored, new Map(), thresholds)).to.deep.equal(stored);
   });
 
   it('gives the same series as scoring with the new measurements from the start', () => {
     const stored = scoreAll(drifting);
-    const anew = refoldScores(stored, new Map([[3, measured(0.9, 0.9, { scorerVersion: '2' })]]), thresholds);
+    const anew = recomputeScores(stored, new Map([[3, measured(0.9, 0.9, { scorerVersion: '2' })]]), thresholds);
     expect(anew).to.deep.equal(scoreAll(drifting.with(2, measured(0.9, 0.9, { scorerVersion: '2' }))));
     expect(prunedIn(anew)).to.deep.equal([]);
   });
@@ -84,6 +84,6 @@ describe('refolding the series of a chat', () => {
       data: { reason: 'internal_error' },
     } as const;
     const stored = row === undefined ? [] : [{ ...row, events: [failed, ...row.events] }];
-    expect(refoldScores(stored, new Map(), thresholds)).to.deep.equal(stored);
+    expect(recomputeScores(stored, new Map(), thresholds)).to.deep.equal(stored);
   });
 });

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { appError } from '#src/errors.ts';
-import type { ScoredChat } from '#src/modules/alignment/alignment.model.ts';
-import { createAdjudicator, createRoundMeasurer } from '#src/modules/alignment/round-measurer.ts';
+import type { ChatToScore } from '#src/modules/alignment/alignment.model.ts';
+import { createRoundMeasurer, createScoreAdjudicator } from '#src/modules/alignment/round-measurer.ts';
 import type { Embedder, ModelReply, ModelRequest } from '#src/ports/models.ts';
 
-const chat: ScoredChat = {
+const chat: ChatToScore = {
   orgId: 'org',
   chatId: 'chat',
   agentId: 'agent',
@@ -44,7 +44,7 @@ function measurer(answer: () => string, requests: ModelRequest[] = []) {
     requests.push(request);
     return { text: answer(), model: 'model', usage: { inputTokens: 1, cachedInputTokens: 0, completionTokens: 1 } };
   };
-  const adjudicate = createAdjudicator({ chatModel: { complete }, logger });
+  const adjudicate = createScoreAdjudicator({ chatModel: { complete }, logger });
   return createRoundMeasurer({ embedder, analyze: createTextAnalyzer(), adjudicate, logger });
 }
 
@@ -109,7 +109,7 @@ describe('adjudication of doubtful rounds by a chat model', () => {
     const byWords = createRoundMeasurer({
       embedder: noVector,
       analyze: createTextAnalyzer(),
-      adjudicate: createAdjudicator({ chatModel: { complete }, logger }),
+      adjudicate: createScoreAdjudicator({ chatModel: { complete }, logger }),
       logger,
     });
     const always = { ...options, byWords: 'always' } as const;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { AppError } from '#src/errors.ts';
-import { buildPrompt, type PromptInput, requireFitsWindow } from '#src/modules/chat/prompt.ts';
+import { buildPrompt, type PromptInput, requireFitsContextWindow } from '#src/modules/chat/prompt.ts';
 
 describe('buildPrompt', () => {
   const counter = createTokenCounter();
@@ -122,7 +122,7 @@ describe('buildPrompt', () => {
             built = prompt(given);
           } catch (error) {
             expect(error).instanceOf(AppError).include({ code: 'context_too_long' });
-            expect(() => requireFitsWindow(given, counter), 'the message was stored').throw(AppError);
+            expect(() => requireFitsContextWindow(given, counter), 'the message was stored').throw(AppError);
             return;
           }
           const { messages, maxTokens, passages, tools, toolTokens } = built;
@@ -181,7 +181,7 @@ describe('buildPrompt', () => {
 
     it('leaves out the passages, and the note that there are none, before it refuses a question', () => {
       const tight = { ...plain, window: 1_000, maxTokens: 100, question: 'word '.repeat(815).trim() };
-      requireFitsWindow(tight, counter);
+      requireFitsContextWindow(tight, counter);
       for (const passages of [[], [{ documentName: 'Terms', pageNumber: 1, content: 'The fee is 1 %.' }]]) {
         const { messages, ...built } = prompt({ ...tight, passages });
         expect(messages.map(({ role }) => role)).deep.equal(['system', 'user']);
@@ -191,9 +191,9 @@ describe('buildPrompt', () => {
 
     it('refuses a question that does not fit into the window', () => {
       const question = 'word '.repeat(2_000);
-      expect(() => requireFitsWindow({ ...plain, question, window: 2_048 }, counter)).throw(AppError, 'longer');
-      requireFitsWindow({ ...plain, question, window: 4_096 }, counter);
-      requireFitsWindow({ ...plain, question, window: null }, counter);
+      expect(() => requireFitsContextWindow({ ...plain, question, window: 2_048 }, counter)).throw(AppError, 'longer');
+      requireFitsContextWindow({ ...plain, question, window: 4_096 }, counter);
+      requireFitsContextWindow({ ...plain, question, window: null }, counter);
     });
   });
 });

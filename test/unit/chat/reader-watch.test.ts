@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { watchReaders } from '#src/modules/chat/stream.ts';
+import { watchAnswerReaders } from '#src/modules/chat/stream.ts';
 
-describe('watchReaders', () => {
+describe('watchAnswerReaders', () => {
   const stream = { chatId: 'chat', round: 1, streamId: 'stream' };
   const timing = { graceSeconds: 0.001, checkEveryMs: 1 };
   const silent = { warn: () => undefined };
@@ -21,7 +21,7 @@ describe('watchReaders', () => {
 
   it('aborts at the first lookup without a reader, and stops looking up', async () => {
     const rounds = script(true, new Error('The database is away.'), true, false);
-    const readers = watchReaders(stream, rounds, silent, timing);
+    const readers = watchAnswerReaders(stream, rounds, silent, timing);
     const gone = aborted(readers.signal);
     readers.readBy(AbortSignal.abort());
     await gone;
@@ -32,11 +32,11 @@ describe('watchReaders', () => {
   it('looks up nothing while the first reader is connected, nor after the answer has ended', async () => {
     const rounds = script();
     const reading = new AbortController();
-    const readers = watchReaders(stream, rounds, silent, timing);
+    const readers = watchAnswerReaders(stream, rounds, silent, timing);
     readers.readBy(reading.signal);
     readers.stop();
     reading.abort();
-    const other = watchReaders(stream, script(false), silent, timing);
+    const other = watchAnswerReaders(stream, script(false), silent, timing);
     const gone = aborted(other.signal);
     other.readBy(AbortSignal.abort());
     await gone;

@@ -1,24 +1,24 @@
 import { expect } from 'chai';
 import type { NumberedEvent } from '#src/modules/chat/chat.model.ts';
-import { createRoundLog } from '#src/modules/chat/stream.ts';
+import { createRoundEventLog } from '#src/modules/chat/stream.ts';
 import { collect } from '#test/support/collect.ts';
 
-describe('createRoundLog', () => {
+describe('createRoundEventLog', () => {
   it('numbers the error event after all events of its attempt and before those of the next attempt', () => {
     const seqs = [0, 1].map((attempt) => {
       const recorded: NumberedEvent[] = [];
-      createRoundLog(attempt, (event) => recorded.push(event)).end({ event: 'error', code: 'x', detail: '' });
+      createRoundEventLog(attempt, (event) => recorded.push(event)).end({ event: 'error', code: 'x', detail: '' });
       return recorded[0]?.seq;
     });
     expect(seqs).deep.equal([10_000_000, 20_000_000]);
     const next: NumberedEvent[] = [];
-    createRoundLog(1, (event) => next.push(event)).token('A loan');
+    createRoundEventLog(1, (event) => next.push(event)).token('A loan');
     expect(next[0]?.seq).equal(10_000_001);
   });
 
   it('neither sends nor records events after the last one', async () => {
     const recorded: NumberedEvent[] = [];
-    const log = createRoundLog(0, (event) => recorded.push(event));
+    const log = createRoundEventLog(0, (event) => recorded.push(event));
     log.token('A loan');
     log.end({ event: 'error', code: 'interrupted', detail: 'It was not finished.' });
     log.token(' is repaid.');

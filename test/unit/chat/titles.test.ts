@@ -1,17 +1,17 @@
 import { expect } from 'chai';
-import { proposeTitle } from '#src/modules/alignment/alignment.service.ts';
-import { messageTitle } from '#src/modules/chat/rounds.ts';
+import { proposeChatTitle } from '#src/modules/alignment/alignment.service.ts';
+import { titleFromMessage } from '#src/modules/chat/rounds.ts';
 
 describe('the title of a chat', () => {
   it('starts as the first 60 characters of the message, on one line', () => {
-    expect(messageTitle('  How do I\n repay\ta loan? ')).equal('How do I repay a loan?');
-    expect([...messageTitle('🏦'.repeat(80))]).length(60);
+    expect(titleFromMessage('  How do I\n repay\ta loan? ')).equal('How do I repay a loan?');
+    expect([...titleFromMessage('🏦'.repeat(80))]).length(60);
   });
 
   it('contains no control or invisible characters, and is never blank', () => {
-    expect(messageTitle('\u202eevil \x1b[31mtitle')).equal('evil title');
-    expect(messageTitle('\u200fA\u061c loan\u{e0041} 👩‍💻')).equal('A loan 👩‍💻');
-    expect(messageTitle('\u200b\x07')).equal('Chat');
+    expect(titleFromMessage('\u202eevil \x1b[31mtitle')).equal('evil title');
+    expect(titleFromMessage('\u200fA\u061c loan\u{e0041} 👩‍💻')).equal('A loan 👩‍💻');
+    expect(titleFromMessage('\u200b\x07')).equal('Chat');
   });
 
   const titleFrom = (text: string): Promise<string | null> => {
@@ -20,7 +20,7 @@ describe('the title of a chat', () => {
       model: 'm',
       usage: { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 },
     });
-    return proposeTitle({ complete }, { model: 'm', message: 'How?', signal: new AbortController().signal });
+    return proposeChatTitle({ complete }, { model: 'm', message: 'How?', signal: new AbortController().signal });
   };
 
   for (const [proposed, title] of [

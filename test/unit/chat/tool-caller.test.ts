@@ -3,7 +3,7 @@ import pino from 'pino';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { tools } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
-import { createToolCaller, type ToolRound } from '#src/modules/chat/tool-loop.ts';
+import { createToolCaller, type ToolLoopRound } from '#src/modules/chat/tool-loop.ts';
 import type { RoundTool, ToolOutput } from '#src/modules/chat/tools.ts';
 import type { ToolCallContext } from '#src/ports/tools.ts';
 
@@ -16,7 +16,7 @@ const request = (url: string) => call('http_request', { url });
 /** A round with these tools, by id with their output. */
 function roundWith(
   outputs: Record<string, ToolOutput | (() => Promise<ToolOutput>)>,
-  changes: Partial<ToolRound> & { people?: string[] } = {},
+  changes: Partial<ToolLoopRound> & { people?: string[] } = {},
 ) {
   const { people = ['Well?'], ...round } = changes;
   const allowed: string[] = [];

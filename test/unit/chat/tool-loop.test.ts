@@ -3,7 +3,7 @@ import pino from 'pino';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { type Tool, tools } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
-import { createToolLoop, type ToolRound } from '#src/modules/chat/tool-loop.ts';
+import { createToolLoop, type ToolLoopRound } from '#src/modules/chat/tool-loop.ts';
 import type { RoundTool } from '#src/modules/chat/tools.ts';
 import type { ModelReply, ModelRequest, ModelToolCall } from '#src/ports/models.ts';
 import type { ToolExecutor } from '#src/ports/tools.ts';
@@ -33,7 +33,7 @@ type Turn = { text?: string | string[]; calls?: ModelToolCall[]; insists?: boole
 async function run(
   turns: readonly Turn[],
   offered: RoundTool[],
-  changes: Partial<ToolRound> & { toolTokens?: number; timeoutMs?: number } = {},
+  changes: Partial<ToolLoopRound> & { toolTokens?: number; timeoutMs?: number } = {},
 ) {
   const asked: ModelRequest[] = [];
   const pieces: string[] = [];

@@ -1,23 +1,23 @@
 import { expect } from 'chai';
-import { drawTrend } from '#src/modules/logs/trend-chart.ts';
+import { drawTrendChart } from '#src/modules/logs/trend-chart.ts';
 
 const point = (round: number, ewma: number, state: 'stable' | 'drift_user' | 'refusal') => ({ round, ewma, state });
 
 describe('trend chart', () => {
   it('says that no round has been scored yet', () => {
-    expect(drawTrend({ title: 'Loans', points: [] }))
+    expect(drawTrendChart({ title: 'Loans', points: [] }))
       .include('<desc id="desc">No round has been scored yet.</desc>')
       .not.include('NaN');
   });
 
   it('draws a single round as a point', () => {
-    const svg = drawTrend({ title: 'Loans', points: [point(1, 100, 'stable')] });
+    const svg = drawTrendChart({ title: 'Loans', points: [point(1, 100, 'stable')] });
     expect(svg).include('<circle class="point" cx="374" cy="36" r="4"/>').not.include('NaN');
   });
 
   it('joins neighbours of one state into a band, including unscored rounds between them', () => {
     const states = [point(1, 90, 'stable'), point(2, 40, 'drift_user'), point(5, 30, 'drift_user')];
-    const bands = drawTrend({ title: 'Loans', points: states }).match(
+    const bands = drawTrendChart({ title: 'Loans', points: states }).match(
       /<rect class="\w+" x="[\d.]+" y="36" width="[\d.]+"/g,
     );
     expect(bands).deep.equal([
@@ -28,7 +28,7 @@ describe('trend chart', () => {
 
   it('escapes the title', () => {
     const title = `</title><script>"'&\u0000\u001b\ud800${'x'.repeat(100)}`;
-    const svg = drawTrend({ title, points: [point(1, 50, 'refusal')] });
+    const svg = drawTrendChart({ title, points: [point(1, 50, 'refusal')] });
     expect(svg).include('Trend of &lt;/title&gt;&lt;script&gt;&quot;&#39;&amp; \ufffdxxx').not.include('<script');
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what XML cannot hold.
     expect(svg).not.match(/[\u0000-\u0008\u000b-\u001f]/);
