@@ -2,9 +2,9 @@ import express, { type Express } from 'express';
 import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
 import { isOutage } from './adapters/postgres/errors.ts';
-import { metricsPlaceOf, noTelemetry } from './container/telemetry.ts';
+import { metricsExposureOf, noTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
-import { derivedKey } from './derived-key.ts';
+import { deriveKey } from './derived-key.ts';
 import { appError } from './errors.ts';
 import { createCursors } from './http/request/pagination.ts';
 import { createOpenStreams } from './http/response/event-streams.ts';
@@ -67,7 +67,7 @@ export function createApp(container: Container): App {
     onWarning: (error) => logger.warn({ err: error }, 'session check of open streams failed'),
   });
   telemetry.metrics.gauge('acs_open_streams', () => [{ labels: {}, value: streams.count() }]);
-  const cursors = createCursors(derivedKey(config.urlSigningKey, 'cursors'));
+  const cursors = createCursors(deriveKey(config.urlSigningKey, 'cursors'));
   let isShuttingDown = false;
 
   const routes: Route[] = [
@@ -113,7 +113,7 @@ export function createApp(container: Container): App {
   const dispatch = createDispatcher({
     authenticate: container.authenticate,
     idempotency: container.idempotency,
-    fingerprintKey: derivedKey(config.urlSigningKey, 'request-fingerprints'),
+    fingerprintKey: deriveKey(config.urlSigningKey, 'request-fingerprints'),
     rateLimit: createRateLimiting({ ...container.rateLimiters, limits: config.rateLimits }),
     concurrency: createConcurrencyLimiter(config.concurrency),
     readInTurn: container.readInTurn,
@@ -130,7 +130,7 @@ export function createApp(container: Container): App {
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }));
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
   app.use(`${basePath}/docs`, createDocsPage({ basePath, title }));
-  if (telemetry !== noTelemetry && metricsPlaceOf(config) === 'main_port') {
+  if (telemetry !== noTelemetry && metricsExposureOf(config) === 'main_port') {
     app.get(`${basePath}/metrics`, createMetricsPage(telemetry.metrics));
   }
   app.use(basePath || '/', createRouteTable(routes, dispatch));

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError, readSettings } from './config/read-settings.ts';
-import type { Fault } from './config/setting-kinds.ts';
+import type { InjectedFault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
-import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts';
+import { readTemporalConfig, type TemporalConfig } from './config/temporal-config.ts';
 import type { TaskQueue } from './contracts/workflow-runs.ts';
 import {
   type ConcurrencyLimit,
@@ -16,10 +16,10 @@ import {
 } from './domain/access/limits.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/prices.ts';
 import type { OAuthConnectorProvider } from './domain/documents/connector-providers.ts';
-import { type EncryptionKey, signingKeyPem, verifyKeyPems } from './keys.ts';
+import { checkSigningKeyPem, type EncryptionKey, parseVerifyKeyPems } from './keys.ts';
 
 export { ConfigError } from './config/read-settings.ts';
-export type { Fault } from './config/setting-kinds.ts';
+export type { InjectedFault } from './config/setting-kinds.ts';
 export { settingNames } from './config/settings.ts';
 export type { PayloadKeys, TemporalConfig } from './config/temporal-config.ts';
 
@@ -129,7 +129,7 @@ export type Config = Readonly<{
   tierLimits: Record<Tier, TierLimits>;
   rateLimits: Readonly<Record<RateLimitName, RateLimit | null>>;
   concurrency: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null>>;
-  faults: readonly Fault[];
+  faults: readonly InjectedFault[];
 }>;
 
 /**
@@ -147,7 +147,7 @@ export function loadConfig(
   if (s.METRICS_PORT !== undefined && s.METRICS_PORT === s.PORT && s.PORT !== 0) {
     throw new ConfigError('wrong setting METRICS_PORT: it must differ from PORT');
   }
-  const privateKeyPem = role === 'worker' ? null : (readKey(s, 'JWT_PRIVATE_KEY', signingKeyPem) ?? null);
+  const privateKeyPem = role === 'worker' ? null : (readKey(s, 'JWT_PRIVATE_KEY', checkSigningKeyPem) ?? null);
   if (privateKeyPem === null && role === 'api') {
     throw new ConfigError('wrong setting JWT_PRIVATE_KEY: it or JWT_PRIVATE_KEY_FILE is required');
   }
@@ -176,7 +176,7 @@ export function loadConfig(
     toolsDir: s.TOOLS_DIR ?? null,
     database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },
     workerQueues: s.WORKER_QUEUES,
-    temporal: temporalConfig(s),
+    temporal: readTemporalConfig(s),
     vectors: vectorStore(s),
     blobs: blobStore(s),
     renderer: renderer(s),
@@ -205,7 +205,7 @@ export function loadConfig(
     },
     auth: {
       privateKeyPem,
-      verifyKeyPems: readKey(s, 'JWT_VERIFY_KEYS', verifyKeyPems) ?? [],
+      verifyKeyPems: readKey(s, 'JWT_VERIFY_KEYS', parseVerifyKeyPems) ?? [],
       issuer: s.JWT_ISSUER,
       accessTokenSeconds: s.ACCESS_TOKEN_SECONDS,
     },

@@ -313,7 +313,7 @@ export type ErrorCode = keyof typeof catalogue;
 
 export type FieldError = { path: string; message: string; code: string };
 
-export type AppErrorOptions = {
+type AppErrorOptions = {
   /** The detail tells the client what was wrong and what to do. It must not contain secrets, stack traces or SQL. */
   detail?: string;
   errors?: FieldError[];
@@ -359,7 +359,7 @@ export type ExpectedVersions = readonly number[] | null;
  * Throws `precondition_failed` unless the version is an expected one. Call it with a row that is locked in the
  * transaction of the write, so that only one of several concurrent writers with the same ETag succeeds.
  */
-export function requireVersion(expected: ExpectedVersions, { version }: { version: number }): void {
+export function requireExpectedVersion(expected: ExpectedVersions, { version }: { version: number }): void {
   if (expected !== null && !expected.includes(version)) {
     throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
   }

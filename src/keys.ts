@@ -6,7 +6,7 @@ export type EncryptionKey = { id: string; key: Buffer };
 const keyBytes = 32;
 
 /** Parses `id:base64,id:base64`; the first key encrypts. Throws an error that does not quote the keys. */
-export function encryptionKeys(text: string): EncryptionKey[] {
+export function parseEncryptionKeys(text: string): EncryptionKey[] {
   const keys = text.split(',').map((item) => {
     const [, id, encoded = ''] = /^\s*([\w-]{1,32}):([A-Za-z0-9+/]+={0,2})\s*$/.exec(item) ?? [];
     const key = Buffer.from(encoded, 'base64');
@@ -23,13 +23,13 @@ const minModulusBits = 2_048;
 const pemBlock = /-----BEGIN ([A-Z ]+)-----[^-]+-----END \1-----/g;
 
 /** Returns the PEM if it is a key that can sign access tokens, or throws an error that says what it must be. */
-export function signingKeyPem(text: string): string {
+export function checkSigningKeyPem(text: string): string {
   if (isRsa(() => createPrivateKey(text))) return text;
   throw new Error(`must be an unencrypted RSA private key (PEM) of at least ${minModulusBits} bits`);
 }
 
 /** Parses public keys (PEM), one after the other; of a private key its public key is used. */
-export function verifyKeyPems(text: string): string[] {
+export function parseVerifyKeyPems(text: string): string[] {
   const pems = text.match(pemBlock) ?? [];
   if (pems.length > 0 && pems.every((pem) => isRsa(() => createPublicKey(pem)))) return pems;
   throw new Error(`must be unencrypted RSA keys (PEM), one after the other, of at least ${minModulusBits} bits`);

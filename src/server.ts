@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { ConfigError, loadConfig } from './config.ts';
-import { metricsPlaceOf, openTelemetry } from './container/telemetry.ts';
+import { metricsExposureOf, startTelemetry } from './container/telemetry.ts';
 import { createContainer } from './container.ts';
 import { createGracefulServer, listen, metricsResponse, startPlainServer } from './http/server/http-server.ts';
 
@@ -24,7 +24,7 @@ const ANSWER_TIMEOUT_MS = 18_000;
 
 async function main(): Promise<void> {
   const config = loadConfig(process.env);
-  const telemetry = await openTelemetry(config, 'api');
+  const telemetry = await startTelemetry(config, 'api');
   const container = createContainer(config, 'api', telemetry);
   const app = createApp(container);
   const server = createServer(
@@ -48,7 +48,7 @@ async function main(): Promise<void> {
         );
   await listen(server, config.server, { host: 'HOST', port: 'PORT' });
   const metrics = { own_port: config.metricsPort, main_port: config.server.port, nowhere: null }[
-    metricsPlaceOf(config)
+    metricsExposureOf(config)
   ];
   container.logger.info({ host, port: config.server.port, metricsPort: metrics }, 'the API is listening');
 

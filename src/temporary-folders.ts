@@ -13,7 +13,7 @@ export function makeTemporaryFolder(tempDir: string, use: string): Promise<strin
 }
 
 /** Deletes temporary folders of killed processes. */
-export async function deleteStrayFolders(tempDir: string): Promise<void> {
+export async function deleteStaleTemporaryFolders(tempDir: string): Promise<void> {
   for (const name of await readdir(tempDir)) {
     if (!ownName.test(name)) continue;
     const path = join(tempDir, name);

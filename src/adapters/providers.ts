@@ -1,7 +1,7 @@
 import { Transform } from 'node:stream';
 import { type AppError, appError } from '#src/errors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
-import type { ProviderAnswer } from '#src/ports/web.ts';
+import type { ProviderResponse } from '#src/ports/web.ts';
 
 /** `baseUrl` is null for Google's own hosts. */
 export function googleOAuth(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
@@ -17,7 +17,7 @@ export function googleOAuth(baseUrl: string | null, client: OAuthProvider['clien
 }
 
 /** Parses the body of an answer. Throws `provider_unavailable` if it is not JSON. */
-export function parseJson(provider: string, { body }: ProviderAnswer): unknown {
+export function parseJson(provider: string, { body }: ProviderResponse): unknown {
   try {
     return JSON.parse(body);
   } catch {
@@ -48,7 +48,7 @@ export function asText(value: unknown): string {
 const maxRetryAfterSeconds = 3_600;
 
 /** Maps a provider's status to an error code. Drops its message, which may quote the API key. */
-export function providerStatusError(provider: string, { status, headers }: ProviderAnswer): AppError {
+export function providerStatusError(provider: string, { status, headers }: ProviderResponse): AppError {
   if (status === 401) return appError('needs_reauth');
   if (status === 403)
     return appError('not_granted', { detail: `The connection has no permission for this at ${provider}.` });

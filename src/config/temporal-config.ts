@@ -5,7 +5,7 @@ import { ConfigError, readSettings } from './read-settings.ts';
 import { type Settings, settings } from './settings.ts';
 
 /** TLS options of the Temporal connection; empty for TLS with the system's certificate authorities. */
-export type TemporalTls = {
+type TemporalTls = {
   serverRootCACertificate?: Buffer;
   clientCertPair?: { crt: Buffer; key: Buffer };
   serverNameOverride?: string;
@@ -31,7 +31,7 @@ export type TemporalConfig = {
 type TemporalSettings = Pick<Settings, Extract<keyof Settings, `TEMPORAL_${string}`>>;
 
 /** Throws {@link ConfigError} for settings that exclude each other, and for unreadable or invalid files. */
-export function temporalConfig(s: TemporalSettings): TemporalConfig {
+export function readTemporalConfig(s: TemporalSettings): TemporalConfig {
   if (s.TEMPORAL_BUILD_ID !== undefined && s.TEMPORAL_DEPLOYMENT_NAME === undefined) {
     throw new ConfigError('wrong setting TEMPORAL_DEPLOYMENT_NAME: required together with TEMPORAL_BUILD_ID');
   }
@@ -125,7 +125,7 @@ function privateKey(pem: Buffer) {
 }
 
 /** Settings of the codec server, which decrypts payloads for operators. It reads no settings of the other processes. */
-export type CodecServerConfig = Readonly<{
+type CodecServerConfig = Readonly<{
   host: string;
   port: number;
   payloadKeys: PayloadKeys;

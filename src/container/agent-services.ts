@@ -1,6 +1,6 @@
 import { createPgCallLimiter } from '../adapters/postgres/limits.ts';
 import { createTopicWords } from '../adapters/text/topic-words.ts';
-import { derivedKey } from '../derived-key.ts';
+import { deriveKey } from '../derived-key.ts';
 import { createAgentsService } from '../modules/agents/agents.service.ts';
 import { createCandidateFinder } from '../modules/anchor-words/anchor-candidates.ts';
 import { createAnchorWordsService } from '../modules/anchor-words/anchor-words.service.ts';
@@ -33,7 +33,7 @@ export function createAgentServices(services: SharedServices & AccountServices &
   const tools = services.toolCatalog;
   const agents = createAgentsService({ db, drafts, limits, teams, models, tools, anchoring, jobs });
   const evaluating = { db, drafts, limits, models, jobs, logger, jobWatch: services.jobWatch };
-  const nonceKey = derivedKey(config.urlSigningKey, 'judged-texts');
+  const nonceKey = deriveKey(config.urlSigningKey, 'judged-texts');
 
   return {
     drafts,

@@ -2,7 +2,7 @@ import pLimit from 'p-limit';
 import { pageTitle } from '../adapters/converter/page-title.ts';
 import { createFairQueue } from '../adapters/limits.ts';
 import { createClamd } from '../adapters/malware/clamd.ts';
-import { derivedKey } from '../derived-key.ts';
+import { deriveKey } from '../derived-key.ts';
 import { defaultRagConfig } from '../domain/documents/rag-config.ts';
 import { appError } from '../errors.ts';
 import { createDeletionService } from '../modules/deletion/deletion.service.ts';
@@ -84,7 +84,7 @@ export function createDocumentServices(shared: SharedServices) {
       db,
       blobs,
       previews,
-      tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
+      tokens: createFileTokens(deriveKey(config.urlSigningKey, 'file-addresses')),
       downloadUrlSeconds: config.downloadUrlSeconds,
     }),
     webImport: createWebImportService({ web, documents, uploads, limits, pageTitle }),

@@ -51,10 +51,10 @@ import { createOrchestrator } from '../temporal/orchestrator.ts';
 const alignmentCallMs = 20_000;
 
 /** Name of the process in logs and in `pg_stat_activity`. */
-export type Role = 'api' | 'worker' | 'admin' | 'test';
+export type ProcessRole = 'api' | 'worker' | 'admin' | 'test';
 
 /** Constructs the adapters. Nothing connects before its first use. */
-export function createInfrastructure(config: Config, role: Role, telemetry: Telemetry) {
+export function createInfrastructure(config: Config, role: ProcessRole, telemetry: Telemetry) {
   const { metrics, tracing } = telemetry;
   const isObserved = telemetry !== noTelemetry;
   const tempDir = tmpdir();

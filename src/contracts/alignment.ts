@@ -1,4 +1,4 @@
-import type { AttemptOfJob } from './workflow-runs.ts';
+import type { JobAttempt } from './workflow-runs.ts';
 
 export type ScoreAlignmentInput = { orgId: string; chatId: string };
 
@@ -7,7 +7,7 @@ export type ScoreRoundResult =
   | { scored: false };
 
 /** Includes the attempt, because a later round may have queued another attempt, which must not be cancelled. */
-export type RecordAlignmentCancellationInput = ScoreAlignmentInput & AttemptOfJob;
+export type RecordAlignmentCancellationInput = ScoreAlignmentInput & JobAttempt;
 
 export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code: string; message: string } };
 
@@ -25,7 +25,7 @@ export type ProposeAnchorWordsInput = { orgId: string; agentId: string };
 /** `count` is the number of anchor words that the agent received (0 for a deleted agent). */
 export type ProposeAnchorWordsResult = { count: number };
 
-export type RecordAnchoringEndInput = ProposeAnchorWordsInput & AttemptOfJob;
+export type RecordAnchoringEndInput = ProposeAnchorWordsInput & JobAttempt;
 export type RecordAnchoringFailureInput = RecordAnchoringEndInput & { error: { code: string; message: string } };
 
 export type AnchoringProgress = { stage: AnchoringStage | 'queued' | 'done' };

@@ -1,4 +1,4 @@
-import type { AttemptOfJob } from './workflow-runs.ts';
+import type { JobAttempt } from './workflow-runs.ts';
 
 /** Stages of imports and syncs in order. Only syncs have `delete`. */
 export const importStages = ['list', 'import', 'delete', 'finish'] as const;
@@ -18,19 +18,19 @@ export type ImportCounts = {
   failed: number;
 };
 
-export type ImportSlice = { counts: ImportCounts; isMore: boolean };
+export type ImportSliceResult = { counts: ImportCounts; isMore: boolean };
 
 /** `mustListAgain` is true if files may have changed while the sync waited for the confirmation of its deletions. */
-export type DeletionSlice = ImportSlice & { mustListAgain: boolean };
+export type DeletionSliceResult = ImportSliceResult & { mustListAgain: boolean };
 
 /** Argument of the activity `importFile`. `n` is the number of the file in its run, from 1. */
 export type ImportFileInput = ImportRun & { n: number };
 
 export type ImportFileResult = { status: 'added' | 'updated' | 'unchanged' | 'failed'; code: string | null };
 
-export type PendingFiles = { numbers: number[]; counts: ImportCounts };
+export type PendingImportFiles = { numbers: number[]; counts: ImportCounts };
 
-export type RecordImportEndInput = ImportRun & AttemptOfJob;
+export type RecordImportEndInput = ImportRun & JobAttempt;
 export type RecordImportFailureInput = RecordImportEndInput & { error: { code: string; message: string } };
 export type RecordFileFailureInput = ImportFileInput & { error: { code: string; message: string } };
 

@@ -1,5 +1,5 @@
 import type { AuditPass, AuditProgress } from '#src/domain/documents/audit-report.ts';
-import type { AttemptOfJob } from './workflow-runs.ts';
+import type { JobAttempt } from './workflow-runs.ts';
 
 /** Stages of a document's deletion in order. The last one deletes the document's row, which the others read. */
 export const deletionStages = ['stop', 'vectors', 'chunks', 'original', 'forget'] as const;
@@ -9,7 +9,7 @@ export type DeletionStage = (typeof deletionStages)[number];
 export type DeleteDocumentInput = { orgId: string; documentId: string };
 
 export type RecordDeletionFailureInput = DeleteDocumentInput &
-  AttemptOfJob & { error: { code: string; message: string } };
+  JobAttempt & { error: { code: string; message: string } };
 
 export type DeletionProgress = { stage: DeletionStage | 'queued' | 'done' };
 
@@ -29,16 +29,16 @@ export const erasureStages = [
 export type ErasureStage = (typeof erasureStages)[number];
 
 /** Erasure stages that only delete rows of Postgres; documents are also in other stores. */
-export const erasedRows = ['chats', 'drafts', 'agents', 'folders', 'traces'] as const satisfies ErasureStage[];
+export const erasureRowStages = ['chats', 'drafts', 'agents', 'folders', 'traces'] as const satisfies ErasureStage[];
 
-export type ErasedRows = (typeof erasedRows)[number];
+export type ErasureRowStage = (typeof erasureRowStages)[number];
 
 /** Private data of a deleted user; all data of a deleted organization if `userId` is null. */
 export type ErasureSubject = { orgId: string; userId: string | null };
 
 export type EraseContentInput = ErasureSubject & { dueAt: string; progress?: ErasureProgress };
 
-type ErasedByKind = { [what in 'documents' | ErasedRows]?: number };
+type ErasedByKind = { [what in 'documents' | ErasureRowStage]?: number };
 
 /** `erased` counts all erased items; workflow histories of older releases have no `byKind`. */
 export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number; byKind?: ErasedByKind };
@@ -49,9 +49,9 @@ export type FinishErasureInput = ErasureSubject & { byKind?: ErasedByKind };
 
 export type EraseSliceInput = ErasureSubject & { erased: number };
 export type EraseSliceResult = { erased: number; isMore: boolean };
-export type EraseRowsInput = EraseSliceInput & { what: ErasedRows };
+export type EraseRowsInput = EraseSliceInput & { what: ErasureRowStage };
 
-export type RecordErasureInput = ErasureSubject & AttemptOfJob;
+export type RecordErasureInput = ErasureSubject & JobAttempt;
 export type RecordErasureFailureInput = RecordErasureInput & { error: { code: string; message: string } };
 
 export type AuditStoresInput = {
@@ -72,4 +72,4 @@ export type AuditPageInput = {
 };
 
 /** Minimum age of orphans for the audit: uploads and deletions end within this time. */
-export const auditGraceSeconds = 3_600;
+export const minOrphanAgeSeconds = 3_600;

@@ -1,4 +1,4 @@
-import type { AttemptOfJob } from './workflow-runs.ts';
+import type { JobAttempt } from './workflow-runs.ts';
 
 /** Ingestion stages in order. `situate` writes chunk contexts; `activate` makes the generation readable. */
 export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed', 'activate'] as const;
@@ -8,7 +8,7 @@ export type IngestionStage = (typeof ingestionStages)[number];
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
 /** If `isSmall`, `ingestDocument` tries all ingestion steps in one activity. */
-export type IngestDocumentRun = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
+export type IngestDocumentRunInput = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 /**
@@ -23,16 +23,16 @@ export type ConvertResult = {
   needsWindows?: boolean;
   needsContexts?: boolean;
 };
-export type WindowsResult = { windowsEmbedded: number; windowsLeft: number };
-export type SituateResult = { chunksSituated: number; chunksLeft: number };
+export type EmbedWindowsResult = { windowsEmbedded: number; windowsLeft: number };
+export type SituateChunksResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
 /** `chunksLeft` is absent (0) in workflow histories of older releases. */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
 /** Result of the activity that does all ingestion steps; a field is null if its step was not done. */
-export type AtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
+export type IngestAtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
 export type IngestDocumentResult = { chunks: number };
 
-export type RecordIngestionEndInput = IngestDocumentInput & AttemptOfJob;
+export type RecordIngestionEndInput = IngestDocumentInput & JobAttempt;
 
 export type RecordIngestionFailureInput = RecordIngestionEndInput & { error: { code: string; message: string } };
 
@@ -51,11 +51,11 @@ export type PreviewStage = (typeof previewStages)[number];
 export type PreviewDocumentInput = { orgId: string; documentId: string; generation: number };
 
 /** A preview result is null if the document was deleted or its original was replaced. */
-export type RenderResult = { sizeBytes: number; reused: boolean } | null;
-export type PagesResult = { pageCount: number } | null;
+export type RenderPreviewResult = { sizeBytes: number; reused: boolean } | null;
+export type AlignPagesResult = { pageCount: number } | null;
 export type PreviewDocumentResult = { pageCount: number | null };
 
-export type RecordPreviewEndInput = PreviewDocumentInput & AttemptOfJob;
+export type RecordPreviewEndInput = PreviewDocumentInput & JobAttempt;
 export type RecordPreviewFailureInput = RecordPreviewEndInput & { error: { code: string; message: string } };
 
 export type PreviewProgress = { stage: PreviewStage | 'queued' | 'done' };
@@ -83,7 +83,7 @@ export type AwaitReembeddingsInput = { orgId: string; jobIds: string[]; counts: 
 export type AwaitReembeddingsResult = { done: string[]; failed: string[] };
 
 export type RecordReembeddingPauseInput = { orgId: string; isPaused: boolean };
-export type RecordReembeddingEndInput = { orgId: string } & AttemptOfJob;
+export type RecordReembeddingEndInput = { orgId: string } & JobAttempt;
 export type RecordReembeddingInput = RecordReembeddingEndInput & { counts: ReembeddingCounts };
 export type RecordReembeddingFailureInput = RecordReembeddingEndInput & { error: { code: string; message: string } };
 

@@ -3,7 +3,7 @@ import type { ImportRunInput } from './connectors.ts';
 import type { DeleteDocumentInput, EraseContentInput } from './deletion.ts';
 import type { EvaluationInput } from './evaluation.ts';
 import type { ExportOrganizationInput } from './exports.ts';
-import type { IngestDocumentRun, PreviewDocumentInput, ReembedOrganizationInput } from './ingestion.ts';
+import type { IngestDocumentRunInput, PreviewDocumentInput, ReembedOrganizationInput } from './ingestion.ts';
 
 export type JobKind =
   | 'ingest'
@@ -22,7 +22,7 @@ export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed'
 
 /** Workflow start, stored in the job's row (outbox). The Temporal UI shows `summary`: no user content. */
 export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: string } & (
-  | { workflow: 'ingestDocument'; input: IngestDocumentRun }
+  | { workflow: 'ingestDocument'; input: IngestDocumentRunInput }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
   | { workflow: 'deleteDocument'; input: DeleteDocumentInput }
   | { workflow: 'reembedOrganization'; input: ReembedOrganizationInput }
@@ -36,7 +36,7 @@ export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: str
   | { workflow: 'exportOrganization'; input: ExportOrganizationInput }
 );
 
-export const unstoppableKinds: readonly JobKind[] = ['delete', 'erase'];
+export const unstoppableJobKinds: readonly JobKind[] = ['delete', 'erase'];
 
 /** Search attributes of type Keyword. Workflows upsert `Stage` and `ErrorCode`; starts set the others. */
 export const searchAttributeNames = [

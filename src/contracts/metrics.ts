@@ -128,7 +128,7 @@ export const metricCatalog = {
 } as const satisfies Readonly<Record<string, MetricFacts>>;
 
 type Catalog = typeof metricCatalog;
-export type MetricName = keyof Catalog;
+type MetricName = keyof Catalog;
 type NameOf<Type extends MetricFacts['type']> = {
   [Name in MetricName]: Catalog[Name]['type'] extends Type ? Name : never;
 }[MetricName];
@@ -136,4 +136,4 @@ export type CounterName = NameOf<'counter'>;
 export type GaugeName = NameOf<'gauge'>;
 export type HistogramName = NameOf<'histogram'>;
 
-export type LabelsOf<Name extends MetricName> = Readonly<Record<Catalog[Name]['labels'][number], string>>;
+export type MetricLabels<Name extends MetricName> = Readonly<Record<Catalog[Name]['labels'][number], string>>;

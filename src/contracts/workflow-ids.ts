@@ -24,7 +24,8 @@ export const evaluationWorkflowId = (hash: string): string => `evaluate-${hash}`
 
 export const comparisonWorkflowId = (hash: string): string => `compare-${hash}`;
 
-export const caseWorkflowId = (runId: string, caseIndex: number): string => jobPartId(runId, `case-${caseIndex + 1}`);
+export const evaluationCaseWorkflowId = (runId: string, caseIndex: number): string =>
+  jobPartId(runId, `case-${caseIndex + 1}`);
 
 export const importWorkflowId = (runId: string): string => `import-${runId}`;
 

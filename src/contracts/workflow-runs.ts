@@ -1,5 +1,5 @@
 /** The job attempt that started a workflow run; absent in workflow histories of older releases. */
-export type AttemptOfJob = { attempt?: number | undefined; startId?: string | undefined };
+export type JobAttempt = { attempt?: number | undefined; startId?: string | undefined };
 
 /** Decides whether a workflow fails, retries or parks on an error; set per code in the error catalogue. */
 export type ErrorClass = 'permanent' | 'transient' | 'operator';
@@ -47,7 +47,7 @@ export function spanIdOfRun(runId: string): string {
   return runId.replaceAll('-', '').slice(-16);
 }
 
-export function withSpanId(trace: string, spanId: string): string {
+export function traceparentWithSpanId(trace: string, spanId: string): string {
   const [version, traceId, , flags] = trace.split('-');
   return [version, traceId, spanId, flags].join('-');
 }

@@ -4,7 +4,7 @@ export type StoredBlob = { key: string; sizeBytes: number; storedAt: Date };
 
 export type StagedBlob = { stagingKey: string; sizeBytes: number; sha256: string };
 
-export type SignedUrlOptions = { fileName: string; mediaType: string; expiresInSeconds: number };
+type SignedUrlOptions = { fileName: string; mediaType: string; expiresInSeconds: number };
 
 /**
  * Stores originals under generated keys that contain no user text (`originalKey`). Throws `service_unavailable`

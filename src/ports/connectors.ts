@@ -5,15 +5,15 @@ import type { OAuthProvider } from './identity.ts';
 export type ConnectorOAuth = { settings: OAuthProvider; scopes: readonly string[] };
 
 /** Decrypted credentials of a connection, held for one call. Never put them into logs, errors or workflow payloads. */
-export type ConnectorAccess = OAuthAccess | KeyAccess;
+export type ConnectorAccess = OAuthConnectorAccess | S3ConnectorAccess;
 
-export type OAuthAccess = {
+export type OAuthConnectorAccess = {
   kind: 'oauth';
   accessToken: string;
   siteId: string | null;
 };
 
-export type KeyAccess = {
+export type S3ConnectorAccess = {
   kind: 'keys';
   accessKeyId: string;
   secretAccessKey: string;
@@ -42,7 +42,7 @@ export type RemoteFile = {
   revision: string;
 };
 
-export type RemotePage = { files: RemoteFile[]; nextPage: string | null };
+export type RemoteFilePage = { files: RemoteFile[]; nextPage: string | null };
 
 /**
  * `present`: current state of a file or folder; the children of a renamed or moved folder may not be listed.
@@ -60,7 +60,7 @@ export type RemoteFolder = { fileId?: string; path: string };
 /** A file is found by id, else by path, else by name within `folder`. At least one of the first three is set. */
 export type RemoteFileQuery = { fileId?: string; path?: string; name?: string; folder?: string };
 
-export type RemoteContent = {
+type RemoteContent = {
   content: Readable;
   mediaType: string;
   /** A file in the provider's own format has the extension of its export format. */
@@ -83,7 +83,7 @@ export type Connector = {
   /** A connection is checked by a cheap call that needs the permissions of all other calls. */
   check(access: ConnectorAccess): Promise<RemoteAccount>;
   /** Lists the immediate children of a folder; `page` is the previous `nextPage`. */
-  list(access: ConnectorAccess, folder: RemoteFolder, page: string | null): Promise<RemotePage>;
+  list(access: ConnectorAccess, folder: RemoteFolder, page: string | null): Promise<RemoteFilePage>;
   find(access: ConnectorAccess, query: RemoteFileQuery): Promise<RemoteFile>;
   /**
    * The caller must read `content` to its end or destroy it. The call or the stream throws `payload_too_large` above
@@ -107,12 +107,12 @@ export type Connector = {
   revoke: null | ((access: ConnectorAccess) => Promise<void>);
 };
 
-export type ConnectorAccesses = {
+export type ConnectorRegistry = {
   connectors: Readonly<Record<ConnectorProvider, Connector>>;
   consents: Readonly<Record<OAuthConnectorProvider, ConnectorOAuth | null>>;
 };
 
-export type ConnectionUse = { orgId: string; connectionId: string; requestId: string };
+export type ConnectionCallContext = { orgId: string; connectionId: string; requestId: string };
 
 export type ConnectorCredentials = {
   /**
@@ -121,7 +121,7 @@ export type ConnectorCredentials = {
    * recorded in the connection's `status`), `provider_not_configured`, `credentials_unreadable`, and errors of `call`.
    */
   use<Result>(
-    of: ConnectionUse,
+    of: ConnectionCallContext,
     call: (access: ConnectorAccess, connector: Connector) => Promise<Result>,
   ): Promise<Result>;
 };

@@ -20,19 +20,19 @@ export type ConvertedDocument = {
  * A line read by OCR: text, left, right, baseline, font size, bold, and its widest gap. Positions and sizes are in
  * points; y grows upwards.
  */
-export type RecognizedLine = [string, number, number, number, number, boolean, number];
+export type OcrLine = [string, number, number, number, number, boolean, number];
 
-export type RecognizedPage = { pageIndex: number; lines: RecognizedLine[] };
+export type OcrPage = { pageIndex: number; lines: OcrLine[] };
 
 /** OCR takes seconds per page, so it runs in slices. */
-export type Recognition = {
-  known: readonly RecognizedPage[];
+export type OcrOptions = {
+  known: readonly OcrPage[];
   sliceMs: number;
-  keep: (page: RecognizedPage, progress: { done: number; total: number }) => Promise<void>;
+  keep: (page: OcrPage, progress: { done: number; total: number }) => Promise<void>;
 };
 
 /** Converts files to Markdown, in a sandboxed child process except for small text, Markdown and code files. */
-export type Converter = {
+export type DocumentConverter = {
   /** The converter's version changes whenever the same file could give another body; it keys stored conversions. */
   readonly version: string;
   /** Formats are detected by content; the file name only distinguishes text formats. */
@@ -50,7 +50,7 @@ export type Converter = {
     encoding?: string | undefined;
     signal: AbortSignal;
     onProgress?: (note: string) => void;
-    recognition?: Recognition | undefined;
+    recognition?: OcrOptions | undefined;
   }): Promise<ConvertedDocument>;
   /**
    * Reads the text of each page of a rendered PDF. Throws `converter_refused` if it is not a readable PDF, `too_large`,

@@ -1,5 +1,5 @@
 /** A stale secret is encrypted with a key that is no longer active; encrypt it again when it is next stored. */
-export type DecryptedSecret = { secret: string; isStale: boolean };
+type DecryptedSecret = { secret: string; isStale: boolean };
 
 export type SecretCipher = {
   /** Ciphertexts begin with the id of their key and a colon. */

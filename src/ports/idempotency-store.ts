@@ -1,7 +1,7 @@
 /** An idempotency key is scoped to the user and to method and path template of the route. */
 export type IdempotencyKey = { userId: string; route: string; key: string };
 
-export type StoredEvent = { id?: string; event: string; data: unknown };
+export type ServerSentEvent = { id?: string; event: string; data: unknown };
 
 /** A response that can be sent again, with the headers that the handler set. */
 export type StoredResponse = {
@@ -11,10 +11,10 @@ export type StoredResponse = {
     | { kind: 'empty' }
     | { kind: 'json'; data: unknown }
     | { kind: 'problem'; data: unknown }
-    | { kind: 'events'; events: StoredEvent[] };
+    | { kind: 'events'; events: ServerSentEvent[] };
 };
 
-export type IdempotencyClaim =
+type IdempotencyClaim =
   | { outcome: 'claimed'; leaseOwner: string; reservedId: string }
   | { outcome: 'in_flight' }
   | { outcome: 'other_request' }

@@ -1,5 +1,5 @@
 /** Only user and session of an access token are trusted; rights are read from the database. */
-export type AccessClaims = {
+type AccessTokenClaims = {
   userId: string;
   sessionId: string;
   orgId: string;
@@ -9,13 +9,13 @@ export type AccessClaims = {
   tier: string;
 };
 
-export type Caller = Pick<AccessClaims, 'userId' | 'sessionId'>;
+export type Caller = Pick<AccessTokenClaims, 'userId' | 'sessionId'>;
 
 export type JsonWebKeySet = { keys: { kty: 'RSA'; use: 'sig'; alg: 'RS256'; kid: string; n: string; e: string }[] };
 
 export type AccessTokens = {
   readonly lifetimeSeconds: number;
-  sign(claims: AccessClaims): Promise<string>;
+  sign(claims: AccessTokenClaims): Promise<string>;
   /** Verifies an access token synchronously; the result is cached until the token expires. Throws `invalid_token`. */
   verify(token: string): Caller;
   /** The first key of the set signs new tokens; tokens of all are accepted. */
@@ -37,11 +37,11 @@ export type PasswordHasher = {
 export type SignInAttempt = { nonce: string; codeVerifier: string; redirectUri: string };
 
 /** `issuer` is the `iss` of the callback (RFC 9207), if the client passed it on. */
-export type SignInAnswer = { code: string; issuer: string | undefined };
+type SignInCallback = { code: string; issuer: string | undefined };
 
-export type SignInRequest = { redirectUri: string; state: string } | (SignInAttempt & { answer: SignInAnswer });
+export type SignInRequest = { redirectUri: string; state: string } | (SignInAttempt & { answer: SignInCallback });
 
-export type Identity = {
+export type VerifiedIdentity = {
   issuer: string;
   /** A subject identifies the user at the issuer permanently; an email does not. */
   subject: string;
@@ -57,7 +57,7 @@ export type IdentityProvider = {
   /**
    * Checks the ID token, and that userinfo names the same subject. Throws `sign_in_invalid`, `identity_not_verified`.
    */
-  identify(attempt: SignInAttempt, answer: SignInAnswer): Promise<Identity>;
+  identify(attempt: SignInAttempt, answer: SignInCallback): Promise<VerifiedIdentity>;
 };
 
 export type OAuthProvider = {
@@ -78,7 +78,7 @@ export type OAuthTokens = {
   scopes: string[] | null;
 };
 
-export type ConsentRequest = {
+type OAuthConsentRequest = {
   state: string;
   codeVerifier: string;
   redirectUri: string;
@@ -92,7 +92,7 @@ export type ConsentRequest = {
  */
 export type OAuthClient = {
   newCodeVerifier(): string;
-  authorizeUrl(provider: OAuthProvider, request: ConsentRequest): Promise<string>;
+  authorizeUrl(provider: OAuthProvider, request: OAuthConsentRequest): Promise<string>;
   /**
    * Exchanges an authorization code for tokens. Throws `consent_invalid` if the provider rejects the code. `issuer` is
    * the callback's `iss` (RFC 9207).

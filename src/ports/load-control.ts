@@ -1,7 +1,7 @@
 /** A fair queue serves its owners, usually organizations, in turn. */
 export type FairQueue = <Result>(owner: string, task: () => Promise<Result>) => Promise<Result>;
 
-export type RateLimitWindow = { isAllowed: boolean; remaining: number; resetSeconds: number };
+type RateLimitWindow = { isAllowed: boolean; remaining: number; resetSeconds: number };
 
 export type RateLimiter = {
   /**

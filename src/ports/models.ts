@@ -31,14 +31,14 @@ export type ModelRequest = {
 /** `cachedInputTokens` are included in `inputTokens`. */
 export type ModelUsage = { inputTokens: number; cachedInputTokens: number; completionTokens: number };
 
-export type Truncation = 'length' | 'content_filter';
+export type TruncationReason = 'length' | 'content_filter';
 
 export type ModelReply = {
   text: string;
   model: string;
   usage: ModelUsage;
   toolCalls?: readonly ModelToolCall[];
-  truncatedBy?: Truncation;
+  truncatedBy?: TruncationReason;
 };
 
 /**
@@ -61,7 +61,7 @@ export type Embedder = {
 };
 
 /** An embedder of an unknown model throws only when it is used. */
-export type Embedders = { of(model: string): Embedder };
+export type EmbedderFactory = { of(model: string): Embedder };
 
 export type EmbedOptions = {
   signal?: AbortSignal;
@@ -86,7 +86,7 @@ export type Reranker = {
 };
 
 /** A property of a model is null if its provider does not report it. */
-export type ProvidedModel = {
+export type ListedModel = {
   id: string;
   kind: ModelKind;
   contextWindow: number | null;
@@ -102,9 +102,9 @@ export type ProvidedModel = {
 };
 
 /** Listing models fails within seconds. A provider without a list has no models. */
-export type ModelCatalog = { list(): Promise<ProvidedModel[]> };
+export type ModelCatalog = { list(): Promise<ListedModel[]> };
 
-export type CallLimiter = {
+export type ModelCallLimiter = {
   /**
    * Waits for a free slot, then calls. When `call` throws with `retryAfterSeconds`, all calls of the model pause for
    * that time, and one of them probes the service before the others go on. Throws `model_unavailable` when the pause is
@@ -120,7 +120,7 @@ export type CallLimiter = {
 
 export type TopicWord = { word: string; vector: Float32Array };
 
-export type TopicWords = {
+export type TopicWordIndex = {
   /**
    * Lists the topic words that `relevance`, which gets unit vectors, scores highest, best first. Throws if the model
    * has no words.

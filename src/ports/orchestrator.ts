@@ -2,14 +2,14 @@ import type { WorkflowStart } from '#src/contracts/jobs.ts';
 import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 
 /** `not_parked`: the run is open but not parked. `gone`: there is no open run. */
-export type MoveResult = 'moved' | 'not_parked' | 'gone';
+export type ParkedRunUpdateResult = 'moved' | 'not_parked' | 'gone';
 
 /**
  * State of a run. `parked`: waits for an operator. `stuck`: open, but its workflow task fails. `failed`: with the
  * reason, which is `run_terminated` if the run was terminated. `toStop`: the start id of a run that was asked to cancel
  * and has not ended yet.
  */
-export type RunReport = (
+export type WorkflowRunState = (
   | { state: 'open' | 'completed' | 'cancelled' | 'unknown' }
   | { state: 'parked' | 'stuck' | 'failed'; error: { code: string; message: string } }
 ) & { toStop?: string };
@@ -33,14 +33,14 @@ export type Orchestrator = {
   /** Cancels a run; a run that is not open is no error. */
   cancel(workflowId: string): Promise<void>;
   /** Lets a parked run retry the step that failed. Throws when Temporal or a worker is unreachable. */
-  retryParked(workflowId: string): Promise<MoveResult>;
+  retryParked(workflowId: string): Promise<ParkedRunUpdateResult>;
   /** Ends a parked run as failed with the code `skipped`. Throws as `retryParked` does. */
-  skipParked(workflowId: string): Promise<MoveResult>;
+  skipParked(workflowId: string): Promise<ParkedRunUpdateResult>;
   /** Pauses a run between two steps, or resumes it. Throws as `retryParked` does. */
   setPaused(workflowId: string, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'>;
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
   /** Describes a run like `describe`, with the reason why it makes no progress. */
-  inspect(workflowId: string): Promise<RunReport>;
+  inspect(workflowId: string): Promise<WorkflowRunState>;
   /** Returns the run's URL in the Temporal UI; null if the deployment has no Temporal UI. */
   uiUrl(workflowId: string): string | null;
   /** Temporal only estimates the number of waiting tasks. */
@@ -48,11 +48,11 @@ export type Orchestrator = {
   hasPollers(): Promise<boolean>;
 };
 
-export type SyncTimes = { isOn: boolean } & ({ everyMinutes: number } | { cron: string });
+export type SyncScheduleSettings = { isOn: boolean } & ({ everyMinutes: number } | { cron: string });
 
 /** Temporal Schedules of connector re-syncs. Throws when Temporal is unreachable. */
 export type SyncSchedules = {
   /** Creates or updates a schedule; one that an operator has paused stays paused. */
-  set(of: { orgId: string; connectionId: string }, times: SyncTimes): Promise<void>;
+  set(of: { orgId: string; connectionId: string }, times: SyncScheduleSettings): Promise<void>;
   remove(connectionId: string): Promise<void>;
 };

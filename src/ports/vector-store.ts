@@ -10,7 +10,7 @@ export type VectorPoint = {
  * Filter of a query: documents of the organization that one of the `acl` keys grants access to, in their active
  * generation, narrowed by the other fields.
  */
-export type ReadableDocuments = {
+export type ReadableDocumentsFilter = {
   orgId: string;
   acl: readonly string[];
   includeDocumentIds?: readonly string[];
@@ -47,7 +47,7 @@ export type VectorStore = {
   publish(generation: PublishedGeneration): Promise<void>;
   /** Returns the best hits first by cosine similarity (−1 to 1); ties are ordered by chunk id. */
   search(input: {
-    readable: ReadableDocuments;
+    readable: ReadableDocumentsFilter;
     model: string;
     vector: Float32Array;
     limit: number;

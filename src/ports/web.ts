@@ -37,11 +37,11 @@ export type ProviderRequest = {
 };
 
 /** The body of a provider's response is limited to 1 MB. */
-export type ProviderAnswer = { status: number; headers: Headers; body: string };
+export type ProviderResponse = { status: number; headers: Headers; body: string };
 
 /**
  * Calls a provider's API at public addresses and those that the deployment allows, without following redirects, with a
  * timeout of ten seconds. Throws `provider_unavailable` when no complete response arrives, and the signal's reason.
  * Errors contain neither request nor response, because both may contain credentials.
  */
-export type ProviderCaller = (url: string, request?: ProviderRequest) => Promise<ProviderAnswer>;
+export type ProviderCaller = (url: string, request?: ProviderRequest) => Promise<ProviderResponse>;

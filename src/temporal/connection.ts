@@ -16,7 +16,7 @@ import { dataConverter } from './data-converter.ts';
 
 type ServerAccess = Pick<TemporalConfig, 'address'> & Partial<Pick<TemporalConfig, 'tls' | 'apiKey'>>;
 
-export function connectionOptions({ address, tls, apiKey }: ServerAccess) {
+export function temporalConnectionOptions({ address, tls, apiKey }: ServerAccess) {
   return { address, ...(tls && { tls }), ...(apiKey && { apiKey }) };
 }
 
@@ -40,7 +40,7 @@ export function createTemporalConnection(
     },
 ): TemporalConnection {
   const connection = Connection.lazy({
-    ...connectionOptions(options),
+    ...temporalConnectionOptions(options),
     interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: CALL_ATTEMPTS }))],
   });
   const pending = new Set<Promise<unknown>>();

@@ -13,10 +13,10 @@ import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common
 import proto from '@temporalio/proto';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/ingestion.ts';
-import { type JobKind, unstoppableKinds, type WorkflowStart } from '#src/contracts/jobs.ts';
+import { type JobKind, unstoppableJobKinds, type WorkflowStart } from '#src/contracts/jobs.ts';
 import { retryUpdateName, skipUpdateName, type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import { appError, isErrorCode } from '#src/errors.ts';
-import type { MoveResult, Orchestrator, RunReport } from '#src/ports/orchestrator.ts';
+import type { Orchestrator, ParkedRunUpdateResult, WorkflowRunState } from '#src/ports/orchestrator.ts';
 import { searchAttributes, type TemporalConnection } from './connection.ts';
 
 /** Temporal long polls last a minute, so a poller that was not seen for longer is gone. */
@@ -96,13 +96,13 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     if (status.name !== 'RUNNING') return 'closing';
     const other = workflow.getHandle(workflowId, runId);
     const reason = 'The job was started again.';
-    const isUnstoppable = unstoppableKinds.includes(workflowRoutes[start.workflow].kind);
+    const isUnstoppable = unstoppableJobKinds.includes(workflowRoutes[start.workflow].kind);
     const stop = () => (isUnstoppable ? other.terminate(reason) : other.cancel());
     await call(() => stop().catch(unless(WorkflowNotFoundError)));
     return 'closing';
   }
 
-  async function move(workflowId: string, update: string, minTimeoutMs?: number): Promise<MoveResult> {
+  async function move(workflowId: string, update: string, minTimeoutMs?: number): Promise<ParkedRunUpdateResult> {
     const run = workflow.getHandle(workflowId);
     return call(async () => {
       try {
@@ -232,7 +232,7 @@ function stateOf(run: WorkflowExecutionDescription | undefined): Awaited<ReturnT
   }
 }
 
-function progressOf({ typedSearchAttributes, raw }: WorkflowExecutionDescription): RunReport {
+function progressOf({ typedSearchAttributes, raw }: WorkflowExecutionDescription): WorkflowRunState {
   // Workflows set the ErrorCode while they are parked.
   const code = typedSearchAttributes.get(defineSearchAttributeKey('ErrorCode', 'KEYWORD'));
   if (code !== undefined) return { state: 'parked', error: faultOf(code) };
@@ -242,7 +242,7 @@ function progressOf({ typedSearchAttributes, raw }: WorkflowExecutionDescription
 }
 
 /** Reports a requested cancellation by start id; runs of older releases have no start id. */
-function requestedStopOf({ memo, raw }: WorkflowExecutionDescription): Pick<RunReport, 'toStop'> {
+function requestedStopOf({ memo, raw }: WorkflowExecutionDescription): Pick<WorkflowRunState, 'toStop'> {
   const startId = memo?.startId;
   if (raw.workflowExtendedInfo?.cancelRequested !== true || typeof startId !== 'string') return {};
   return { toStop: startId };

@@ -5,11 +5,11 @@ import {
   WorkflowExecutionAlreadyStartedError,
 } from '@temporalio/client';
 import type { QueueSyncInput } from '#src/contracts/connectors.ts';
-import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/deletion.ts';
+import { type AuditStoresInput, minOrphanAgeSeconds } from '#src/contracts/deletion.ts';
 import { auditWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import type { AuditReport } from '#src/domain/documents/audit-report.ts';
-import type { SyncSchedules, SyncTimes } from '#src/ports/orchestrator.ts';
+import type { SyncScheduleSettings, SyncSchedules } from '#src/ports/orchestrator.ts';
 import { searchAttributes, type TemporalConnection } from './connection.ts';
 
 const workflowType = 'auditStores';
@@ -24,7 +24,7 @@ export async function scheduleStoreAudits(
   { client, call }: TemporalConnection,
   { isUpToDate = false } = {},
 ): Promise<void> {
-  const input: AuditStoresInput = { repair: true, graceSeconds: auditGraceSeconds };
+  const input: AuditStoresInput = { repair: true, graceSeconds: minOrphanAgeSeconds };
   const action = {
     type: 'startWorkflow',
     workflowType,
@@ -116,12 +116,12 @@ export function createSyncSchedules({ client, call }: TemporalConnection): SyncS
   };
 }
 
-function specOf(times: SyncTimes) {
+function specOf(times: SyncScheduleSettings) {
   return 'cron' in times ? { cronExpressions: [times.cron] } : { intervals: [{ every: times.everyMinutes * 60_000 }] };
 }
 
 /** After an outage, one missed sync runs: it finds the changes for all missed ones. */
-function policiesOf(times: SyncTimes) {
+function policiesOf(times: SyncScheduleSettings) {
   const catchupWindow = 'cron' in times ? dayMs : Math.max(shortestCatchupMs, times.everyMinutes * 60_000);
   return { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow };
 }

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { NativeConnection } from '@temporalio/worker';
 import { expect } from 'chai';
 import { loadConfig, type TemporalConfig } from '#src/config.ts';
-import { connectionOptions, createTemporalConnection } from '#src/temporal/connection.ts';
+import { createTemporalConnection, temporalConnectionOptions } from '#src/temporal/connection.ts';
 import { type Authority, createAuthority, writePems } from '#test/support/certificates.ts';
 import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
@@ -67,7 +67,7 @@ describe('the connection to Temporal', () => {
       return namespaceInfo?.name ?? '';
     };
     const asWorker = async () => {
-      const connection = await NativeConnection.connect(connectionOptions(config));
+      const connection = await NativeConnection.connect(temporalConnectionOptions(config));
       try {
         const { namespaceInfo } = await connection.workflowService.describeNamespace({ namespace: 'default' });
         return namespaceInfo?.name ?? '';

@@ -1,7 +1,7 @@
 import { asArray, asRecord, asText } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
-import type { ProviderAnswer } from '#src/ports/web.ts';
+import type { ProviderResponse } from '#src/ports/web.ts';
 import {
   childPath,
   createFolderPaths,
@@ -235,12 +235,12 @@ function queryLiteral(text: string): string {
   return `'${text.replace(/['\\]/g, '\\$&')}'`;
 }
 
-function readErrorCode({ body }: ProviderAnswer): string {
+function readErrorCode({ body }: ProviderResponse): string {
   const error = asRecord(parseErrorBody(body).error);
   return asText(asRecord(asArray(error.errors)[0]).reason) || asText(error.status);
 }
 
-function errorByCode(reason: string, { status, headers }: ProviderAnswer): AppError | null {
+function errorByCode(reason: string, { status, headers }: ProviderResponse): AppError | null {
   if (status !== 403) return null;
   if (/RateLimitExceeded$|^rateLimitExceeded$|^quotaExceeded$|^dailyLimitExceeded$/.test(reason))
     return throttledError(name, headers);

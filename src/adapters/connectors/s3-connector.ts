@@ -9,7 +9,13 @@ import {
 import { type Dispatcher, request as send } from 'undici';
 import { readBody } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
+import type {
+  Connector,
+  ConnectorAccess,
+  RemoteFile,
+  RemoteFileQuery,
+  S3ConnectorAccess,
+} from '#src/ports/connectors.ts';
 import { folderMediaType, limitDownload, maxDownloadMs, pauseSecondsOf } from './provider-api.ts';
 
 /** Objects per page of a listing, so that a page fits in `maxAnswerBytes`. */
@@ -47,7 +53,10 @@ export function createS3Connector(deps: {
   const { baseUrl, downloadMs: longestMs = maxDownloadMs } = deps;
   const requestHandler = createGuardedS3Handler(deps);
 
-  async function call<Result>(access: ConnectorAccess, ask: (client: S3Client, keys: KeyAccess) => Promise<Result>) {
+  async function call<Result>(
+    access: ConnectorAccess,
+    ask: (client: S3Client, keys: S3ConnectorAccess) => Promise<Result>,
+  ) {
     if (access.kind !== 'keys') throw new TypeError('S3 is connected with access keys, not by OAuth');
     const { accessKeyId, secretAccessKey, sessionToken, region, forcePathStyle } = access;
     const endpoint = access.endpoint ?? baseUrl;
@@ -71,7 +80,7 @@ export function createS3Connector(deps: {
 
   async function listObjects(
     client: S3Client,
-    { bucket, prefix }: KeyAccess,
+    { bucket, prefix }: S3ConnectorAccess,
     wanted: Partial<ListObjectsV2CommandInput>,
   ) {
     const answer = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ...wanted }));
@@ -209,7 +218,7 @@ function revisionOf(tag = ''): string {
 }
 
 /** Drops the SDK's error, which holds the signed request. */
-function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
+function errorOf(error: unknown, { accessKeyId }: S3ConnectorAccess): AppError {
   if (error instanceof AppError) return error;
   const { $response: response, $metadata: metadata } = Object(error);
   const status = Number(response?.statusCode ?? metadata?.httpStatusCode ?? 0);

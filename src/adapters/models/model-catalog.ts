@@ -2,7 +2,7 @@ import { NotFoundError } from 'openai';
 import { isRecord } from '#src/adapters/providers.ts';
 import { type ModelKind, modelKindByName } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
-import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
+import type { ListedModel, ModelCatalog } from '#src/ports/models.ts';
 import { createModelErrors, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
 
 /** Timeout for the list of models: short, because API requests wait for the first one. */
@@ -34,7 +34,7 @@ export function createModelCatalog(endpoint: ModelEndpoint & { timeoutMs?: numbe
   };
 }
 
-function readModel(entry: unknown): ProvidedModel[] {
+function readModel(entry: unknown): ListedModel[] {
   if (!isRecord(entry) || typeof entry.id !== 'string') return [];
   const kind = isKind(entry.kind) ? entry.kind : modelKindByName(entry.id);
   if (kind === null) return [];

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { toUnitLength } from '#src/domain/documents/embedding.ts';
-import type { TopicWord, TopicWords } from '#src/ports/models.ts';
+import type { TopicWord, TopicWordIndex } from '#src/ports/models.ts';
 
 /** Vectors are stored as int8: with hundreds of dimensions, no component of a unit vector reaches 1/3. */
 export const topicVectorScale = 400;
 
 /** Packaged words with vectors (scripts/build-topic-words.ts), because embedding them takes a minute. 20 MB. */
-export function createTopicWords({ model }: { model: string }): TopicWords {
+export function createTopicWords({ model }: { model: string }): TopicWordIndex {
   let loading: Promise<TopicWord[]> | undefined;
 
   return {

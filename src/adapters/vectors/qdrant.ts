@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
-import type { GenerationKey, ReadableDocuments, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
+import type { GenerationKey, ReadableDocumentsFilter, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
 import {
   createQdrantClient,
   hasAny,
@@ -128,7 +128,7 @@ function withIds(orgId: string, chunkIds: readonly string[]): PointSelection {
   return { orgId, must: [{ has_id: [...chunkIds] }] };
 }
 
-function readableBy(readable: ReadableDocuments): PointSelection {
+function readableBy(readable: ReadableDocumentsFilter): PointSelection {
   const { orgId, acl, includeDocumentIds, excludeDocumentIds = [], retrievalSettings } = readable;
   return {
     orgId,

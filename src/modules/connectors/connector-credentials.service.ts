@@ -6,14 +6,14 @@ import { AppError, appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialsService, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type {
-  ConnectionUse,
+  ConnectionCallContext,
   Connector,
   ConnectorAccess,
-  ConnectorAccesses,
   ConnectorCredentials,
   ConnectorOAuth,
+  ConnectorRegistry,
   RemoteFile,
-  RemotePage,
+  RemoteFilePage,
 } from '#src/ports/connectors.ts';
 import type { OAuthClient } from '#src/ports/identity.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
@@ -40,14 +40,14 @@ export type ConnectorCredentialsService = ReturnType<typeof createConnectorCrede
 /** Calls file providers with the stored credentials of connections. */
 export function createConnectorCredentials(deps: {
   db: Knex;
-  access: ConnectorAccesses;
+  access: ConnectorRegistry;
   credentials: CredentialsService<Connection, StoredS3Keys>;
   browseQueue: FairQueue;
 }) {
   const { db, access, credentials: service, browseQueue } = deps;
 
   async function use<Result>(
-    { orgId, connectionId, requestId }: ConnectionUse,
+    { orgId, connectionId, requestId }: ConnectionCallContext,
     call: (access: ConnectorAccess, connector: Connector) => Promise<Result>,
     { isTrial = false } = {},
   ): Promise<Result> {
@@ -62,8 +62,8 @@ export function createConnectorCredentials(deps: {
   }
 
   /** Resolves when the request ends, before the pause that follows it in the queue. */
-  function queued(orgId: string, request: () => Promise<RemotePage>): Promise<RemotePage> {
-    const response = Promise.withResolvers<RemotePage>();
+  function queued(orgId: string, request: () => Promise<RemoteFilePage>): Promise<RemoteFilePage> {
+    const response = Promise.withResolvers<RemoteFilePage>();
     const task = browseQueue(orgId, async () => {
       const before = performance.eventLoopUtilization();
       await request().then(response.resolve, response.reject);
@@ -78,12 +78,12 @@ export function createConnectorCredentials(deps: {
     use: (of, call) => use(of, call),
 
     /** Calls the provider even if it has refused the credentials before. Throws as `use` does. */
-    async check(of: ConnectionUse): Promise<void> {
+    async check(of: ConnectionCallContext): Promise<void> {
       await use(of, (opened, connector) => connector.check(opened), { isTrial: true });
     },
 
     /** Lists a folder from `page` on, by several pages of the provider. Throws as `use` does. */
-    browse(of: ConnectionUse, path: string, page: string | null): Promise<RemotePage> {
+    browse(of: ConnectionCallContext, path: string, page: string | null): Promise<RemoteFilePage> {
       return queued(of.orgId, () =>
         use(of, async (opened, connector) => {
           const files: RemoteFile[] = [];
@@ -117,7 +117,7 @@ export function connectorAccess(config: Connection['config'], credentials: Conne
 
 /** Throws `wrong_auth_kind`, `provider_not_configured`. */
 export function connectorOAuth(
-  { consents }: ConnectorAccesses,
+  { consents }: ConnectorRegistry,
   provider: ConnectorProvider,
 ): ConnectorOAuth & { provider: OAuthConnectorProvider } {
   if (provider === 'acme_s3') throw appError('wrong_auth_kind', { detail: 'acme_s3 is connected with keys.' });
@@ -153,7 +153,7 @@ export type RevokeGrant = (
 
 export function createGrantRevoker(deps: {
   db: Knex;
-  access: ConnectorAccesses;
+  access: ConnectorRegistry;
   oauth: Pick<OAuthClient, 'revoke'>;
   logger: Pick<Logger, 'warn'>;
 }): RevokeGrant {

@@ -6,7 +6,7 @@ import {
   type RetrievalGroup,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
-import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
   chooseOwnSearches,
   createLegSearch,
@@ -100,7 +100,10 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
   };
 }
 
-function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentIds }: GroupQuery): ReadableDocuments {
+function readableDocuments(
+  actor: Actor,
+  { includeDocumentIds, excludeDocumentIds }: GroupQuery,
+): ReadableDocumentsFilter {
   return {
     orgId: actor.orgId,
     acl: keysOf(actor),

@@ -3,7 +3,7 @@ import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/r
 import { integer, rows, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
-import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
   type Candidate,
   type ChunkOfRun,
@@ -35,7 +35,7 @@ export function createRetrievalRepository(db: Knex) {
       )
       .whereRaw('c.id = any (?::uuid[])', [[...chunkIds]]);
 
-  const activeDocuments = (readable: ReadableDocuments) =>
+  const activeDocuments = (readable: ReadableDocumentsFilter) =>
     db('documents as d')
       .whereNull('d.deletedAt')
       .whereNotNull('d.activeGeneration')
@@ -47,7 +47,7 @@ export function createRetrievalRepository(db: Knex) {
      * checks a sample of each, so that the cost depends on the number of groups and not of documents. Only if no document of the
      * sample is readable, all documents of the group are checked.
      */
-    async listGroups(readable: ReadableDocuments): Promise<DocumentGroup[]> {
+    async listGroups(readable: ReadableDocumentsFilter): Promise<DocumentGroup[]> {
       const isActive = 'org_id = :orgId and active_generation is not null and deleted_at is null';
       const ofGroup = `select * from documents
                where ${isActive} and retrieval_settings = s.retrieval_settings
@@ -79,7 +79,7 @@ export function createRetrievalRepository(db: Knex) {
       );
     },
 
-    async countReadable(readable: ReadableDocuments): Promise<Map<string, number>> {
+    async countReadable(readable: ReadableDocumentsFilter): Promise<Map<string, number>> {
       const counts = activeDocuments(readable)
         .select(db.raw(signatureOf('d')), db.raw('count(*)::integer as documents'))
         .groupBy('signature');
@@ -87,7 +87,7 @@ export function createRetrievalRepository(db: Knex) {
     },
 
     /** @returns documents changed within the last seconds, latest first, because they may have moved to another group */
-    async listChanged(readable: ReadableDocuments, withinSeconds: number): Promise<string[]> {
+    async listChanged(readable: ReadableDocumentsFilter, withinSeconds: number): Promise<string[]> {
       const changed = activeDocuments(readable)
         .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])
         .orderBy('updatedAt', 'desc')

@@ -9,7 +9,7 @@ import {
 } from '#src/adapters/postgres/readable.ts';
 import { bigint, integer, type Row, rowsWithin, type Shape, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, CHUNKS_PER_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
-import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import { type PassageHit, passageHit, type WordHit, wordHit } from './retrieval.model.ts';
 
 const termCount = shape({
@@ -52,7 +52,7 @@ const defaultEffort: WordSearchEffort = {
 };
 
 type WordQuery = {
-  readable: ReadableDocuments;
+  readable: ReadableDocumentsFilter;
   model?: string;
   terms: readonly string[];
   limit: number;
@@ -146,7 +146,11 @@ const bestPassages = (hits: number) => `
   ) passages
   ${ofReadable('passages')}`;
 
-function isByKeysAlone({ includeDocumentIds, excludeDocumentIds, retrievalSettings }: ReadableDocuments): boolean {
+function isByKeysAlone({
+  includeDocumentIds,
+  excludeDocumentIds,
+  retrievalSettings,
+}: ReadableDocumentsFilter): boolean {
   return [includeDocumentIds, excludeDocumentIds, retrievalSettings].every((narrowing) => narrowing === undefined);
 }
 
