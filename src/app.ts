@@ -46,25 +46,24 @@ import { toolsRoutes } from './modules/tools/tools.routes.ts';
 
 const title = 'Agent Conversation Service';
 
-/** Time that a shutdown gives open event streams to end by themselves. */
+/** How long a shutdown waits for open event streams to end by themselves. */
 const drainMs = 20_000;
 
 export type App = {
   express: Express;
   routes: readonly Route[];
-  /** Makes `/readyz` answer 503; all other requests are served as before. */
+  /** Makes the readiness probe `/readyz` answer 503; all other requests are served as before. */
   announceShutdown(): void;
-  /** Ends open event streams; resolves when all are closed. */
+  /** Ends all open event streams; resolves once they are closed. */
   drain(): Promise<void>;
 };
 
-/** The HTTP API: the middleware in order, and the routes of every module. */
 export function createApp(container: Container): App {
   const { config, db, logger, telemetry } = container;
   const { basePath, corsOrigins, trustProxy, publicUrl } = config.server;
   const streams = createOpenStreams({
     activeSessions: (sessionIds) => container.auth.activeSessions(sessionIds),
-    onWarning: (error) => logger.warn({ err: error }, 'session check of open streams failed'),
+    onWarning: (error) => logger.warn({ err: error }, 'checking the sessions of open event streams failed'),
   });
   telemetry.metrics.gauge('acs_open_streams', () => [{ labels: {}, value: streams.count() }]);
   const cursors = createCursors(deriveKey(config.urlSigningKey, 'cursors'));

@@ -130,7 +130,7 @@ describe('the connection to Temporal', () => {
       'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: required together with TEMPORAL_TLS_CLIENT_CERT_PATH',
     );
     expect(refusal({ TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('stranger-key') })).equal(
-      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: does not match the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH',
+      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: the private key does not match the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH',
     );
     expect(refusal({ TEMPORAL_TLS_SERVER_CA_CERT_PATH: files.path('key') })).equal(
       'wrong setting TEMPORAL_TLS_SERVER_CA_CERT_PATH: must be the path of a certificate in PEM',
