@@ -15,7 +15,7 @@ import { createInvariantChecks } from './modules/store-audit/invariants.ts';
 import type { Telemetry } from './ports/telemetry.ts';
 
 /**
- * Composition root of the API and the workers: constructs all adapters and services. Nothing connects before its first
+ * Composition root of the API and the workers: constructs all adapters and services. Each adapter connects at its first
  * use.
  */
 export function createContainer(config: Config, role: ProcessRole, telemetry: Telemetry = noTelemetry) {

@@ -24,14 +24,15 @@ import {
   urlWithoutCredentialsSchema,
 } from './setting-kinds.ts';
 
-/** All settings of the service. Those of the embedded services (ports, switches) are in scripts/. */
+/** All environment variables of the service. Those of the embedded services (ports, switches) are in scripts/. */
 export const settings = z.object({
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: portSchema.default(3000),
   SHUTDOWN_DELAY_SECONDS: z.coerce.number().int().min(0).max(120).default(0),
-  // Longer than the 60 s of NGINX and ALB: the load balancer must be the side that closes an idle connection.
+  // Longer than the idle timeout of NGINX and ALB (60 s): the load balancer must be the side that closes an idle
+  // connection.
   KEEP_ALIVE_SECONDS: z.coerce.number().int().min(1).max(7_200).default(65),
-  // OWASP's password storage cheat sheet: Argon2id with 19 MiB and two passes.
+  // Recommended by OWASP's password storage cheat sheet: Argon2id with 19 MiB and two passes.
   PASSWORD_HASH_MEMORY_MIB: z.coerce.number().int().min(1).max(1_024).default(19),
   BASE_PATH: z
     .string()
@@ -51,7 +52,7 @@ export const settings = z.object({
   WORKER_PORT: portSchema.optional(),
 
   OTEL_EXPORTER_OTLP_ENDPOINT: urlWithoutCredentialsSchema.optional(),
-  // The exporter and the OpenTelemetry SDK read the next four from the environment themselves.
+  // The OpenTelemetry SDK and its exporter read the next four variables from the environment themselves.
   OTEL_EXPORTER_OTLP_HEADERS: z.string().optional(),
   OTEL_EXPORTER_OTLP_TIMEOUT: z.coerce.number().int().positive().optional(),
   OTEL_RESOURCE_ATTRIBUTES: z.string().optional(),
@@ -65,7 +66,7 @@ export const settings = z.object({
   TEMPORAL_UI_URL: urlSchema.optional(),
   TEMPORAL_CALL_TIMEOUT_MS: z.coerce.number().int().positive().default(2_000),
   WORKER_QUEUES: taskQueuesSchema,
-  // Same names as in the Temporal CLI, so that both can share one environment.
+  // The TLS variables have the names of the Temporal CLI, so that both can share one environment.
   TEMPORAL_TLS: booleanSchema.optional(),
   TEMPORAL_TLS_SERVER_CA_CERT_PATH: z.string().min(1).optional(),
   TEMPORAL_TLS_CLIENT_CERT_PATH: z.string().min(1).optional(),
@@ -76,7 +77,7 @@ export const settings = z.object({
     .optional(),
   TEMPORAL_API_KEY: apiKeySchema.optional(),
   TEMPORAL_CODEC_KEY: payloadKeysSchema.optional(),
-  // Temporal joins deployment name and build id by a dot or a colon.
+  // No dots or colons, because Temporal joins deployment name and build id by one of them.
   TEMPORAL_DEPLOYMENT_NAME: z
     .string()
     .regex(/^[\w-]{1,120}$/, 'must be letters, digits, hyphens and underscores')
@@ -179,7 +180,7 @@ export const settings = z.object({
   URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
   ENCRYPTION_KEYS: encryptionKeysSchema,
   ACCESS_TOKEN_SECONDS: secondsSchema.default(900),
-  // S3 signatures are valid for at most a week.
+  // Presigned S3 URLs are valid for at most a week.
   DOWNLOAD_URL_SECONDS: secondsSchema.max(604_800).default(900),
 
   EXPORT_KEEP_DAYS: z.coerce.number().int().min(1).max(366).default(7),
@@ -216,5 +217,4 @@ export const settings = z.object({
 
 export type Settings = z.infer<typeof settings>;
 
-/** Used by the test that every setting is in docs/settings.md. */
 export const settingNames: readonly string[] = Object.keys(settings.shape);

@@ -15,7 +15,6 @@ import type { SearchServices } from './search-services.ts';
 import type { SharedServices } from './shared-services.ts';
 import type { ToolServices } from './tool-services.ts';
 
-/** Drafts, evaluations, published agents and their anchor words. */
 export function createAgentServices(services: SharedServices & AccountServices & ToolServices & SearchServices) {
   const { config, db, logger, tokens, analyze, chatModel, alignmentEmbedder } = services;
   const { models, limits, jobs, teams, retrieval } = services;

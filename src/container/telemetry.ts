@@ -10,8 +10,8 @@ export { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 type MetricsExposure = 'own_port' | 'main_port' | 'nowhere';
 
 /**
- * Where the API serves its metrics. Without `METRICS_PORT` they are on the main port only if no other machine can reach
- * it, because metrics reveal how much a deployment is used, and for what.
+ * Decides on which port the API serves its metrics. Without `METRICS_PORT`, it serves them on the main port only if no
+ * other machine can reach it, because metrics reveal how much a deployment is used, and for what.
  */
 export function metricsExposureOf({ metricsPort, server }: Pick<Config, 'metricsPort' | 'server'>): MetricsExposure {
   if (metricsPort !== null) return 'own_port';
@@ -20,7 +20,7 @@ export function metricsExposureOf({ metricsPort, server }: Pick<Config, 'metrics
 }
 
 /**
- * Opens metrics and tracing as configured; loads the libraries only if they are enabled.
+ * Starts metrics and tracing as configured; loads their libraries only if they are enabled.
  * @param others returns additional metrics of the process in the Prometheus format
  */
 export async function startTelemetry(

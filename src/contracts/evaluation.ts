@@ -3,14 +3,14 @@ import type { FailedUnit } from '#src/domain/judging/outcome.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
 import type { JobAttempt } from './workflow-runs.ts';
 
-/** Evaluation stages in order. Runs of a single case have no stages. */
+/** Stages of an evaluation workflow, in order. A run for a single case has no stages. */
 export const evaluationStages = ['plan', 'judge', 'score'] as const;
 
 export type EvaluationStage = (typeof evaluationStages)[number];
 
 export type EvaluationInput = { orgId: string; runId: string };
 
-/** Plan of an evaluation. `cases` says for each case whether it has a reference answer. */
+/** Plan of an evaluation. `cases` says for each golden case whether it has a reference answer. */
 export type EvaluationPlan = {
   rubric: Rubric;
   judgesPrompt: boolean;

@@ -6,7 +6,6 @@ export type ExportStage = (typeof exportStages)[number];
 
 export type ExportRef = { orgId: string; exportId: string };
 
-/** `volumes` and `records` count what an export has stored; `total` is the number of records to export. */
 export type ExportProgress = {
   stage: ExportStage | 'queued' | 'done';
   volumes: number;
@@ -17,7 +16,10 @@ export type ExportProgress = {
 export type ExportOrganizationInput = ExportRef & { progress?: ExportProgress };
 export type ExportOrganizationResult = { volumes: number; records: number };
 
-/** `number` counts volumes from 1, `done` the records before this volume, `total` those at the beginning of the run. */
+/**
+ * Input for writing one volume of an export. `number` counts volumes from 1; `done` is the number of records in earlier
+ * volumes; `total` is the number of records at the beginning of the run.
+ */
 export type WriteExportVolumeInput = ExportRef & { number: number; done: number; total: number };
 export type WriteExportVolumeResult = { records: number; isMore: boolean };
 

@@ -20,7 +20,10 @@ export type JobKind =
   | 'export';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
-/** Workflow start, stored in the job's row (outbox). The Temporal UI shows `summary`: no user content. */
+/**
+ * A workflow to start, stored in the job's row (transactional outbox). The Temporal UI shows `summary`, so it must not
+ * contain user content.
+ */
 export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: string } & (
   | { workflow: 'ingestDocument'; input: IngestDocumentRunInput }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
@@ -38,7 +41,10 @@ export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: str
 
 export const unstoppableJobKinds: readonly JobKind[] = ['delete', 'erase'];
 
-/** Search attributes of type Keyword. Workflows upsert `Stage` and `ErrorCode`; starts set the others. */
+/**
+ * Names of Temporal search attributes of type Keyword. Workflows set `Stage` and `ErrorCode` while they run; the others
+ * are set at the start.
+ */
 export const searchAttributeNames = [
   'OrgId',
   'DocumentId',

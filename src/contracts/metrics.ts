@@ -1,6 +1,6 @@
 /**
- * All Prometheus metrics; docs/telemetry.md lists them. Do not rename one, because operators' dashboards and alerts use
- * the names. Labels must have few values: never an id or a URL.
+ * Definition of a Prometheus metric; docs/telemetry.md lists all. Do not rename a metric, because operators' dashboards
+ * and alerts use its name. Labels must have few values: never an id or a URL.
  */
 type MetricFacts = {
   readonly type: 'counter' | 'gauge' | 'histogram';
