@@ -1,12 +1,12 @@
 import { activityInfo } from '@temporalio/activity';
 import type {
-  DeletionSlice,
+  DeletionSliceResult,
   ImportCounts,
   ImportFileInput,
   ImportFileResult,
   ImportRun,
-  ImportSlice,
-  PendingFiles,
+  ImportSliceResult,
+  PendingImportFiles,
   QueueSyncInput,
   QueueSyncResult,
   RecordFileFailureInput,
@@ -34,15 +34,15 @@ export function createConnectorActivities(deps: {
 
     beginImport: (input: ImportRun): Promise<void> => withHeartbeats(() => importSteps.begin(input)),
 
-    listFiles: (input: ImportRun): Promise<ImportSlice> =>
+    listFiles: (input: ImportRun): Promise<ImportSliceResult> =>
       withHeartbeats(({ signal }) => importSteps.list(input, signal)),
 
-    pendingFiles: (input: ImportRun): Promise<PendingFiles> => withHeartbeats(() => importSteps.pending(input)),
+    pendingFiles: (input: ImportRun): Promise<PendingImportFiles> => withHeartbeats(() => importSteps.pending(input)),
 
     fetchFile: (input: ImportFileInput): Promise<ImportFileResult> =>
       withHeartbeats(({ signal }) => importSteps.fetch(input, { signal, attempt: activityInfo().attempt })),
 
-    deleteMissing: (input: ImportRun): Promise<DeletionSlice> =>
+    deleteMissing: (input: ImportRun): Promise<DeletionSliceResult> =>
       withHeartbeats(({ signal }) => importSteps.deleteMissing(input, signal)),
 
     finishImport: (input: RecordImportEndInput): Promise<ImportCounts> =>

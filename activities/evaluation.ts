@@ -2,11 +2,11 @@ import type {
   AnswerCaseInput,
   EvaluationInput,
   EvaluationPlan,
+  EvaluationStepsResult,
   JudgeUnitInput,
   RecordEvaluationEndInput,
   RecordEvaluationFailureInput,
   ScoreEvaluationInput,
-  StepsResult,
 } from '#src/contracts/evaluation.ts';
 import type { EvaluationStepsService } from '#src/modules/evaluations/evaluation-steps.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
@@ -22,10 +22,10 @@ export function createEvaluationActivities({ evaluationSteps }: { evaluationStep
     planEvaluation: (input: EvaluationInput): Promise<EvaluationPlan> =>
       withHeartbeats(() => evaluationSteps.plan(input)),
 
-    answerCase: (input: AnswerCaseInput): Promise<StepsResult> =>
+    answerCase: (input: AnswerCaseInput): Promise<EvaluationStepsResult> =>
       withHeartbeats(({ signal }) => evaluationSteps.answer(input, signal)),
 
-    judgeUnit: (input: JudgeUnitInput): Promise<StepsResult> =>
+    judgeUnit: (input: JudgeUnitInput): Promise<EvaluationStepsResult> =>
       withHeartbeats(({ signal }) => evaluationSteps.judge(input, signal)),
 
     scoreEvaluation: (input: ScoreEvaluationInput): Promise<void> => withHeartbeats(() => evaluationSteps.score(input)),

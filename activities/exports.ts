@@ -1,10 +1,10 @@
 import type {
-  ExportKey,
+  ExportRef,
   PublishExportInput,
   RecordExportEndInput,
   RecordExportFailureInput,
-  WriteVolumeInput,
-  WriteVolumeResult,
+  WriteExportVolumeInput,
+  WriteExportVolumeResult,
 } from '#src/contracts/exports.ts';
 import type { ExportStepsService } from '#src/modules/exports/export-steps.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
@@ -13,9 +13,9 @@ export type ExportActivities = ReturnType<typeof createExportActivities>;
 
 export function createExportActivities({ exportSteps }: { exportSteps: ExportStepsService }) {
   return {
-    countExport: (input: ExportKey): Promise<{ total: number }> => withHeartbeats(() => exportSteps.count(input)),
+    countExport: (input: ExportRef): Promise<{ total: number }> => withHeartbeats(() => exportSteps.count(input)),
 
-    writeVolume: (input: WriteVolumeInput): Promise<WriteVolumeResult> =>
+    writeVolume: (input: WriteExportVolumeInput): Promise<WriteExportVolumeResult> =>
       withHeartbeats(({ signal }) => exportSteps.writeVolume(input, signal)),
 
     publishExport: (input: PublishExportInput): Promise<void> => withHeartbeats(() => exportSteps.publish(input)),
@@ -26,7 +26,7 @@ export function createExportActivities({ exportSteps }: { exportSteps: ExportSte
     recordParkedExport: (input: RecordExportFailureInput): Promise<void> =>
       withHeartbeats(() => exportSteps.recordParked(input)),
 
-    recordResumedExport: (input: ExportKey): Promise<void> => withHeartbeats(() => exportSteps.recordResumed(input)),
+    recordResumedExport: (input: ExportRef): Promise<void> => withHeartbeats(() => exportSteps.recordResumed(input)),
 
     recordExportFailure: (input: RecordExportFailureInput): Promise<void> =>
       withHeartbeats(() => exportSteps.recordFailure(input)),

@@ -1,14 +1,14 @@
 import type {
-  AtOnceResult,
   ChunkResult,
   ConvertResult,
   EmbedResult,
+  EmbedWindowsResult,
+  IngestAtOnceResult,
   IngestDocumentInput,
   ParseResult,
   RecordIngestionEndInput,
   RecordIngestionFailureInput,
-  SituateResult,
-  WindowsResult,
+  SituateChunksResult,
 } from '#src/contracts/ingestion.ts';
 import type { IngestionService } from '#src/modules/ingestion/ingestion.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
@@ -17,7 +17,7 @@ export type IngestionActivities = ReturnType<typeof createIngestionActivities>;
 
 export function createIngestionActivities({ ingestion }: { ingestion: IngestionService }) {
   return {
-    ingestAtOnce: (input: IngestDocumentInput): Promise<AtOnceResult> =>
+    ingestAtOnce: (input: IngestDocumentInput): Promise<IngestAtOnceResult> =>
       withHeartbeats((step) => ingestion.atOnce(input, step)),
 
     parseDocument: (input: IngestDocumentInput): Promise<ParseResult> =>
@@ -26,10 +26,10 @@ export function createIngestionActivities({ ingestion }: { ingestion: IngestionS
     convertDocument: (input: IngestDocumentInput): Promise<ConvertResult> =>
       withHeartbeats((step) => ingestion.convert(input, step)),
 
-    embedWindows: (input: IngestDocumentInput): Promise<WindowsResult> =>
+    embedWindows: (input: IngestDocumentInput): Promise<EmbedWindowsResult> =>
       withHeartbeats((step) => ingestion.embedWindows(input, step)),
 
-    situateChunks: (input: IngestDocumentInput): Promise<SituateResult> =>
+    situateChunks: (input: IngestDocumentInput): Promise<SituateChunksResult> =>
       withHeartbeats((step) => ingestion.situate(input, step)),
 
     chunkDocument: (input: IngestDocumentInput): Promise<ChunkResult> =>

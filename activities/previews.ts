@@ -1,9 +1,9 @@
 import type {
-  PagesResult,
+  AlignPagesResult,
   PreviewDocumentInput,
   RecordPreviewEndInput,
   RecordPreviewFailureInput,
-  RenderResult,
+  RenderPreviewResult,
 } from '#src/contracts/ingestion.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
@@ -12,10 +12,10 @@ export type PreviewActivities = ReturnType<typeof createPreviewActivities>;
 
 export function createPreviewActivities({ previews }: { previews: PreviewsService }) {
   return {
-    renderPreview: (input: PreviewDocumentInput): Promise<RenderResult> =>
+    renderPreview: (input: PreviewDocumentInput): Promise<RenderPreviewResult> =>
       withHeartbeats((step) => previews.render(input, step)),
 
-    alignPages: (input: PreviewDocumentInput): Promise<PagesResult> =>
+    alignPages: (input: PreviewDocumentInput): Promise<AlignPagesResult> =>
       withHeartbeats((step) => previews.alignPages(input, step)),
 
     recordPreview: (input: RecordPreviewEndInput): Promise<void> => withHeartbeats(() => previews.recordSuccess(input)),

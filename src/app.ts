@@ -2,9 +2,9 @@ import express, { type Express } from 'express';
 import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
 import { isOutage } from './adapters/postgres/errors.ts';
-import { metricsPlaceOf, noopTelemetry } from './container/telemetry.ts';
+import { metricsExposureOf, noopTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
-import { derivedKey } from './derived-key.ts';
+import { deriveKey } from './derived-key.ts';
 import { appError } from './errors.ts';
 import { createCursors } from './http/request/pagination.ts';
 import { createOpenStreams } from './http/response/event-streams.ts';
@@ -46,28 +46,27 @@ import { toolsRoutes } from './modules/tools/tools.routes.ts';
 
 const title = 'Agent Conversation Service';
 
-/** Time that a shutdown gives open event streams to end by themselves. */
+/** How long a shutdown waits for open event streams to end by themselves. */
 const drainMs = 20_000;
 
 export type App = {
   express: Express;
   routes: readonly Route[];
-  /** Makes `/readyz` answer 503; all other requests are served as before. */
+  /** Makes the readiness probe `/readyz` answer 503; all other requests are served as before. */
   announceShutdown(): void;
-  /** Ends open event streams; resolves when all are closed. */
+  /** Ends all open event streams; resolves once they are closed. */
   drain(): Promise<void>;
 };
 
-/** The HTTP API: the middleware in order, and the routes of every module. */
 export function createApp(container: Container): App {
   const { config, db, logger, telemetry } = container;
   const { basePath, corsOrigins, trustProxy, publicUrl } = config.server;
   const streams = createOpenStreams({
     activeSessions: (sessionIds) => container.auth.activeSessions(sessionIds),
-    onWarning: (error) => logger.warn({ err: error }, 'session check of open streams failed'),
+    onWarning: (error) => logger.warn({ err: error }, 'checking the sessions of open event streams failed'),
   });
   telemetry.metrics.gauge('acs_open_streams', () => [{ labels: {}, value: streams.count() }]);
-  const cursors = createCursors(derivedKey(config.urlSigningKey, 'cursors'));
+  const cursors = createCursors(deriveKey(config.urlSigningKey, 'cursors'));
   let isShuttingDown = false;
 
   const routes: Route[] = [
@@ -113,7 +112,7 @@ export function createApp(container: Container): App {
   const dispatch = createDispatcher({
     authenticate: container.authenticate,
     idempotency: container.idempotency,
-    fingerprintKey: derivedKey(config.urlSigningKey, 'request-fingerprints'),
+    fingerprintKey: deriveKey(config.urlSigningKey, 'request-fingerprints'),
     rateLimit: createRateLimiting({ ...container.rateLimiters, limits: config.rateLimits }),
     concurrency: createConcurrencyLimiter(config.concurrency),
     readInTurn: container.readInTurn,
@@ -130,7 +129,7 @@ export function createApp(container: Container): App {
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }));
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
   app.use(`${basePath}/docs`, createDocsPage({ basePath, title }));
-  if (telemetry !== noopTelemetry && metricsPlaceOf(config) === 'main_port') {
+  if (telemetry !== noopTelemetry && metricsExposureOf(config) === 'main_port') {
     app.get(`${basePath}/metrics`, createMetricsPage(telemetry.metrics));
   }
   app.use(basePath || '/', createRouteTable(routes, dispatch));

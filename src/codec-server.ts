@@ -8,14 +8,17 @@ import { createCodecApp } from './http/server/codec-app.ts';
 import { listen } from './http/server/http-server.ts';
 import { createPayloadCodec } from './temporal/data-converter.ts';
 
-/** A separate process: its users need no access to the API, and it has no secret but the payload keys. */
+/**
+ * Runs the codec server as a separate process, so that its users need no access to the API, and so that it holds no
+ * secret but the payload keys.
+ */
 async function main(): Promise<void> {
   const { host, port, payloadKeys, ...access } = loadCodecServerConfig(process.env);
   const logger = pino({ level: access.logLevel, base: { role: 'codec' } }, createLogDestination(process.stdout.fd));
   const server = createServer(createCodecApp({ codec: createPayloadCodec(payloadKeys), ...access, logger }));
 
   await listen(server, { host, port }, { host: 'CODEC_HOST', port: 'CODEC_PORT' });
-  logger.info({ host, port }, 'the codec endpoint is listening');
+  logger.info({ host, port }, 'the codec server is listening');
 
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   server.close();

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError, readSettings } from './config/read-settings.ts';
-import type { Fault } from './config/setting-kinds.ts';
+import type { InjectedFault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
-import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts';
+import { readTemporalConfig, type TemporalConfig } from './config/temporal-config.ts';
 import type { TaskQueue } from './contracts/workflow-runs.ts';
 import {
   type ConcurrencyLimit,
@@ -16,39 +16,44 @@ import {
 } from './domain/access/limits.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/prices.ts';
 import type { OAuthConnectorProvider } from './domain/documents/connector-providers.ts';
-import { type EncryptionKey, signingKeyPem, verifyKeyPems } from './keys.ts';
+import { checkSigningKeyPem, type EncryptionKey, parseVerifyKeyPems } from './keys.ts';
 
 export { ConfigError } from './config/read-settings.ts';
-export type { Fault } from './config/setting-kinds.ts';
+export type { InjectedFault } from './config/setting-kinds.ts';
 export { settingNames } from './config/settings.ts';
 export type { PayloadKeys, TemporalConfig } from './config/temporal-config.ts';
 
-/** A provider's base URL of null means its default endpoints. */
+/** If `baseUrl` is null, the provider's default endpoints are used. */
 type ProviderSettings = { baseUrl: string | null; client: { id: string; secret: string } | null };
 
 export type Config = Readonly<{
   server: {
     host: string;
     port: number;
-    /** Time between SIGTERM and the end of service, in which load balancers notice the failed readiness probe. */
+    /**
+     * Time between SIGTERM and the rejection of new connections; meanwhile load balancers notice that the readiness
+     * probe fails.
+     */
     shutdownDelayMs: number;
     keepAliveMs: number;
     basePath: string;
     corsOrigins: string[];
     trustProxy: false | number | string[];
-    /** Public base URL of the API with the base path; null uses the URL of the request. */
+    /** Public base URL of the API, including the base path; if null, links use the host of the request. */
     publicUrl: string | null;
-    /** URL of the web frontend; null means the origin of `publicUrl`. */
+    /** URL of the web frontend; if null, the origin of `publicUrl`. */
     frontendUrl: string | null;
     logLevel: string;
   };
   worker: { host: string; port: number } | null;
   metricsPort: number | null;
-  /** The sample ratio applies to traces that begin in this service. */
+  /**
+   * `sampleRatio` is the share of traces that are exported; a trace that the caller did not sample is never exported.
+   */
   tracing: { endpoint: string; sampleRatio: number } | null;
-  /** Non-public addresses (`host:port`) that may be requested on behalf of users. */
+  /** Non-public addresses (`host:port`) that the service may request on behalf of users. */
   egressAllow: readonly string[];
-  /** Hosts that the tool `http.request` may call; an empty list disables the tool. */
+  /** Hosts that the agent tool `http.request` may call; an empty list disables the tool. */
   httpRequestAllow: readonly string[];
   dataDir: string;
   toolsDir: string | null;
@@ -67,28 +72,34 @@ export type Config = Readonly<{
         accessKeyId: string;
         secretAccessKey: string;
       };
-  /** Renders office files to PDF; LibreOffice is searched in its default locations if `path` is null. */
+  /** Converter of office files to PDF; if `path` is null, LibreOffice is searched in its default locations. */
   renderer: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' };
-  /** Address of the clamd that scans every original: `host:port` or the path of its socket; null disables scanning. */
+  /**
+   * Address of the clamd (ClamAV daemon) that scans every uploaded file: `host:port` or the path of its socket; null
+   * disables scanning.
+   */
   clamdAddress: string | null;
   models: {
     baseUrl: string;
     apiKey: string;
     chatModel: string;
     evaluatorModel: string;
-    /** Model that writes the contexts of chunks; if null, chunks only have their headings as context. */
+    /**
+     * Chat model that writes a context for each chunk (contextual retrieval); if null, the context of a chunk is its
+     * headings.
+     */
     contextualModel: string | null;
     embeddingModel: string;
-    /** Dimensions of null mean the model's default. */
+    /** Dimensions of embedding vectors; null means the model's default. */
     embeddingDimensions: number | null;
-    /** A reranker model of null is chosen from the provider's list of models, if it has one. */
+    /** If `model` is null, a reranker is chosen from the provider's list of models, if it has one. */
     reranker: { baseUrl: string; apiKey: string; model: string | null; isConfigured: boolean };
     prices: Readonly<Record<string, VersionedPrice>>;
     alignment: { baseUrl: string; apiKey: string; model: string };
   };
   auth: {
     privateKeyPem: string | null;
-    /** Additional keys whose tokens are accepted, for key rotation. */
+    /** Additional public keys (PEM) whose access tokens are accepted, for key rotation. */
     verifyKeyPems: readonly string[];
     issuer: string;
     accessTokenSeconds: number;
@@ -97,44 +108,44 @@ export type Config = Readonly<{
   sso: {
     issuer: string;
     client: { id: string; secret: string };
-    /** Default redirect URI of sign-ins; clients may choose another one at one of `redirectOrigins`. */
+    /** Default redirect URI of sign-ins; a client may choose another URI whose origin is one of `redirectOrigins`. */
     redirectUri: string;
     redirectOrigins: readonly string[];
   } | null;
-  /** Sandbox for parsers of untrusted files: if the system supports it, mandatory, or never. */
+  /** Whether parsers of untrusted files run in a sandbox: if the system supports it, always, or never. */
   parserSandbox: 'auto' | 'required' | 'off';
-  /** The page limit of OCR is per document. */
+  /** `maxPages` is the limit of OCR pages per document. */
   ocr: { languages: readonly string[]; maxPages: number };
   urlSigningKey: string;
-  /** Keys of stored credentials: the first encrypts, all decrypt. */
+  /** Keys that encrypt stored credentials: the first key encrypts, all keys decrypt. */
   encryptionKeys: readonly EncryptionKey[];
   providers: {
     braveSearch: { baseUrl: string };
     googleCalendar: ProviderSettings;
   };
-  /** Providers of files. S3 has no OAuth client, because users connect it with their own keys. */
+  /** Connectors to file providers. S3 has no OAuth client, because users connect it with access keys. */
   connectors: Readonly<Record<OAuthConnectorProvider, ProviderSettings>> & { acme_s3: { baseUrl: string | null } };
   downloadUrlSeconds: number;
   exportKeepDays: number;
   /** Days between the deletion of an account or organization and the erasure of its data. */
   eraseAfterDays: number;
-  /** How long a request waits for an import or an evaluation unless the client says (`Prefer: wait=N`). */
+  /** How long a request waits for the end of an import or an evaluation, unless the client sends `Prefer: wait=N`. */
   importWaitSeconds: number;
   evalWaitSeconds: number;
   echoWaitMs: number;
-  /** Whether the agent's chat model decides about rounds with an ambiguous alignment score. */
+  /** Whether the agent's chat model decides rounds whose alignment score is ambiguous. */
   alignmentAdjudication: 'off' | 'chat_model';
-  /** Whether a chat answer continues after the last reader of its stream has disconnected. */
+  /** Whether the generation of a chat answer continues after the last client of its stream has disconnected. */
   streamOnDisconnect: 'continue' | 'cancel';
   tierLimits: Record<Tier, TierLimits>;
   rateLimits: Readonly<Record<RateLimitName, RateLimit | null>>;
   concurrency: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null>>;
-  faults: readonly Fault[];
+  faults: readonly InjectedFault[];
 }>;
 
 /**
- * Reads the settings from an environment. Throws {@link ConfigError}. Only the API requires the private key for access
- * tokens; a worker ignores it, and operators' commands use it if it is set.
+ * Reads the settings from environment variables. Throws {@link ConfigError}. Only the API requires the private key for
+ * access tokens; a worker ignores it, and operators' commands use it if it is set.
  */
 export function loadConfig(
   env: Record<string, string | undefined> = process.env,
@@ -147,9 +158,9 @@ export function loadConfig(
   if (s.METRICS_PORT !== undefined && s.METRICS_PORT === s.PORT && s.PORT !== 0) {
     throw new ConfigError('wrong setting METRICS_PORT: it must differ from PORT');
   }
-  const privateKeyPem = role === 'worker' ? null : (readKey(s, 'JWT_PRIVATE_KEY', signingKeyPem) ?? null);
+  const privateKeyPem = role === 'worker' ? null : (readKey(s, 'JWT_PRIVATE_KEY', checkSigningKeyPem) ?? null);
   if (privateKeyPem === null && role === 'api') {
-    throw new ConfigError('wrong setting JWT_PRIVATE_KEY: it or JWT_PRIVATE_KEY_FILE is required');
+    throw new ConfigError('wrong setting JWT_PRIVATE_KEY: set it or JWT_PRIVATE_KEY_FILE');
   }
   return Object.freeze({
     server: {
@@ -176,7 +187,7 @@ export function loadConfig(
     toolsDir: s.TOOLS_DIR ?? null,
     database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },
     workerQueues: s.WORKER_QUEUES,
-    temporal: temporalConfig(s),
+    temporal: readTemporalConfig(s),
     vectors: vectorStore(s),
     blobs: blobStore(s),
     renderer: renderer(s),
@@ -191,7 +202,7 @@ export function loadConfig(
       embeddingDimensions: s.EMBEDDING_DIMENSIONS ?? null,
       reranker: {
         baseUrl: s.RERANK_BASE_URL ?? s.OPENAI_BASE_URL,
-        // The API key of the model provider must not be sent to another host.
+        // The model provider's API key must not be sent to a reranker on another host.
         apiKey: s.RERANK_API_KEY ?? (s.RERANK_BASE_URL === undefined ? s.OPENAI_API_KEY : 'local'),
         model: s.RERANK_MODEL ?? null,
         isConfigured: s.RERANK_MODEL !== undefined || s.RERANK_BASE_URL !== undefined,
@@ -205,7 +216,7 @@ export function loadConfig(
     },
     auth: {
       privateKeyPem,
-      verifyKeyPems: readKey(s, 'JWT_VERIFY_KEYS', verifyKeyPems) ?? [],
+      verifyKeyPems: readKey(s, 'JWT_VERIFY_KEYS', parseVerifyKeyPems) ?? [],
       issuer: s.JWT_ISSUER,
       accessTokenSeconds: s.ACCESS_TOKEN_SECONDS,
     },
@@ -248,8 +259,9 @@ function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
 ): Value | undefined {
   const [text, file] = [s[name], s[`${name}_FILE`]];
   if (text !== undefined && file !== undefined) {
-    // A key may not be set twice, because after a key rotation only one of the two may have been updated.
-    throw new ConfigError(`wrong setting ${name}: it and ${name}_FILE are both set`);
+    // Setting both the key and its `_FILE` variant is an error: after a key rotation, only one of the two may have been
+    // updated.
+    throw new ConfigError(`wrong setting ${name}: set either it or ${name}_FILE, not both`);
   }
   try {
     if (text !== undefined) return check(text.replaceAll('\\n', '\n'));
@@ -263,7 +275,8 @@ function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
 function vectorStore(s: Settings): Config['vectors'] {
   const store = s.VECTOR_STORE ?? (s.QDRANT_URL === undefined ? 'pgvector' : 'qdrant');
   if (store === 'pgvector') return { store };
-  if (s.QDRANT_URL === undefined) throw new ConfigError('wrong setting QDRANT_URL: required for VECTOR_STORE=qdrant');
+  if (s.QDRANT_URL === undefined)
+    throw new ConfigError('wrong setting QDRANT_URL: is required for VECTOR_STORE=qdrant');
   return {
     store,
     url: s.QDRANT_URL,
@@ -300,7 +313,7 @@ function sso(s: Settings): Config['sso'] {
   return null;
 }
 
-/** Settings of one feature require each other: throws with the missing ones if any is given. */
+/** Throws an error that names the missing settings if only some of the settings of a feature are given. */
 function requireNoneOf(required: Record<string, unknown>, others: Record<string, unknown> = {}): void {
   const namesWhere = (isGiven: boolean, of: object) =>
     Object.entries(of).flatMap(([name, value]) => ((value !== undefined) === isGiven ? [name] : []));

@@ -6,7 +6,7 @@ import { createChatServices } from './container/chat-services.ts';
 import { createConnectorServices } from './container/connector-services.ts';
 import { createDocumentServices } from './container/document-services.ts';
 import { createExportServices } from './container/export-services.ts';
-import { createInfrastructure, type Role } from './container/infrastructure.ts';
+import { createInfrastructure, type ProcessRole } from './container/infrastructure.ts';
 import { createSearchServices } from './container/search-services.ts';
 import { createSharedServices } from './container/shared-services.ts';
 import { noopTelemetry } from './container/telemetry.ts';
@@ -15,10 +15,10 @@ import { createInvariantChecks } from './modules/store-audit/invariants.ts';
 import type { Telemetry } from './ports/telemetry.ts';
 
 /**
- * Composition root of the API and the workers: constructs all adapters and services. Nothing connects before its first
+ * Composition root of the API and the workers: constructs all adapters and services. Each adapter connects at its first
  * use.
  */
-export function createContainer(config: Config, role: Role, telemetry: Telemetry = noopTelemetry) {
+export function createContainer(config: Config, role: ProcessRole, telemetry: Telemetry = noopTelemetry) {
   const shared = createSharedServices(createInfrastructure(config, role, telemetry));
   const accounts = { ...shared, ...createAccountServices(shared) };
   const documents = { ...accounts, ...createDocumentServices(shared) };

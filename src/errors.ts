@@ -9,9 +9,13 @@ import type { ErrorClass } from './contracts/workflow-runs.ts';
  * - `operator`: an operator has to act (a setting, a token, a quota); the run is parked until then.
  */
 const catalogue = {
-  // Requests
+  // Errors of HTTP requests
   malformed_request: { status: 400, class: 'permanent', title: 'The request could not be parsed' },
-  invalid_cursor: { status: 400, class: 'permanent', title: 'The cursor is damaged or belongs to another list' },
+  invalid_cursor: {
+    status: 400,
+    class: 'permanent',
+    title: 'The pagination cursor is damaged or belongs to another list',
+  },
   unsupported_export_format: {
     status: 400,
     class: 'permanent',
@@ -26,7 +30,7 @@ const catalogue = {
   sign_in_invalid: {
     status: 400,
     class: 'permanent',
-    title: 'The sign-in belongs to another browser, was used before or has expired',
+    title: 'The sign-in was started in another browser, was already completed or has expired',
   },
   sign_in_denied: { status: 400, class: 'permanent', title: 'The identity provider denied the sign-in' },
   invalid_token: { status: 401, class: 'permanent', title: 'The access token is missing, expired or not valid' },
@@ -64,7 +68,7 @@ const catalogue = {
   avatar_not_found: { status: 404, class: 'permanent', title: 'The user has no avatar or is not visible to you' },
   team_not_found: { status: 404, class: 'permanent', title: 'The team does not exist or is not yours' },
   chat_not_found: { status: 404, class: 'permanent', title: 'The chat does not exist or is not readable' },
-  round_not_found: { status: 404, class: 'permanent', title: 'The chat has no such round' },
+  round_not_found: { status: 404, class: 'permanent', title: 'The round does not exist in this chat' },
   job_not_found: { status: 404, class: 'permanent', title: 'The job does not exist or is not readable' },
   method_not_allowed: { status: 405, class: 'permanent', title: 'The resource does not support this method' },
   request_timeout: { status: 408, class: 'transient', title: 'The request body was not received in time' },
@@ -72,15 +76,19 @@ const catalogue = {
   email_taken: { status: 409, class: 'permanent', title: 'An account with this email already exists' },
   name_taken: { status: 409, class: 'permanent', title: 'The name is already in use' },
   last_org_admin: { status: 409, class: 'permanent', title: 'The organization would be left without an admin' },
-  version_has_descendants: { status: 409, class: 'permanent', title: 'The parent version already has descendants' },
+  version_has_descendants: { status: 409, class: 'permanent', title: 'The parent version already has child versions' },
   last_version: { status: 409, class: 'permanent', title: 'The only version of a draft cannot be deleted' },
   system_folder: { status: 409, class: 'permanent', title: 'Root folders cannot be renamed, moved or deleted' },
   folder_cycle: { status: 409, class: 'permanent', title: 'A folder cannot be moved into itself' },
   folder_not_empty: { status: 409, class: 'permanent', title: 'The folder contains folders or documents' },
   folder_too_deep: { status: 409, class: 'permanent', title: 'The maximum depth of nested folders is exceeded' },
-  folder_too_large: { status: 409, class: 'permanent', title: 'The folder contains too many documents for one change' },
+  folder_too_large: {
+    status: 409,
+    class: 'permanent',
+    title: 'The folder contains too many documents to be changed at once',
+  },
   folder_limit_reached: { status: 409, class: 'permanent', title: 'The organization has reached its limit of folders' },
-  last_link: { status: 409, class: 'permanent', title: 'The document cannot be removed from its only folder' },
+  last_link: { status: 409, class: 'permanent', title: 'A document cannot be removed from its only folder' },
   draft_limit_reached: { status: 409, class: 'permanent', title: 'The user has reached their limit of drafts' },
   version_limit_reached: { status: 409, class: 'permanent', title: 'The draft has reached its limit of versions' },
   member_limit_reached: { status: 409, class: 'permanent', title: 'The organization has reached its limit of members' },
@@ -111,13 +119,13 @@ const catalogue = {
     class: 'permanent',
     title: 'The media type of the request body is not supported',
   },
-  range_not_satisfiable: { status: 416, class: 'permanent', title: 'The file has no bytes in this range' },
+  range_not_satisfiable: { status: 416, class: 'permanent', title: 'The requested byte range is outside the file' },
   validation_failed: { status: 422, class: 'permanent', title: 'The request has invalid fields' },
   too_many_documents: { status: 422, class: 'permanent', title: 'The response would list too many documents' },
   preview_too_large: {
     status: 422,
     class: 'permanent',
-    title: 'The text is too long, or has too many chunks, for a preview',
+    title: 'The text is too long or has too many chunks for a chunking preview',
   },
   unknown_model: { status: 422, class: 'permanent', title: 'The deployment does not offer this model' },
   url_not_allowed: { status: 422, class: 'permanent', title: 'Fetching from this URL is not allowed' },
@@ -131,7 +139,7 @@ const catalogue = {
   internal_error: { status: 500, class: 'transient', title: 'An unexpected error occurred in the service' },
   service_unavailable: { status: 503, class: 'transient', title: 'A required service is unavailable' },
 
-  // Ingestion
+  // Errors of ingestion
   unsupported_format: { status: 422, class: 'permanent', title: 'The format of the file is not supported' },
   encrypted_document: { status: 422, class: 'permanent', title: 'The file is encrypted' },
   corrupt_document: { status: 422, class: 'permanent', title: 'The file is damaged' },
@@ -141,14 +149,14 @@ const catalogue = {
   converter_unavailable: {
     status: 422,
     class: 'permanent',
-    title: 'This format needs an office program, which the deployment does not have',
+    title: 'This file format requires LibreOffice or Gotenberg, and the deployment has neither',
   },
   converter_refused: {
     status: 503,
     class: 'operator',
-    title: 'The office program rejected the request or did not return a PDF',
+    title: 'The PDF renderer rejected the request or did not return a readable PDF',
   },
-  malware_found: { status: 403, class: 'permanent', title: 'The malware scanner detected malware in the file' },
+  malware_found: { status: 403, class: 'permanent', title: 'The malware scanner found malware in the file' },
   superseded: { status: 409, class: 'permanent', title: 'A newer ingestion of the document replaced this one' },
   blob_store_refused: {
     status: 503,
@@ -158,7 +166,7 @@ const catalogue = {
   blob_missing: { status: 500, class: 'permanent', title: 'The blob store has lost the stored file' },
   vectors_missing: { status: 500, class: 'permanent', title: 'The vector store lost vectors of the document' },
 
-  // Runs
+  // Errors of jobs and their workflow runs
   export_running: { status: 409, class: 'permanent', title: 'An export of the organization is already running' },
   job_open: { status: 409, class: 'permanent', title: 'The job is still queued or running' },
   job_not_parked: { status: 409, class: 'permanent', title: 'The job is not parked' },
@@ -176,10 +184,10 @@ const catalogue = {
     class: 'operator',
     title: 'A document of a deleted account could not be deleted',
   },
-  no_progress: { status: 500, class: 'permanent', title: 'The workflow made no progress' },
+  no_progress: { status: 500, class: 'permanent', title: 'The workflow was stopped because it made no progress' },
   run_terminated: { status: 500, class: 'permanent', title: 'The workflow was terminated' },
 
-  // Models
+  // Errors of models
   model_unavailable: { status: 503, class: 'transient', title: 'The model service is unreachable or overloaded' },
   model_response_invalid: {
     status: 502,
@@ -200,33 +208,33 @@ const catalogue = {
   embedding_model_changed: {
     status: 503,
     class: 'operator',
-    title: 'The embedding model returns vectors of another dimension than those stored for it',
+    title: 'The embedding model returns vectors with another dimension than the vectors stored for it',
   },
 
-  // Evaluation
+  // Errors of evaluations
   unsupported_report_format: {
     status: 400,
     class: 'permanent',
-    title: 'Report formats are markdown, json and html',
+    title: 'The report format must be markdown, json or html',
   },
-  evaluation_not_found: { status: 404, class: 'permanent', title: 'The version has no evaluation to report' },
+  evaluation_not_found: { status: 404, class: 'permanent', title: 'The version has no evaluation report' },
   evaluation_case_limit_reached: {
     status: 409,
     class: 'permanent',
     title: 'The organization has reached its daily limit of evaluation cases',
   },
   no_baseline: { status: 422, class: 'permanent', title: 'There is no baseline version to compare with' },
-  unknown_golden_case: { status: 422, class: 'permanent', title: 'The version has no such golden case' },
+  unknown_golden_case: { status: 422, class: 'permanent', title: 'The golden case does not exist in this version' },
   eval_incomplete: {
     status: 502,
     class: 'permanent',
-    title: 'Some prompts or replies of the evaluation have no verdict',
+    title: 'The evaluation is incomplete: some prompts or replies were not judged',
   },
   eval_timeout: { status: 504, class: 'transient', title: 'The evaluation did not finish within the requested time' },
   judge_response_invalid: {
     status: 502,
     class: 'permanent',
-    title: 'The judge returned no valid verdict, even after a retry',
+    title: 'The judge model returned no valid verdict, even after a retry',
   },
   evaluator_unavailable: {
     status: 503,
@@ -234,14 +242,14 @@ const catalogue = {
     title: 'The deployment has no model that can act as judge',
   },
 
-  // Tools and connections
+  // Errors of connections and their providers
   consent_invalid: {
     status: 400,
     class: 'permanent',
-    title: 'The consent belongs to another session, was used before or has expired',
+    title: 'The OAuth consent was started in another session, was used before or has expired',
   },
-  consent_denied: { status: 400, class: 'permanent', title: 'The OAuth consent was denied' },
-  provider_not_found: { status: 404, class: 'permanent', title: 'The provider does not exist' },
+  consent_denied: { status: 400, class: 'permanent', title: 'The user or the provider denied the OAuth consent' },
+  provider_not_found: { status: 404, class: 'permanent', title: 'The service does not know this provider' },
   connection_not_found: { status: 404, class: 'permanent', title: 'The connection does not exist or is not yours' },
   remote_file_not_found: {
     status: 404,
@@ -264,21 +272,29 @@ const catalogue = {
     class: 'permanent',
     title: 'The organization has reached its limit of connections',
   },
-  cursor_expired: { status: 409, class: 'permanent', title: 'The provider no longer accepts the change cursor' },
+  cursor_expired: {
+    status: 409,
+    class: 'permanent',
+    title: 'The provider no longer accepts the change cursor of the sync',
+  },
   not_connected: { status: 409, class: 'operator', title: 'The organization is not connected to the provider' },
-  not_granted: { status: 409, class: 'operator', title: 'The connection lacks a required scope' },
+  not_granted: { status: 409, class: 'operator', title: 'The connection lacks a required OAuth scope or permission' },
   needs_reauth: {
     status: 409,
     class: 'operator',
-    title: 'The provider rejected the credentials of the connection: connect it again',
+    title: 'The provider rejected the stored credentials of the connection: connect it again',
   },
-  connection_check_failed: { status: 422, class: 'permanent', title: 'The provider rejected the credentials' },
+  connection_check_failed: {
+    status: 422,
+    class: 'permanent',
+    title: 'The connection check failed: the provider rejected the credentials or settings',
+  },
   provider_not_configured: {
     status: 501,
     class: 'operator',
     title: 'The deployment has no OAuth client for the provider, or the provider rejected it',
   },
-  provider_rejected: { status: 502, class: 'permanent', title: 'The provider rejected the request' },
+  provider_rejected: { status: 502, class: 'permanent', title: 'The external provider rejected the request' },
   provider_response_invalid: {
     status: 502,
     class: 'transient',
@@ -292,20 +308,20 @@ const catalogue = {
     title: 'Stored credentials cannot be decrypted with the encryption keys of the deployment',
   },
 
-  // Tool calls; shown to the model and in the round
+  // Errors of tool calls; they are shown to the model and in the round
   untrusted_argument: {
     status: 403,
     class: 'permanent',
-    title: 'A tool argument does not come from a trusted source',
+    title: 'A tool argument contains text or a URL from an untrusted source',
   },
   unknown_tool: { status: 404, class: 'permanent', title: 'The tool does not exist' },
   tool_call_repeated: { status: 409, class: 'permanent', title: 'The tool was already called with these arguments' },
-  tool_limit_reached: { status: 409, class: 'permanent', title: 'The limit of tool calls for this reply is reached' },
+  tool_limit_reached: { status: 409, class: 'permanent', title: 'The reply has reached its limit of tool calls' },
   tool_arguments_invalid: { status: 422, class: 'permanent', title: 'The tool arguments are invalid' },
   tool_failed: { status: 502, class: 'transient', title: 'The tool call failed' },
   tool_timeout: { status: 504, class: 'transient', title: 'The tool call timed out' },
 
-  // Chat
+  // Errors of chat replies
   interrupted: { status: 503, class: 'transient', title: 'The generation of the reply was interrupted' },
 } as const satisfies Record<string, { status: number; class: ErrorClass; title: string }>;
 
@@ -313,15 +329,15 @@ export type ErrorCode = keyof typeof catalogue;
 
 export type FieldError = { path: string; message: string; code: string };
 
-export type AppErrorOptions = {
-  /** The detail tells the client what was wrong and what to do. It must not contain secrets, stack traces or SQL. */
+type AppErrorOptions = {
+  /** Tells the client what was wrong and what to do. It must not contain secrets, stack traces or SQL. */
   detail?: string;
   errors?: FieldError[];
   retryAfterSeconds?: number;
   cause?: unknown;
 };
 
-/** The only error class of the application; create it with {@link appError}. */
+/** Error with a code of the catalogue; create it with {@link appError}. */
 export class AppError extends Error {
   override readonly name = 'AppError';
   readonly code: ErrorCode;
@@ -343,7 +359,6 @@ export class AppError extends Error {
   }
 }
 
-/** The detail of an error defaults to its title in the catalogue. */
 export function appError(code: ErrorCode, options?: AppErrorOptions): AppError {
   return new AppError(code, options);
 }
@@ -352,14 +367,14 @@ export function fieldError(path: string, message: string, code = 'invalid'): App
   return appError('validation_failed', { detail: `${path}: ${message}`, errors: [{ path, message, code }] });
 }
 
-/** Versions from `If-Match`; null accepts any version. */
+/** Version numbers from the header `If-Match`; null accepts any version. */
 export type ExpectedVersions = readonly number[] | null;
 
 /**
- * Throws `precondition_failed` unless the version is an expected one. Call it with a row that is locked in the
- * transaction of the write, so that only one of several concurrent writers with the same ETag succeeds.
+ * Throws `precondition_failed` unless `version` is one of the expected versions. The caller must have locked the row in
+ * the transaction of the write, so that only one of several concurrent writers with the same ETag succeeds.
  */
-export function requireVersion(expected: ExpectedVersions, { version }: { version: number }): void {
+export function requireExpectedVersion(expected: ExpectedVersions, { version }: { version: number }): void {
   if (expected !== null && !expected.includes(version)) {
     throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
   }

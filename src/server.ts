@@ -3,28 +3,34 @@ import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { ConfigError, loadConfig } from './config.ts';
-import { metricsPlaceOf, openTelemetry } from './container/telemetry.ts';
+import { metricsExposureOf, startTelemetry } from './container/telemetry.ts';
 import { createContainer } from './container.ts';
 import { createGracefulServer, listen, metricsResponse, startPlainServer } from './http/server/http-server.ts';
 
-/** Timeout for receiving a request: a large upload over a slow line takes longer than Node's five minutes. */
+/**
+ * Timeout for receiving a whole request. Node's default of five minutes is too short for a large upload over a slow
+ * line.
+ */
 const UPLOAD_TIMEOUT_MS = 6 * 60 * 60_000;
 
 /**
- * Limit of URL and headers together: some query parameters have thousands of characters, and percent-encoding makes
- * them longer.
+ * Maximum size of the URL and the headers together. Node's default is too small for query parameters with thousands of
+ * characters, which percent-encoding makes even longer.
  */
 const MAX_HEADER_BYTES = 64 * 1024;
 
-/** Time for open requests at a shutdown; longer than for event streams, which first send an `error` event. */
+/** How long a shutdown waits for open requests; longer than for event streams, which first send an `error` event. */
 const REQUEST_TIMEOUT_MS = 25_000;
 
-/** Time for chat answers in progress at a shutdown; shorter than for event streams, which report how they ended. */
+/**
+ * How long a shutdown waits for chat answers in progress; shorter than for event streams, which report how the answers
+ * ended.
+ */
 const ANSWER_TIMEOUT_MS = 18_000;
 
 async function main(): Promise<void> {
   const config = loadConfig(process.env);
-  const telemetry = await openTelemetry(config, 'api');
+  const telemetry = await startTelemetry(config, 'api');
   const container = createContainer(config, 'api', telemetry);
   const app = createApp(container);
   const server = createServer(
@@ -48,18 +54,18 @@ async function main(): Promise<void> {
         );
   await listen(server, config.server, { host: 'HOST', port: 'PORT' });
   const metrics = { own_port: config.metricsPort, main_port: config.server.port, nowhere: null }[
-    metricsPlaceOf(config)
+    metricsExposureOf(config)
   ];
   container.logger.info({ host, port: config.server.port, metricsPort: metrics }, 'the API is listening');
 
   const signals = (['SIGTERM', 'SIGINT'] as const).map((signal) => {
-    // A listener stays registered, because a second signal would otherwise kill the process.
+    // Keeps a listener registered, because without one a second signal would kill the process during the shutdown.
     process.on(signal, () => undefined);
     return once(process, signal);
   });
   await Promise.race(signals);
 
-  // All requests are served until load balancers have noticed the failed readiness probe.
+  // The API serves all requests until load balancers have noticed that the readiness probe fails.
   app.announceShutdown();
   gracefulServer.announce();
   container.logger.info({ delayMs: config.server.shutdownDelayMs }, 'the API is shutting down');

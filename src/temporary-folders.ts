@@ -4,7 +4,7 @@ import { join } from 'node:path';
 const prefix = 'acs-';
 const ownName = /^acs-[a-z]+-[A-Za-z0-9]{6}$/;
 
-/** Age of a folder that no running process can still be using. */
+/** Age above which no running process can still be using a temporary folder. */
 const strayAfterMs = 24 * 60 * 60_000;
 
 /** Creates a temporary folder for copies of users' files. The caller must delete it. */
@@ -12,8 +12,7 @@ export function makeTemporaryFolder(tempDir: string, use: string): Promise<strin
   return mkdtemp(join(tempDir, `${prefix}${use}-`));
 }
 
-/** Deletes temporary folders of killed processes. */
-export async function deleteStrayFolders(tempDir: string): Promise<void> {
+export async function deleteStaleTemporaryFolders(tempDir: string): Promise<void> {
   for (const name of await readdir(tempDir)) {
     if (!ownName.test(name)) continue;
     const path = join(tempDir, name);

@@ -1,5 +1,5 @@
 import { ConfigError, loadConfig } from '#src/config.ts';
-import { openTelemetry } from '#src/container/telemetry.ts';
+import { startTelemetry } from '#src/container/telemetry.ts';
 import { createContainer } from '#src/container.ts';
 import { metricsResponse, probeResponse, startPlainServer } from '#src/http/server/http-server.ts';
 import { startWorkers } from './run.ts';
@@ -8,7 +8,7 @@ import { findSdkMetrics, installRuntime, measureJobs } from './telemetry.ts';
 async function main(): Promise<void> {
   const config = loadConfig(process.env, 'worker');
   const sdkMetrics = config.worker === null ? null : await findSdkMetrics();
-  const telemetry = await openTelemetry(config, 'worker', sdkMetrics?.read);
+  const telemetry = await startTelemetry(config, 'worker', sdkMetrics?.read);
   const container = createContainer(config, 'worker', telemetry);
   installRuntime(container.logger, sdkMetrics?.bindAddress);
   measureJobs(container);

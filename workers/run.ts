@@ -5,10 +5,14 @@ import { injectFaults } from '#activities/interceptors/faults.ts';
 import { observeActivities } from '#activities/interceptors/telemetry.ts';
 import type { Container } from '#src/container.ts';
 import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
-import { connectionOptions, registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
+import {
+  registerSearchAttributes,
+  type TemporalConnection,
+  temporalConnectionOptions,
+} from '#src/temporal/connection.ts';
 import { dataConverter } from '#src/temporal/data-converter.ts';
 import { scheduleStoreAudits } from '#src/temporal/schedules.ts';
-import { deleteStrayFolders } from '#src/temporary-folders.ts';
+import { deleteStaleTemporaryFolders } from '#src/temporary-folders.ts';
 import { workflowBundle } from './bundle.ts';
 import { type QueueWorker, queueWorkers } from './queues.ts';
 import { daily, dailyInBatches, everyMinute, hourly, inBackground, startSweeper } from './sweeper.ts';
@@ -68,7 +72,7 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'forget sign-ins that never came', run: everyMinute(sso.deleteExpired) },
       { name: 'forget windows of rate limits', run: everyMinute(rateLimiters.shared.forgetExpired) },
       { name: 'release originals', run: inBackground(everyMinute(originals.sweepExpired)) },
-      { name: 'delete stray folders', run: inBackground(daily(() => deleteStrayFolders(container.tempDir))) },
+      { name: 'delete stray folders', run: inBackground(daily(() => deleteStaleTemporaryFolders(container.tempDir))) },
       { name: 'delete stray uploads', run: inBackground(hourly(blobs.deleteStrays)) },
       { name: 'forget unused embeddings', run: dailyInBatches(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: dailyInBatches(chunkContexts.sweepUnused) },
@@ -202,7 +206,7 @@ async function connect({ config, logger, temporal }: Container, stop: AbortSigna
   while (!stop.aborted) {
     try {
       await registerSearchAttributes(temporal);
-      return await NativeConnection.connect(connectionOptions(config.temporal));
+      return await NativeConnection.connect(temporalConnectionOptions(config.temporal));
     } catch (error) {
       logger.warn({ err: error }, 'waiting for Temporal');
       await delay(CONNECT_INTERVAL_MS, undefined, { signal: stop }).catch(() => undefined);

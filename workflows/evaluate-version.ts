@@ -7,9 +7,9 @@ import type {
   EvaluationPlan,
   EvaluationProgress,
   EvaluationStage,
-  StepsResult,
+  EvaluationStepsResult,
 } from '#src/contracts/evaluation.ts';
-import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { evaluationCaseWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import {
   addSpending,
@@ -39,7 +39,7 @@ const concurrentCases = 8;
 
 type Work = { units: JudgingUnit[]; mode: EvaluateCaseInput['mode'] };
 
-export function evaluateVersion(input: EvaluationInput): Promise<StepsResult> {
+export function evaluateVersion(input: EvaluationInput): Promise<EvaluationStepsResult> {
   return runEvaluation(input, ({ rubric, judgesPrompt }) => ({
     units: judgesPrompt ? unitsOfPrompt(rubric) : [],
     mode: rubric,
@@ -47,7 +47,7 @@ export function evaluateVersion(input: EvaluationInput): Promise<StepsResult> {
 }
 
 /** Grades the prompts of two versions, and compares their replies to each case on each axis. */
-export function compareVersions(input: EvaluationInput): Promise<StepsResult> {
+export function compareVersions(input: EvaluationInput): Promise<EvaluationStepsResult> {
   return runEvaluation(input, () => ({ units: unitsOfBothPrompts(), mode: 'pairwise' }));
 }
 
@@ -55,7 +55,10 @@ export function compareVersions(input: EvaluationInput): Promise<StepsResult> {
  * Judges the units of the prompts and runs each case as a child workflow, then aggregates the results. A failed unit does
  * not end the others: the result lists the failed units, and a retry repeats only these.
  */
-async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPlan) => Work): Promise<StepsResult> {
+async function runEvaluation(
+  input: EvaluationInput,
+  workOf: (plan: EvaluationPlan) => Work,
+): Promise<EvaluationStepsResult> {
   let progress: EvaluationProgress = { stage: 'queued', calls: 0, spent: zeroSpending, failed: [] };
   setHandler(stageQuery, () => progress);
 
@@ -63,7 +66,7 @@ async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPl
     progress = { ...progress, stage };
     showStage(stage, details);
   }
-  function add({ spent, failed }: StepsResult): void {
+  function add({ spent, failed }: EvaluationStepsResult): void {
     progress = { ...progress, spent: addSpending(progress.spent, spent), failed: [...progress.failed, ...failed] };
     showProgress(progressLine(progress));
   }
@@ -97,14 +100,14 @@ async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPl
 }
 
 /** Generates the reply of each version to a case, and judges the replies. Ends early if a reply is missing. */
-export async function evaluateCase(input: EvaluateCaseInput): Promise<StepsResult> {
+export async function evaluateCase(input: EvaluateCaseInput): Promise<EvaluationStepsResult> {
   const { mode, caseIndex, hasReference, ...run } = input;
   const sides: ComparedSide[] = mode === 'pairwise' ? ['version', 'baseline'] : ['version'];
   const units =
     mode === 'pairwise' ? unitsOfPair({ caseIndex, hasReference }) : unitsOfReply(mode, { caseIndex, hasReference });
-  const done: StepsResult = { spent: zeroSpending, failed: [] };
+  const done: EvaluationStepsResult = { spent: zeroSpending, failed: [] };
 
-  function add({ spent, failed }: StepsResult): void {
+  function add({ spent, failed }: EvaluationStepsResult): void {
     done.spent = addSpending(done.spent, spent);
     done.failed.push(...failed);
     const missing = done.failed.map(({ unit, code }) => `\n- ${unit} failed: ${code}`).join('');
@@ -124,11 +127,15 @@ export async function evaluateCase(input: EvaluateCaseInput): Promise<StepsResul
   return done;
 }
 
-function judge(run: EvaluationInput, unit: JudgingUnit): Promise<StepsResult> {
+function judge(run: EvaluationInput, unit: JudgingUnit): Promise<EvaluationStepsResult> {
   return judgeUnit.executeWithOptions({ summary: unitName(unit) }, [{ ...run, unit }]);
 }
 
-function progressLine({ calls, spent, failed }: Pick<EvaluationProgress, 'calls' | keyof StepsResult>): string {
+function progressLine({
+  calls,
+  spent,
+  failed,
+}: Pick<EvaluationProgress, 'calls' | keyof EvaluationStepsResult>): string {
   const missing = failed.length === 0 ? '' : ` ${failed.length} failed: ${namesOfFailedUnits(failed)}.`;
   return `Of ${calls} answers: ${spendingLine(spent)}.${missing}`;
 }
@@ -154,12 +161,12 @@ async function withConcurrency<T>(
   await allOf(Array.from({ length: size }, workOn));
 }
 
-async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<StepsResult> {
+async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<EvaluationStepsResult> {
   const { runId, caseIndex } = input;
   for (;;) {
     try {
-      return await executeChild<(input: EvaluateCaseInput) => Promise<StepsResult>>('evaluateCase', {
-        workflowId: caseWorkflowId(runId, caseIndex),
+      return await executeChild<(input: EvaluateCaseInput) => Promise<EvaluationStepsResult>>('evaluateCase', {
+        workflowId: evaluationCaseWorkflowId(runId, caseIndex),
         args: [input],
         staticSummary: `Case ${caseIndex + 1} of ${caseCount}`,
         typedSearchAttributes: attributesOfChild(),

@@ -12,7 +12,7 @@ import {
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { AttemptOfJob, FailureDetails } from '#src/contracts/workflow-runs.ts';
+import type { FailureDetails, JobAttempt } from '#src/contracts/workflow-runs.ts';
 import { showFailure } from './visibility.ts';
 
 /** Why an activity failed: a code of the error catalogue, and a message for users and operators. */
@@ -64,7 +64,7 @@ function isForOperator(details: unknown): boolean {
  * Reads from the memo which attempt of its job started the run. The end of a run is recorded for this attempt only, because
  * a late worker may record it again after the job was retried.
  */
-export function attemptOfJob(): AttemptOfJob {
+export function attemptOfJob(): JobAttempt {
   const { attempt, startId } = workflowInfo().memo ?? {};
   return {
     ...(typeof attempt === 'number' && { attempt }),

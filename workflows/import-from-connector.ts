@@ -19,7 +19,7 @@ import type {
   ImportProgress,
   ImportRun,
   ImportRunInput,
-  ImportSlice,
+  ImportSliceResult,
   ImportStage,
   QueueSyncInput,
   QueueSyncResult,
@@ -86,7 +86,7 @@ async function runImport(
     await continueAsNew<(input: ImportRunInput) => Promise<ImportCounts>>({ ...run, progress });
   }
 
-  async function runSlice<Slice extends ImportSlice>(
+  async function runSlice<Slice extends ImportSliceResult>(
     stage: ImportStage,
     work: (run: ImportRun) => Promise<Slice>,
   ): Promise<Slice> {

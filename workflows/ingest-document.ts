@@ -14,7 +14,7 @@ import type { IngestionActivities } from '#activities/ingestion.ts';
 import type {
   ConvertResult,
   IngestDocumentResult,
-  IngestDocumentRun,
+  IngestDocumentRunInput,
   IngestionProgress,
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
@@ -45,7 +45,7 @@ export async function ingestDocument({
   isSmall = false,
   progress = start,
   ...input
-}: IngestDocumentRun): Promise<IngestDocumentResult> {
+}: IngestDocumentRunInput): Promise<IngestDocumentResult> {
   setHandler(stageQuery, () => progress);
 
   const orPark = createParking({

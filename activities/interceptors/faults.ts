@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Context } from '@temporalio/activity';
 import type { ActivityInterceptors } from '@temporalio/worker';
-import type { Fault } from '#src/config.ts';
+import type { InjectedFault } from '#src/config.ts';
 import { appError } from '#src/errors.ts';
 import { withHeartbeats } from '../heartbeats.ts';
 
@@ -12,14 +12,14 @@ const POLL_INTERVAL_MS = 5;
  * Injects faults into activities for tests, such as a killed process or a failing service. Must run inside the error
  * mapping, so that injected errors are mapped like those of an activity.
  */
-export function injectFaults(faults: readonly Fault[]): (context: Context) => ActivityInterceptors {
+export function injectFaults(faults: readonly InjectedFault[]): (context: Context) => ActivityInterceptors {
   const executions = new Map<string, number>();
 
   return (context) => {
     const { activityType } = context.info;
     const execution = (executions.get(activityType) ?? 0) + 1;
     executions.set(activityType, execution);
-    const faultAt = (position: Fault['position']) =>
+    const faultAt = (position: InjectedFault['position']) =>
       faults.find(
         ({ activity, nth = execution, ...fault }) =>
           activity === activityType && nth === execution && fault.position === position,
@@ -40,7 +40,7 @@ export function injectFaults(faults: readonly Fault[]): (context: Context) => Ac
   };
 }
 
-async function inject(fault: Fault | undefined): Promise<void> {
+async function inject(fault: InjectedFault | undefined): Promise<void> {
   switch (fault?.kind) {
     case 'kill':
       process.kill(process.pid, 'SIGKILL');

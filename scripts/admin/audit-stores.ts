@@ -1,5 +1,5 @@
 import type { Container } from '#src/container.ts';
-import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/deletion.ts';
+import { type AuditStoresInput, minOrphanAgeSeconds } from '#src/contracts/deletion.ts';
 import {
   type AuditReport,
   advanceAudit,
@@ -37,7 +37,7 @@ async function run(
   options: { repair: boolean; force: boolean },
   { print, note }: CommandOutput,
 ): Promise<boolean> {
-  const input = { ...options, graceSeconds: auditGraceSeconds };
+  const input = { ...options, graceSeconds: minOrphanAgeSeconds };
   const { runStoreAudit } = await import('#src/temporal/schedules.ts');
   const hasWorker = await container.orchestrator.hasPollers().catch(() => false);
   if (!hasWorker) note('No worker answers: this process compares the stores itself.');

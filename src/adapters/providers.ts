@@ -1,7 +1,7 @@
 import { Transform } from 'node:stream';
 import { type AppError, appError } from '#src/errors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
-import type { ProviderAnswer } from '#src/ports/web.ts';
+import type { ProviderResponse } from '#src/ports/web.ts';
 
 /** `baseUrl` is null for Google's own hosts. */
 export function googleOAuthProvider(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
@@ -16,7 +16,7 @@ export function googleOAuthProvider(baseUrl: string | null, client: OAuthProvide
   };
 }
 
-export function parseProviderJson(provider: string, { body }: ProviderAnswer): unknown {
+export function parseProviderJson(provider: string, { body }: ProviderResponse): unknown {
   try {
     return JSON.parse(body);
   } catch {
@@ -47,7 +47,7 @@ export function textOrEmpty(value: unknown): string {
 const maxRetryAfterSeconds = 3_600;
 
 /** Maps a provider's status to an error code. Drops its message, which may quote the API key. */
-export function providerStatusError(provider: string, { status, headers }: ProviderAnswer): AppError {
+export function providerStatusError(provider: string, { status, headers }: ProviderResponse): AppError {
   if (status === 401) return appError('needs_reauth');
   if (status === 403)
     return appError('not_granted', { detail: `The connected account does not permit this action at ${provider}.` });

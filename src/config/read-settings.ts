@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** The message of a ConfigError is one line for the operator, which names the invalid settings. */
+/** Error about invalid settings. The message is one line for the operator and names the settings. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -9,7 +9,7 @@ export function readSettings<Schema extends z.ZodType>(
   schema: Schema,
   env: Record<string, string | undefined>,
 ): z.output<Schema> {
-  // An empty setting counts as missing, so that `FOO= npm start` uses the default.
+  // An empty environment variable counts as missing, so that `FOO= npm start` uses the default.
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;

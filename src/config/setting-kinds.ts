@@ -3,28 +3,29 @@ import { z } from 'zod';
 import { taskQueues } from '../contracts/workflow-runs.ts';
 import type { ConcurrencyLimit, RateLimit, TierLimits } from '../domain/access/limits.ts';
 import { type ErrorCode, isErrorCode } from '../errors.ts';
-import { encryptionKeys } from '../keys.ts';
+import { parseEncryptionKeys } from '../keys.ts';
 
-export const port = z.coerce.number().int().min(0).max(65_535);
-export const seconds = z.coerce.number().int().positive();
-export const url = z.url({ protocol: /^https?$/, error: 'must be an http(s):// URL' });
-// URLs must have no credentials and no query, because error messages quote them and paths are appended to them.
-export const keylessUrl = url.refine(
+export const portSchema = z.coerce.number().int().min(0).max(65_535);
+export const secondsSchema = z.coerce.number().int().positive();
+export const urlSchema = z.url({ protocol: /^https?$/, error: 'must be an http(s):// URL' });
+// Forbids credentials and queries in URLs of services, because error messages quote these URLs and paths are appended
+// to them.
+export const urlWithoutCredentialsSchema = urlSchema.refine(
   (text) => !/[?#]|\/\/[^/]*@/.test(text),
   'must have no user, password, query or fragment; set keys by their own settings',
 );
-// A key with a line break would make an invalid header, and the error about it would quote the key.
-export const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one word of visible ASCII characters');
-export const price = z.number().nonnegative();
-export const json = z.string().transform((text, context) => {
+// Forbids line breaks in API keys: they make a header invalid, and the error about the header would quote the key.
+export const apiKeySchema = z.string().regex(/^[\x21-\x7e]+$/, 'must be one word of visible ASCII characters');
+export const priceSchema = z.number().nonnegative();
+export const jsonTextSchema = z.string().transform((text, context) => {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    context.addIssue({ code: 'custom', message: 'must be JSON' });
+    context.addIssue({ code: 'custom', message: 'must be valid JSON' });
     return z.NEVER;
   }
 });
-export const list = z
+export const commaSeparatedListSchema = z
   .string()
   .default('')
   .transform((text) =>
@@ -35,17 +36,17 @@ export const list = z
   );
 
 const queueNames = Object.values(taskQueues);
-export const queues = list
+export const taskQueuesSchema = commaSeparatedListSchema
   .pipe(z.array(z.enum(queueNames, `must be names of task queues: ${queueNames.join(', ')}`)))
-  // An empty list means all queues: a worker that polls none would look healthy and do nothing.
+  // An empty list means all task queues: a worker that polls no queue would look healthy and do nothing.
   .transform((names) => (names.length === 0 ? queueNames : [...new Set(names)]));
 
-// An origin as browsers send it: scheme and host, and the port unless it is the default.
-export const origin = url
+// Stores an origin as browsers send it: scheme, host, and the port unless it is the default.
+export const originSchema = urlSchema
   .refine((text) => URL.parse(text)?.href === `${URL.parse(text)?.origin}/`, 'must be like https://app.example.com')
   .transform((text) => new URL(text).origin);
 
-export const ocrLanguage = z
+export const ocrLanguageSchema = z
   .string()
   .regex(/^[a-z]{3}(?:_[a-z]+)?$/i, 'must be language codes of Tesseract, like eng or chi_sim, separated by commas')
   .refine(hasOcrData, {
@@ -53,21 +54,22 @@ export const ocrLanguage = z
       `needs the package @tesseract.js-data/${input}: npm install --save-exact @tesseract.js-data/${input}`,
   });
 
-export const hostAndPort = z
+export const hostAndPortSchema = z
   .string()
   .regex(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'must be host:port, separated by commas')
   .refine((text) => URL.canParse(`http://${text}`), 'must be host:port, separated by commas');
 
-// Hosts are stored in the form of `URL.host`, which omits default ports.
-export const host = z
+// Stores hosts in the form of `URL.host`, which omits default ports.
+export const hostSchema = z
   .string()
   .regex(/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i, 'must be host or host:port, separated by commas')
   .transform((text) => text.toLowerCase().replace(/:(?:80|443)$/, ''));
 
-// activity:position:fault[:nth], where fault is `kill`, `hang`, `throw[:code]` or `delay:ms`.
+// Format of an injected fault: `activity:position:fault[:nth]`, where `fault` is `kill`, `hang`, `throw[:code]` or
+// `delay:ms`.
 const faultPattern =
   /^(?<activity>\w+):(?<position>\w+):(?:(?<plain>kill|hang)|(?<throw>throw)(?::(?<code>[a-z]\w*))?|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
-export const fault = z
+export const faultSchema = z
   .string()
   .transform((text) => {
     const { plain, throw: thrown, delay, ...others } = faultPattern.exec(text)?.groups ?? {};
@@ -85,15 +87,15 @@ export const fault = z
         .custom<ErrorCode>((word) => typeof word === 'string' && isErrorCode(word), 'is not an error code')
         .default('service_unavailable'),
       delayMs: z.coerce.number().default(0),
-      /** Faults for tests: with `nth`, only the nth execution of the activity in the process fails. */
+      /** If `nth` is set, the fault is injected only into the nth execution of the activity in this process. */
       nth: z.coerce.number().positive().optional(),
     }),
   )
   .refine(({ position, kind }) => position !== 'after_return' || kind === 'kill', 'after_return only supports kill');
 
-export type Fault = z.infer<typeof fault>;
+export type InjectedFault = z.infer<typeof faultSchema>;
 
-export const rateLimit = z
+export const rateLimitSchema = z
   .string()
   .regex(/^(off|[1-9]\d{0,6}\/[1-9]\d{0,6})$/, 'must be off or count/seconds, like 10/900')
   .transform((text): RateLimit | null => {
@@ -103,7 +105,7 @@ export const rateLimit = z
   })
   .optional();
 
-export const concurrencyLimit = z
+export const concurrencyLimitSchema = z
   .string()
   .regex(/^(off|[1-9]\d{0,6}\/[1-9]\d{0,6})$/, 'must be off or per-user/per-organization, like 100/500')
   .transform((text): ConcurrencyLimit | null => {
@@ -112,8 +114,8 @@ export const concurrencyLimit = z
     return { perUser, perOrganization };
   });
 
-// Proxies whose `X-Forwarded-For` is trusted: none, the last n, or those with the given addresses.
-export const trustedProxies = z
+// Proxies whose `X-Forwarded-For` header is trusted: none, the last n, or those with the given addresses.
+export const trustedProxiesSchema = z
   .string()
   .default('false')
   .transform((text, context): false | number | string[] => {
@@ -122,12 +124,15 @@ export const trustedProxies = z
     if (/^[1-9]\d?$/.test(text)) return Number(text);
     const addresses = text.split(',').map((item) => item.trim());
     if (addresses.every(isNetwork)) return addresses;
-    context.addIssue({ code: 'custom', message: 'must be false, true, a number of proxies, or their addresses' });
+    context.addIssue({
+      code: 'custom',
+      message: 'must be true, false, the number of trusted proxies, or their addresses',
+    });
     return z.NEVER;
   });
 
 const limit = z.exactOptional(z.int().nonnegative());
-export const limitsOfTier = z.strictObject({
+export const tierLimitsSchema = z.strictObject({
   members: limit,
   agents: limit,
   draftsPerUser: limit,
@@ -139,26 +144,26 @@ export const limitsOfTier = z.strictObject({
   evaluationCasesPerDay: limit,
 } satisfies Record<keyof TierLimits, z.ZodType>);
 
-export const keysOfSecrets = z.string('is required').transform((text, context) => {
+export const encryptionKeysSchema = z.string('is required').transform((text, context) => {
   try {
-    return encryptionKeys(text);
+    return parseEncryptionKeys(text);
   } catch (error) {
     context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is invalid' });
     return z.NEVER;
   }
 });
 
-// Booleans may be spelled as in the Temporal CLI.
-export const onOff = z
+// Accepts the spellings of booleans that the Temporal CLI accepts.
+export const booleanSchema = z
   .string()
   .regex(/^(true|yes|on|1|false|no|off|0)$/i, 'must be true or false')
   .transform((text) => /^(true|yes|on|1)$/i.test(text));
 
-// `off,id:key` decrypts with the keys but does not encrypt new payloads.
-export const payloadKeys = z.string().transform((text, context) => {
+// The value `off,id:key` decrypts payloads with the keys but does not encrypt new ones.
+export const payloadKeysSchema = z.string().transform((text, context) => {
   const [, off, keys = ''] = /^\s*(off\s*,)?(.*)$/s.exec(text) ?? [];
   try {
-    const all = encryptionKeys(keys);
+    const all = parseEncryptionKeys(keys);
     return { sealing: off === undefined ? (all[0] ?? null) : null, all };
   } catch (error) {
     context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is invalid' });
@@ -173,7 +178,6 @@ function isNetwork(text: string): boolean {
   return isIP(address) !== 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
 }
 
-/** Tesseract's data of each language is an npm package. */
 function hasOcrData(language: string): boolean {
   try {
     import.meta.resolve(`@tesseract.js-data/${language}/package.json`);

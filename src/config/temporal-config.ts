@@ -4,34 +4,42 @@ import type { EncryptionKey } from '../keys.ts';
 import { ConfigError, readSettings } from './read-settings.ts';
 import { type Settings, settings } from './settings.ts';
 
-/** TLS options of the Temporal connection; empty for TLS with the system's certificate authorities. */
-export type TemporalTls = {
+/** TLS options of the Temporal connection; an empty object means TLS with the system's certificate authorities. */
+type TemporalTls = {
   serverRootCACertificate?: Buffer;
   clientCertPair?: { crt: Buffer; key: Buffer };
   serverNameOverride?: string;
 };
 
-/** All keys decrypt payloads; `sealing` encrypts new ones, null leaves them unencrypted. */
+/**
+ * Keys for payloads of workflows: all keys decrypt; `sealing` encrypts new payloads, which stay unencrypted if it is
+ * null.
+ */
 export type PayloadKeys = { sealing: EncryptionKey | null; all: readonly EncryptionKey[] };
 
 export type TemporalConfig = {
   address: string;
   namespace: string;
   uiUrl: string | null;
-  /** Timeout of a call to Temporal, which HTTP requests wait for; the sweeper repeats calls that time out. */
+  /** Timeout of a Temporal RPC. Short, because HTTP requests wait for it; the sweeper repeats RPCs that timed out. */
   callTimeoutMs: number;
   tls: TemporalTls | null;
   apiKey: string | null;
-  /** Without payload keys the payloads of workflows are stored unencrypted. */
+  /** If null, payloads of workflows are stored unencrypted. */
   payloadKeys: PayloadKeys | null;
-  /** Worker deployment version; a null `buildId` is computed from the workflow code. Null disables versioning. */
+  /**
+   * Worker deployment version; null disables worker versioning. A null `buildId` is computed from the workflow code.
+   */
   deployment: { name: string; buildId: string | null } | null;
 };
 
 type TemporalSettings = Pick<Settings, Extract<keyof Settings, `TEMPORAL_${string}`>>;
 
-/** Throws {@link ConfigError} for settings that exclude each other, and for unreadable or invalid files. */
-export function temporalConfig(s: TemporalSettings): TemporalConfig {
+/**
+ * Reads the Temporal settings. Throws {@link ConfigError} for settings that exclude each other, and for unreadable or
+ * invalid files.
+ */
+export function readTemporalConfig(s: TemporalSettings): TemporalConfig {
   if (s.TEMPORAL_BUILD_ID !== undefined && s.TEMPORAL_DEPLOYMENT_NAME === undefined) {
     throw new ConfigError('wrong setting TEMPORAL_DEPLOYMENT_NAME: required together with TEMPORAL_BUILD_ID');
   }
@@ -91,7 +99,7 @@ function clientPair(certPath: string | undefined, keyPath: string | undefined): 
   const crt = readPem('TEMPORAL_TLS_CLIENT_CERT_PATH', certPath, checkCertificate);
   const key = readPem('TEMPORAL_TLS_CLIENT_KEY_PATH', keyPath, (pem) => {
     if (!new X509Certificate(crt).checkPrivateKey(privateKey(pem))) {
-      throw new Error('does not match the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH');
+      throw new Error('the private key does not match the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH');
     }
   });
   return { crt, key };
@@ -107,7 +115,7 @@ function readPem(name: string, path: string, check: (pem: Buffer) => void): Buff
   }
 }
 
-/** OpenSSL's own message is not used, because it does not say what the file should be. */
+/** Replaces OpenSSL's message, which does not say what the file should contain. */
 function checkCertificate(pem: Buffer): void {
   try {
     new X509Certificate(pem);
@@ -125,12 +133,12 @@ function privateKey(pem: Buffer) {
 }
 
 /** Settings of the codec server, which decrypts payloads for operators. It reads no settings of the other processes. */
-export type CodecServerConfig = Readonly<{
+type CodecServerConfig = Readonly<{
   host: string;
   port: number;
   payloadKeys: PayloadKeys;
   uiOrigins: readonly string[];
-  /** Without a token the codec server only accepts requests from this machine. */
+  /** If null, the codec server only accepts requests from this machine. */
   token: string | null;
   logLevel: string;
 }>;

@@ -1,6 +1,6 @@
 import { createPgCallLimiter } from '../adapters/postgres/limits.ts';
 import { createTopicWordIndex } from '../adapters/text/topic-words.ts';
-import { derivedKey } from '../derived-key.ts';
+import { deriveKey } from '../derived-key.ts';
 import { createAgentsService } from '../modules/agents/agents.service.ts';
 import { createAnchorCandidateRanker } from '../modules/anchor-words/anchor-candidates.ts';
 import { createAnchorWordsService } from '../modules/anchor-words/anchor-words.service.ts';
@@ -15,7 +15,6 @@ import type { SearchServices } from './search-services.ts';
 import type { SharedServices } from './shared-services.ts';
 import type { ToolServices } from './tool-services.ts';
 
-/** Drafts, evaluations, published agents and their anchor words. */
 export function createAgentServices(services: SharedServices & AccountServices & ToolServices & SearchServices) {
   const { config, db, logger, tokens, analyze, chatModel, alignmentEmbedder } = services;
   const { models, limits, jobs, teams, retrieval } = services;
@@ -33,7 +32,7 @@ export function createAgentServices(services: SharedServices & AccountServices &
   const tools = services.toolCatalog;
   const agents = createAgentsService({ db, drafts, limits, teams, models, tools, anchoring, jobs });
   const evaluating = { db, drafts, limits, models, jobs, logger, jobWatch: services.jobWatch };
-  const nonceKey = derivedKey(config.urlSigningKey, 'judged-texts');
+  const nonceKey = deriveKey(config.urlSigningKey, 'judged-texts');
 
   return {
     drafts,

@@ -14,7 +14,6 @@ import type { SearchServices } from './search-services.ts';
 import type { SharedServices } from './shared-services.ts';
 import type { ToolServices } from './tool-services.ts';
 
-/** Chats, their alignment scores and their logs. */
 export function createChatServices(services: SharedServices & AccountServices & SearchServices & ToolServices) {
   const { config, db, logger, audit, tokens: tokenCounter, analyze, embedders, vectors, chatModel } = services;
   const { alignmentEmbedder, jobs, models, teams, auth, retrieval, toolCatalog, executors } = services;

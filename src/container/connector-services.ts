@@ -25,16 +25,19 @@ import type { DocumentServices } from './document-services.ts';
 import type { ExportServices } from './export-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Queued browse requests of an organization count even if their clients have disconnected. */
+/**
+ * Limit of queued requests per organization that browse a connection's files. Includes requests whose clients have
+ * disconnected.
+ */
 const MAX_WAITING_TO_BROWSE = 64;
 
 const tooManyBrowsing = () =>
   appError('rate_limited', {
-    detail: `Your organization has ${MAX_WAITING_TO_BROWSE} browse requests waiting; no more are allowed.`,
+    detail: `Your organization has ${MAX_WAITING_TO_BROWSE} browse requests waiting, which is the limit. Try again in a few seconds.`,
     retryAfterSeconds: 5,
   });
 
-/** Connections, imports and syncs; account deletion and erasure. */
+/** Creates the services for connections, imports and syncs, and for account deletion and erasure. */
 export function createConnectorServices(
   services: SharedServices & AccountServices & DocumentServices & ExportServices,
 ) {
@@ -43,7 +46,8 @@ export function createConnectorServices(
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
   const { frontendUrl, publicUrl, corsOrigins } = config.server;
-  // The frontend's URL is never taken from the `Host` header: a client could have consent codes sent to another site.
+  // The frontend's URL is never taken from the `Host` header: an attacker could have OAuth consent codes sent to
+  // another site.
   const home = frontendUrl ?? (publicUrl && new URL(publicUrl).origin);
   const states = createOneTimeStates<ConsentFacts>({ db, secrets, model: OauthStateModel });
   const consents = createConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });

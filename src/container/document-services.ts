@@ -2,7 +2,7 @@ import pLimit from 'p-limit';
 import { findHtmlTitle } from '../adapters/converter/page-title.ts';
 import { createFairQueue } from '../adapters/limits.ts';
 import { createClamdScanner } from '../adapters/malware/clamd.ts';
-import { derivedKey } from '../derived-key.ts';
+import { deriveKey } from '../derived-key.ts';
 import { defaultRagConfig } from '../domain/documents/rag-config.ts';
 import { appError } from '../errors.ts';
 import { createDeletionService } from '../modules/deletion/deletion.service.ts';
@@ -26,16 +26,16 @@ import { createReembeddingService } from '../modules/reembedding/reembedding.ser
 import { createStoreAuditService } from '../modules/store-audit/store-audit.service.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Waiting previews are limited per organization, because each holds up to a megabyte of text and takes a second. */
+/** Limit of waiting chunking previews per organization: each holds up to a megabyte of text and takes a second. */
 const MAX_WAITING_PREVIEWS = 8;
 
 const tooManyPreviews = () =>
   appError('rate_limited', {
-    detail: `Your organization has ${MAX_WAITING_PREVIEWS} previews waiting; no more are allowed.`,
+    detail: `Your organization has ${MAX_WAITING_PREVIEWS} previews waiting, which is the limit. Try again in a few seconds.`,
     retryAfterSeconds: 5,
   });
 
-/** Documents, their ingestion, previews and deletion, and the audit of stores. */
+/** Creates the services for documents, their ingestion, previews and deletion, and for the store audit. */
 export function createDocumentServices(shared: SharedServices) {
   const { config, db, blobs, vectors, jobs, orchestrator, logger, folders, limits, models } = shared;
   const { converter, renderer, tempDir, tokens, chunker, embedders, chatModel, web } = shared;
@@ -84,7 +84,7 @@ export function createDocumentServices(shared: SharedServices) {
       db,
       blobs,
       previews,
-      tokens: createDownloadUrlTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
+      tokens: createDownloadUrlTokens(deriveKey(config.urlSigningKey, 'file-addresses')),
       downloadUrlSeconds: config.downloadUrlSeconds,
     }),
     webImport: createWebImportService({ web, documents, uploads, limits, pageTitle: findHtmlTitle }),

@@ -1,4 +1,4 @@
-import { derivedKey } from '../derived-key.ts';
+import { deriveKey } from '../derived-key.ts';
 import { createDownloadUrlTokens } from '../modules/documents/document-files.service.ts';
 import { createExportStepsService } from '../modules/exports/export-steps.service.ts';
 import { createExportsService, createOperatorExportsService } from '../modules/exports/exports.service.ts';
@@ -21,7 +21,7 @@ export function createExportServices(services: SharedServices & AccountServices 
     jobs,
     orchestrator,
     audit,
-    tokens: createDownloadUrlTokens(derivedKey(config.urlSigningKey, 'export-addresses')),
+    tokens: createDownloadUrlTokens(deriveKey(config.urlSigningKey, 'export-addresses')),
     downloadUrlSeconds: config.downloadUrlSeconds,
     keepDays,
   });

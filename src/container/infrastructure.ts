@@ -47,14 +47,16 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
 import { createOrchestrator } from '../temporal/orchestrator.ts';
 
-/** Timeout of the alignment embedder, which gets short texts only; without its vectors, rounds are scored by words. */
+/**
+ * Timeout of the embedder that scores alignment. Its texts are short; without its vectors, rounds are scored by words
+ * alone.
+ */
 const alignmentCallMs = 20_000;
 
-/** Name of the process in logs and in `pg_stat_activity`. */
-export type Role = 'api' | 'worker' | 'admin' | 'test';
+/** Kind of the process; also its name in logs and in `pg_stat_activity`. */
+export type ProcessRole = 'api' | 'worker' | 'admin' | 'test';
 
-/** Constructs the adapters. Nothing connects before its first use. */
-export function createInfrastructure(config: Config, role: Role, telemetry: Telemetry) {
+export function createInfrastructure(config: Config, role: ProcessRole, telemetry: Telemetry) {
   const { metrics, tracing } = telemetry;
   const isObserved = telemetry !== noopTelemetry;
   const tempDir = tmpdir();
@@ -82,10 +84,10 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
   const temporal = createTemporalConnection({ ...config.temporal, traceparent: tracing.traceparent });
 
   const sandbox = openSandbox(config.parserSandbox);
-  // Operators' commands parse no documents.
+  // Operators' commands (`admin`) parse no documents.
   if (role !== 'admin') {
-    if (sandbox.missing === null) logger.info('parsers run in a sandbox');
-    else logger.warn({ reason: sandbox.missing }, 'parsers run without a sandbox');
+    if (sandbox.missing === null) logger.info('file parsers run in a sandbox');
+    else logger.warn({ reason: sandbox.missing }, 'file parsers run without a sandbox');
   }
   const renderer = createPdfRenderer(config.renderer, { sandbox, tempDir });
   const toolsDir = config.toolsDir ?? join(config.dataDir, 'tools');
@@ -96,7 +98,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
     tempDir,
     renderer,
     ocrLanguages,
-    // The API only converts web pages for tools, and has memory for one at a time.
+    // The API only converts web pages for agent tools, and has memory for one conversion at a time.
     ...(role === 'api' && { atOnce: 1 }),
     limits: { ocrPages },
   });
@@ -126,7 +128,8 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
       programsDir: join(toolsDir, 'embedded_postgres', 'pginstall', 'bin'),
     }),
     idempotency: createIdempotencyStore(db),
-    // More concurrent reads would not be faster in one process, and would use up the database connections.
+    // Limits concurrent read requests: more would not be faster in one process, and would use up the database
+    // connections.
     readInTurn: createFairQueue(8, { maxRunningPerOwner: 8, maxRunningInCrowd: 2 }),
     rateLimiters: {
       shared: observedRateLimiter(createPgRateLimiter(db), metrics),

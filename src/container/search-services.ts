@@ -16,7 +16,8 @@ export function createSearchServices(shared: SharedServices) {
     chatModel,
     models,
   });
-  // For words and for vectors each: a fifth of the database connections stays free for other requests.
+  // Full-text search and vector search may each use two fifths of the database connections; a fifth stays free for
+  // other requests.
   const searchesAtOnce = Math.max(1, Math.floor(config.database.poolSize * 0.4));
   const inTurn = { words: createFairQueue(searchesAtOnce), vectors: createFairQueue(searchesAtOnce) };
   const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger, inTurn });

@@ -8,7 +8,6 @@ import { createModelsService } from '../modules/models/models.service.ts';
 import { createTierLimitsService } from '../modules/organization/tier-limits.service.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
-/** Services that most other services depend on. */
 export function createSharedServices(infrastructure: Infrastructure) {
   const { config, db, orchestrator, telemetry, logger } = infrastructure;
   const embeddingModel = embeddingSpace(config.models.embeddingModel, config.models.embeddingDimensions);
@@ -27,7 +26,8 @@ export function createSharedServices(infrastructure: Infrastructure) {
     limits: createTierLimitsService({
       db,
       tierLimits: config.tierLimits,
-      // Half of the database connections stay free for other requests.
+      // Transactions that check tier limits use at most half of the database connections; the rest stays free for other
+      // requests.
       inTurn: createFairQueue(Math.ceil(config.database.poolSize / 2), { maxRunningPerOwner: 1 }),
     }),
   };

@@ -7,28 +7,28 @@ import type { Metrics, Telemetry, Tracing } from '../ports/telemetry.ts';
 
 export { noopTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 
-export type MetricsPlace = 'own_port' | 'main_port' | 'nowhere';
+type MetricsExposure = 'own_port' | 'main_port' | 'nowhere';
 
 /**
- * Where the API serves its metrics. Without `METRICS_PORT` they are on the main port only if no other machine can reach
- * it, because metrics reveal how much a deployment is used, and for what.
+ * Decides on which port the API serves its metrics. Without `METRICS_PORT`, it serves them on the main port only if no
+ * other machine can reach it, because metrics reveal how much a deployment is used, and for what.
  */
-export function metricsPlaceOf({ metricsPort, server }: Pick<Config, 'metricsPort' | 'server'>): MetricsPlace {
+export function metricsExposureOf({ metricsPort, server }: Pick<Config, 'metricsPort' | 'server'>): MetricsExposure {
   if (metricsPort !== null) return 'own_port';
   const isBehindProxy = server.publicUrl !== null || server.trustProxy !== false;
   return isLoopback(server.host) && !isBehindProxy ? 'main_port' : 'nowhere';
 }
 
 /**
- * Opens metrics and tracing as configured; loads the libraries only if they are enabled.
+ * Starts metrics and tracing as configured; loads their libraries only if they are enabled.
  * @param others returns additional metrics of the process in the Prometheus format
  */
-export async function openTelemetry(
+export async function startTelemetry(
   config: Config,
   role: 'api' | 'worker',
   others?: () => Promise<string>,
 ): Promise<Telemetry> {
-  const isMeasured = role === 'worker' ? config.worker !== null : metricsPlaceOf(config) !== 'nowhere';
+  const isMeasured = role === 'worker' ? config.worker !== null : metricsExposureOf(config) !== 'nowhere';
   if (!isMeasured && config.tracing === null) return noopTelemetry;
   return {
     metrics: isMeasured ? await openMetrics(others) : noopTelemetry.metrics,

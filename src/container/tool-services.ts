@@ -19,7 +19,6 @@ import type { AccountServices } from './account-services.ts';
 import type { ConnectorServices } from './connector-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Tools of agents, and the connections to their providers. */
 export function createToolServices(services: SharedServices & AccountServices & ConnectorServices) {
   const { config, db, logger, audit, secrets, oauth, call, consents, accessChanges } = services;
   const { web, converter, tempDir, sandbox } = services;

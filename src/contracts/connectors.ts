@@ -1,6 +1,6 @@
-import type { AttemptOfJob } from './workflow-runs.ts';
+import type { JobAttempt } from './workflow-runs.ts';
 
-/** Stages of imports and syncs in order. Only syncs have `delete`. */
+/** Stages of import and sync workflows, in order. Only syncs have the stage `delete`. */
 export const importStages = ['list', 'import', 'delete', 'finish'] as const;
 
 export type ImportStage = (typeof importStages)[number];
@@ -18,19 +18,22 @@ export type ImportCounts = {
   failed: number;
 };
 
-export type ImportSlice = { counts: ImportCounts; isMore: boolean };
+export type ImportSliceResult = { counts: ImportCounts; isMore: boolean };
 
-/** `mustListAgain` is true if files may have changed while the sync waited for the confirmation of its deletions. */
-export type DeletionSlice = ImportSlice & { mustListAgain: boolean };
+/**
+ * `mustListAgain` is true if files may have changed at the provider while the sync waited for the confirmation of its
+ * deletions.
+ */
+export type DeletionSliceResult = ImportSliceResult & { mustListAgain: boolean };
 
-/** Argument of the activity `importFile`. `n` is the number of the file in its run, from 1. */
+/** `n` is the number of the file in its import run, counted from 1. */
 export type ImportFileInput = ImportRun & { n: number };
 
 export type ImportFileResult = { status: 'added' | 'updated' | 'unchanged' | 'failed'; code: string | null };
 
-export type PendingFiles = { numbers: number[]; counts: ImportCounts };
+export type PendingImportFiles = { numbers: number[]; counts: ImportCounts };
 
-export type RecordImportEndInput = ImportRun & AttemptOfJob;
+export type RecordImportEndInput = ImportRun & JobAttempt;
 export type RecordImportFailureInput = RecordImportEndInput & { error: { code: string; message: string } };
 export type RecordFileFailureInput = ImportFileInput & { error: { code: string; message: string } };
 
@@ -38,5 +41,5 @@ export type ImportProgress = { stage: ImportStage | 'queued' | 'done'; isListed:
 
 export type QueueSyncInput = { orgId: string; connectionId: string };
 
-/** `jobId` is null if no sync was queued, and `reason` gives the cause. */
+/** If no sync was queued, `jobId` is null and `reason` says why. */
 export type QueueSyncResult = { jobId: string | null; reason: string };

@@ -1,7 +1,7 @@
 import type { AuditPass, AuditProgress } from '#src/domain/documents/audit-report.ts';
-import type { AttemptOfJob } from './workflow-runs.ts';
+import type { JobAttempt } from './workflow-runs.ts';
 
-/** Stages of a document's deletion in order. The last one deletes the document's row, which the others read. */
+/** Stages of a document deletion, in order. The last stage deletes the document's row, which the other stages read. */
 export const deletionStages = ['stop', 'vectors', 'chunks', 'original', 'forget'] as const;
 
 export type DeletionStage = (typeof deletionStages)[number];
@@ -9,11 +9,14 @@ export type DeletionStage = (typeof deletionStages)[number];
 export type DeleteDocumentInput = { orgId: string; documentId: string };
 
 export type RecordDeletionFailureInput = DeleteDocumentInput &
-  AttemptOfJob & { error: { code: string; message: string } };
+  JobAttempt & { error: { code: string; message: string } };
 
 export type DeletionProgress = { stage: DeletionStage | 'queued' | 'done' };
 
-/** Erasure stages in order: `wait` lasts until the due day; the last stage deletes rows that the other stages read. */
+/**
+ * Stages of the erasure of a deleted account or organization, in order. `wait` lasts until the due day; `forget`
+ * deletes the rows that the other stages read.
+ */
 export const erasureStages = [
   'stop',
   'wait',
@@ -28,19 +31,24 @@ export const erasureStages = [
 
 export type ErasureStage = (typeof erasureStages)[number];
 
-/** Erasure stages that only delete rows of Postgres; documents are also in other stores. */
-export const erasedRows = ['chats', 'drafts', 'agents', 'folders', 'traces'] as const satisfies ErasureStage[];
+/**
+ * Erasure stages that only delete rows of Postgres. The stage `documents` is not among them, because documents are also
+ * in other stores.
+ */
+export const erasureRowStages = ['chats', 'drafts', 'agents', 'folders', 'traces'] as const satisfies ErasureStage[];
 
-export type ErasedRows = (typeof erasedRows)[number];
+export type ErasureRowStage = (typeof erasureRowStages)[number];
 
-/** Private data of a deleted user; all data of a deleted organization if `userId` is null. */
+/**
+ * Whose data is erased: the private data of a deleted user, or all data of a deleted organization if `userId` is null.
+ */
 export type ErasureSubject = { orgId: string; userId: string | null };
 
 export type EraseContentInput = ErasureSubject & { dueAt: string; progress?: ErasureProgress };
 
-type ErasedByKind = { [what in 'documents' | ErasedRows]?: number };
+type ErasedByKind = { [what in 'documents' | ErasureRowStage]?: number };
 
-/** `erased` counts all erased items; workflow histories of older releases have no `byKind`. */
+/** `erased` is the number of all erased items; workflow histories of older releases have no `byKind`. */
 export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number; byKind?: ErasedByKind };
 
 export type EraseContentResult = { erased: number; byKind: ErasedByKind };
@@ -49,16 +57,16 @@ export type FinishErasureInput = ErasureSubject & { byKind?: ErasedByKind };
 
 export type EraseSliceInput = ErasureSubject & { erased: number };
 export type EraseSliceResult = { erased: number; isMore: boolean };
-export type EraseRowsInput = EraseSliceInput & { what: ErasedRows };
+export type EraseRowsInput = EraseSliceInput & { what: ErasureRowStage };
 
-export type RecordErasureInput = ErasureSubject & AttemptOfJob;
+export type RecordErasureInput = ErasureSubject & JobAttempt;
 export type RecordErasureFailureInput = RecordErasureInput & { error: { code: string; message: string } };
 
 export type AuditStoresInput = {
   repair: boolean;
-  /** Allows the audit to delete many orphans at once; set by an operator after checking them. */
+  /** Allows the store audit to delete many orphans at once; an operator sets it after checking them. */
   force?: boolean;
-  /** Minimum age of an orphan; younger objects may belong to a change in progress. */
+  /** Minimum age of an orphan that is deleted; a younger object may belong to a change in progress. */
   graceSeconds: number;
   progress?: AuditProgress;
 };
@@ -71,5 +79,5 @@ export type AuditPageInput = {
   graceSeconds: number;
 };
 
-/** Minimum age of orphans for the audit: uploads and deletions end within this time. */
-export const auditGraceSeconds = 3_600;
+/** Default minimum age of orphans that the store audit deletes: every upload and deletion ends within this time. */
+export const minOrphanAgeSeconds = 3_600;

@@ -1,16 +1,16 @@
 import type { ComparedSide, JudgedCase, JudgingUnit, Spending } from '#src/domain/judging/judgement.ts';
 import type { FailedUnit } from '#src/domain/judging/outcome.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
-import type { AttemptOfJob } from './workflow-runs.ts';
+import type { JobAttempt } from './workflow-runs.ts';
 
-/** Evaluation stages in order. Runs of a single case have no stages. */
+/** Stages of an evaluation workflow, in order. A run for a single case has no stages. */
 export const evaluationStages = ['plan', 'judge', 'score'] as const;
 
 export type EvaluationStage = (typeof evaluationStages)[number];
 
 export type EvaluationInput = { orgId: string; runId: string };
 
-/** Plan of an evaluation. `cases` says for each case whether it has a reference answer. */
+/** Plan of an evaluation. `cases` says for each golden case whether it has a reference answer. */
 export type EvaluationPlan = {
   rubric: Rubric;
   judgesPrompt: boolean;
@@ -23,11 +23,11 @@ export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 
 export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: ComparedSide };
 export type JudgeUnitInput = EvaluationInput & { unit: JudgingUnit };
 
-export type StepsResult = { spent: Spending; failed: FailedUnit[] };
+export type EvaluationStepsResult = { spent: Spending; failed: FailedUnit[] };
 
-export type ScoreEvaluationInput = EvaluationInput & AttemptOfJob & { failed: FailedUnit[] };
+export type ScoreEvaluationInput = EvaluationInput & JobAttempt & { failed: FailedUnit[] };
 
-export type RecordEvaluationEndInput = EvaluationInput & AttemptOfJob;
+export type RecordEvaluationEndInput = EvaluationInput & JobAttempt;
 export type RecordEvaluationFailureInput = RecordEvaluationEndInput & { error: { code: string; message: string } };
 
-export type EvaluationProgress = { stage: EvaluationStage | 'queued' | 'done'; calls: number } & StepsResult;
+export type EvaluationProgress = { stage: EvaluationStage | 'queued' | 'done'; calls: number } & EvaluationStepsResult;

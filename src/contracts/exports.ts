@@ -1,12 +1,11 @@
-import type { AttemptOfJob } from './workflow-runs.ts';
+import type { JobAttempt } from './workflow-runs.ts';
 
 export const exportStages = ['count', 'write', 'publish'] as const;
 
 export type ExportStage = (typeof exportStages)[number];
 
-export type ExportKey = { orgId: string; exportId: string };
+export type ExportRef = { orgId: string; exportId: string };
 
-/** `volumes` and `records` count what an export has stored; `total` is the number of records to export. */
 export type ExportProgress = {
   stage: ExportStage | 'queued' | 'done';
   volumes: number;
@@ -14,14 +13,17 @@ export type ExportProgress = {
   total: number;
 };
 
-export type ExportOrganizationInput = ExportKey & { progress?: ExportProgress };
+export type ExportOrganizationInput = ExportRef & { progress?: ExportProgress };
 export type ExportOrganizationResult = { volumes: number; records: number };
 
-/** `number` counts volumes from 1, `done` the records before this volume, `total` those at the beginning of the run. */
-export type WriteVolumeInput = ExportKey & { number: number; done: number; total: number };
-export type WriteVolumeResult = { records: number; isMore: boolean };
+/**
+ * Input for writing one volume of an export. `number` counts volumes from 1; `done` is the number of records in earlier
+ * volumes; `total` is the number of records at the beginning of the run.
+ */
+export type WriteExportVolumeInput = ExportRef & { number: number; done: number; total: number };
+export type WriteExportVolumeResult = { records: number; isMore: boolean };
 
-export type PublishExportInput = ExportKey & { records: number };
+export type PublishExportInput = ExportRef & { records: number };
 
-export type RecordExportEndInput = ExportKey & AttemptOfJob;
+export type RecordExportEndInput = ExportRef & JobAttempt;
 export type RecordExportFailureInput = RecordExportEndInput & { error: { code: string; message: string } };

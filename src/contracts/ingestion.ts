@@ -1,19 +1,23 @@
-import type { AttemptOfJob } from './workflow-runs.ts';
+import type { JobAttempt } from './workflow-runs.ts';
 
-/** Ingestion stages in order. `situate` writes chunk contexts; `activate` makes the generation readable. */
+/**
+ * Stages of a document's ingestion, in order. `situate` writes a context for each chunk; `activate` makes the
+ * generation readable.
+ */
 export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed', 'activate'] as const;
 
 export type IngestionStage = (typeof ingestionStages)[number];
 
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
-/** If `isSmall`, `ingestDocument` tries all ingestion steps in one activity. */
-export type IngestDocumentRun = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
+/** If `isSmall` is true, the workflow tries all ingestion steps in one activity. */
+export type IngestDocumentRunInput = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 /**
- * `pagesLeft`: scanned pages without OCR; until it is 0, the other fields are meaningless. `needsWindows`: semantic
- * chunking. `needsContexts`: a model writes chunk contexts. Older histories lack both.
+ * `pagesLeft` is the number of scanned pages without OCR; until it is 0, the other fields are meaningless.
+ * `needsWindows`: the chunking is semantic. `needsContexts`: a model writes chunk contexts. Workflow histories of older
+ * releases have neither of the last two.
  */
 export type ConvertResult = {
   charCount: number;
@@ -23,16 +27,19 @@ export type ConvertResult = {
   needsWindows?: boolean;
   needsContexts?: boolean;
 };
-export type WindowsResult = { windowsEmbedded: number; windowsLeft: number };
-export type SituateResult = { chunksSituated: number; chunksLeft: number };
+export type EmbedWindowsResult = { windowsEmbedded: number; windowsLeft: number };
+export type SituateChunksResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
-/** `chunksLeft` is absent (0) in workflow histories of older releases. */
+/**
+ * `chunksLeft` is the number of chunks that have no vector yet; workflow histories of older releases lack it, which
+ * means 0.
+ */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
-/** Result of the activity that does all ingestion steps; a field is null if its step was not done. */
-export type AtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
+/** Result of the activity that does all ingestion steps at once; a field is null if its step was not done. */
+export type IngestAtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
 export type IngestDocumentResult = { chunks: number };
 
-export type RecordIngestionEndInput = IngestDocumentInput & AttemptOfJob;
+export type RecordIngestionEndInput = IngestDocumentInput & JobAttempt;
 
 export type RecordIngestionFailureInput = RecordIngestionEndInput & { error: { code: string; message: string } };
 
@@ -43,30 +50,32 @@ export type IngestionProgress = {
   timesVectorsMissed: number;
 };
 
-/** Preview stages in order. `render` makes the PDF, `pages` finds the page starts in the text. */
+/**
+ * Stages of a document preview, in order. `render` makes the PDF; `pages` finds in the document's text where each page
+ * starts.
+ */
 export const previewStages = ['render', 'pages'] as const;
 
 export type PreviewStage = (typeof previewStages)[number];
 
 export type PreviewDocumentInput = { orgId: string; documentId: string; generation: number };
 
-/** A preview result is null if the document was deleted or its original was replaced. */
-export type RenderResult = { sizeBytes: number; reused: boolean } | null;
-export type PagesResult = { pageCount: number } | null;
+/** Result of rendering a preview; null if the document was deleted or its original file was replaced. */
+export type RenderPreviewResult = { sizeBytes: number; reused: boolean } | null;
+export type AlignPagesResult = { pageCount: number } | null;
 export type PreviewDocumentResult = { pageCount: number | null };
 
-export type RecordPreviewEndInput = PreviewDocumentInput & AttemptOfJob;
+export type RecordPreviewEndInput = PreviewDocumentInput & JobAttempt;
 export type RecordPreviewFailureInput = RecordPreviewEndInput & { error: { code: string; message: string } };
 
 export type PreviewProgress = { stage: PreviewStage | 'queued' | 'done' };
 
 export type ReembedOrganizationInput = { orgId: string; model: string; progress?: ReembeddingProgress };
 
-/** Counts documents of a re-embedding. `total` grows with documents that are added during the run. */
+/** Numbers of documents in a re-embedding. `total` grows with documents that are added during the run. */
 export type ReembeddingCounts = { done: number; failed: number; total: number };
 
 export type ReembeddingProgress = ReembeddingCounts & {
-  /** Id of the last document that was processed; null before the first. */
   after: string | null;
   isEachLookedAt: boolean;
   jobIds: string[];
@@ -76,17 +85,17 @@ export type ReembeddingProgress = ReembeddingCounts & {
 export type ReembedOrganizationResult = ReembeddingCounts;
 
 export type OpenReembeddingsInput = { orgId: string; model: string; after: string | null; limit: number };
-/** `settled` counts documents that need no new ingestion; `after` is null after the last document. */
+/** `settled` is the number of documents that need no new ingestion; `after` is null after the last document. */
 export type OpenReembeddingsResult = { jobIds: string[]; settled: number; after: string | null };
 
 export type AwaitReembeddingsInput = { orgId: string; jobIds: string[]; counts: ReembeddingCounts };
 export type AwaitReembeddingsResult = { done: string[]; failed: string[] };
 
 export type RecordReembeddingPauseInput = { orgId: string; isPaused: boolean };
-export type RecordReembeddingEndInput = { orgId: string } & AttemptOfJob;
+export type RecordReembeddingEndInput = { orgId: string } & JobAttempt;
 export type RecordReembeddingInput = RecordReembeddingEndInput & { counts: ReembeddingCounts };
 export type RecordReembeddingFailureInput = RecordReembeddingEndInput & { error: { code: string; message: string } };
 
-/** The updates that pause and resume a re-embedding are rejected if it is already in that state. */
+/** Workflow updates that pause and resume a re-embedding. They are rejected if it is already paused or running. */
 export const pauseUpdateName = 'pause';
 export const resumeUpdateName = 'resume';

@@ -3,7 +3,7 @@ import type { ImportRunInput } from './connectors.ts';
 import type { DeleteDocumentInput, EraseContentInput } from './deletion.ts';
 import type { EvaluationInput } from './evaluation.ts';
 import type { ExportOrganizationInput } from './exports.ts';
-import type { IngestDocumentRun, PreviewDocumentInput, ReembedOrganizationInput } from './ingestion.ts';
+import type { IngestDocumentRunInput, PreviewDocumentInput, ReembedOrganizationInput } from './ingestion.ts';
 
 export type JobKind =
   | 'ingest'
@@ -20,9 +20,12 @@ export type JobKind =
   | 'export';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
-/** Workflow start, stored in the job's row (outbox). The Temporal UI shows `summary`: no user content. */
+/**
+ * A workflow to start, stored in the job's row (transactional outbox). The Temporal UI shows `summary`, so it must not
+ * contain user content.
+ */
 export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: string } & (
-  | { workflow: 'ingestDocument'; input: IngestDocumentRun }
+  | { workflow: 'ingestDocument'; input: IngestDocumentRunInput }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
   | { workflow: 'deleteDocument'; input: DeleteDocumentInput }
   | { workflow: 'reembedOrganization'; input: ReembedOrganizationInput }
@@ -36,9 +39,12 @@ export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: str
   | { workflow: 'exportOrganization'; input: ExportOrganizationInput }
 );
 
-export const unstoppableKinds: readonly JobKind[] = ['delete', 'erase'];
+export const unstoppableJobKinds: readonly JobKind[] = ['delete', 'erase'];
 
-/** Search attributes of type Keyword. Workflows upsert `Stage` and `ErrorCode`; starts set the others. */
+/**
+ * Names of Temporal search attributes of type Keyword. Workflows set `Stage` and `ErrorCode` while they run; the others
+ * are set at the start.
+ */
 export const searchAttributeNames = [
   'OrgId',
   'DocumentId',

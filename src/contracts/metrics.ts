@@ -1,6 +1,6 @@
 /**
- * All Prometheus metrics; docs/telemetry.md lists them. Do not rename one, because operators' dashboards and alerts use
- * the names. Labels must have few values: never an id or a URL.
+ * Definition of a Prometheus metric; docs/telemetry.md lists all. Do not rename a metric, because operators' dashboards
+ * and alerts use its name. Labels must have few values: never an id or a URL.
  */
 type MetricFacts = {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -128,7 +128,7 @@ export const metricCatalog = {
 } as const satisfies Readonly<Record<string, MetricFacts>>;
 
 type Catalog = typeof metricCatalog;
-export type MetricName = keyof Catalog;
+type MetricName = keyof Catalog;
 type NameOf<Type extends MetricFacts['type']> = {
   [Name in MetricName]: Catalog[Name]['type'] extends Type ? Name : never;
 }[MetricName];
@@ -136,4 +136,4 @@ export type CounterName = NameOf<'counter'>;
 export type GaugeName = NameOf<'gauge'>;
 export type HistogramName = NameOf<'histogram'>;
 
-export type LabelsOf<Name extends MetricName> = Readonly<Record<Catalog[Name]['labels'][number], string>>;
+export type MetricLabels<Name extends MetricName> = Readonly<Record<Catalog[Name]['labels'][number], string>>;

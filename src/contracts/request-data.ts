@@ -1,10 +1,16 @@
-/** Position after a page of a list: the sort key as text (keeps microseconds of times), and the id for ties. */
+/**
+ * Position of the last item of a page, after which the next page begins: the sort key as text (which keeps the
+ * microseconds of times), and the id for equal sort keys.
+ */
 export type ListPosition = { sortKey: string; id: string };
 
-/** An uploaded file in the blob store. `sha256` is lower-case hex. */
+/** `sha256` is in lower-case hexadecimal. */
 export type StoredUpload = {
   blobKey: string;
-  /** Claim that protects the object from deletion until a row refers to it; see modules/originals. */
+  /**
+   * Id of the claim that protects the file in the blob store from deletion until a database row refers to it; see
+   * modules/originals.
+   */
   claimId: string;
   fileName: string;
   mediaType: string;

@@ -1,6 +1,7 @@
 /**
- * Workflow ids are readable and derived from their subject, so that starts are idempotent and an id from a response can
- * be pasted into the Temporal UI. A job id is a workflow id, with `.<stage>` or `.<round>` if it names a part.
+ * Workflow ids are readable and derived from what they work on, so that a repeated start has no effect and an id from a
+ * response can be pasted into the Temporal UI. A job id is a workflow id, with `.<stage>` or `.<round>` if it names a
+ * part of the workflow.
  */
 export const ingestWorkflowId = (documentId: string, generation: number): string =>
   `ingest-${documentId}-${generation}`;
@@ -24,19 +25,20 @@ export const evaluationWorkflowId = (hash: string): string => `evaluate-${hash}`
 
 export const comparisonWorkflowId = (hash: string): string => `compare-${hash}`;
 
-export const caseWorkflowId = (runId: string, caseIndex: number): string => jobPartId(runId, `case-${caseIndex + 1}`);
+export const evaluationCaseWorkflowId = (runId: string, caseIndex: number): string =>
+  jobPartId(runId, `case-${caseIndex + 1}`);
 
 export const importWorkflowId = (runId: string): string => `import-${runId}`;
 
-/** A connection has one sync at a time. Its schedule has the same id. */
+/** A connection has one sync at a time, and its Temporal Schedule has the same id. */
 export const syncWorkflowId = (connectionId: string): string => `sync-${connectionId}`;
 
-/** Workflow id of audits that an operator starts; scheduled audits have a timestamp appended. */
+/** Workflow id of store audits that an operator starts; Temporal appends a timestamp for scheduled audits. */
 export const auditWorkflowId = 'audit-stores';
 
 export const jobPartId = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;
 
-/** Splits `ingest-…-1.chunk` into workflow id and part. */
+/** Splits a job id such as `ingest-<id>-1.chunk` into the workflow id and the part after the dot. */
 export function parseJobId(jobId: string): { workflowId: string; part: string | null } {
   const dot = jobId.indexOf('.');
   return dot < 0 ? { workflowId: jobId, part: null } : { workflowId: jobId.slice(0, dot), part: jobId.slice(dot + 1) };

@@ -1,15 +1,21 @@
-/** The job attempt that started a workflow run; absent in workflow histories of older releases. */
-export type AttemptOfJob = { attempt?: number | undefined; startId?: string | undefined };
+/** The attempt of the job that started a workflow run; missing in workflow histories of older releases. */
+export type JobAttempt = { attempt?: number | undefined; startId?: string | undefined };
 
-/** Decides whether a workflow fails, retries or parks on an error; set per code in the error catalogue. */
+/** Decides whether a workflow fails, retries or parks on an error. The error catalogue sets it for each error code. */
 export type ErrorClass = 'permanent' | 'transient' | 'operator';
 
-/** First detail of an ApplicationFailure with a code of the error catalogue. Unexpected errors have no details. */
+/**
+ * First item in `details` of an ApplicationFailure whose type is a code of the error catalogue. Unexpected errors have
+ * no details.
+ */
 export type FailureDetails = { errorClass: ErrorClass };
 
 export const stageQueryName = 'stage';
 
-/** Updates of parked runs. `retry` returns once the job's row is updated; `skip` fails the run as `skipped`. */
+/**
+ * Workflow updates for parked runs. `retry` returns once the job's row is updated; `skip` ends the run as failed with
+ * the code `skipped`.
+ */
 export const retryUpdateName = 'retry';
 export const skipUpdateName = 'skip';
 
@@ -29,10 +35,10 @@ export const taskQueues = {
 
 export type TaskQueue = (typeof taskQueues)[keyof typeof taskQueues];
 
-/** Header of workflows and activities that propagates the W3C `traceparent`. */
+/** Temporal header that carries the W3C `traceparent` to workflows and activities. */
 export const traceHeaderName = 'traceparent';
 
-/** The span of a run that has ended, passed from its workflow to the worker. */
+/** Trace span of a workflow run that has ended; the workflow passes it to the worker, which exports it. */
 export type RunSpan = {
   workflowType: string;
   parent: string;
@@ -42,12 +48,14 @@ export type RunSpan = {
   failure?: string;
 };
 
-/** Derives the span id from the run id, because activities name the span as their parent before it is exported. */
+/**
+ * Derives a run's span id from its run id, because activities name that span as their parent before it is exported.
+ */
 export function spanIdOfRun(runId: string): string {
   return runId.replaceAll('-', '').slice(-16);
 }
 
-export function withSpanId(trace: string, spanId: string): string {
+export function traceparentWithSpanId(trace: string, spanId: string): string {
   const [version, traceId, , flags] = trace.split('-');
   return [version, traceId, spanId, flags].join('-');
 }

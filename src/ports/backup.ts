@@ -1,8 +1,8 @@
-/** Dumps of the whole database, one file each. Errors have messages for the operator. */
+/** Makes and restores dumps of the whole database, one file each. Error messages are written for the operator. */
 export type DatabaseDumps = {
   /**
-   * `snapshot` is the result of `pg_export_snapshot()` in an open transaction; an older `pg_dump` cannot read the
-   * server.
+   * Dumps the database as seen by `snapshot`, the result of `pg_export_snapshot()` in an open transaction. Throws if
+   * `pg_dump` is older than the server.
    */
   write(of: {
     path: string;
@@ -11,11 +11,12 @@ export type DatabaseDumps = {
     withoutRowsOf: readonly string[];
     without: readonly string[];
   }): Promise<void>;
-  /** Restores a dump into an empty database, completely or not at all. */
+  /** Restores a dump into an empty database, in one transaction. */
   restore(of: { path: string; writtenByMajor: number }): Promise<void>;
 };
 
 /**
- * Runs `work` under the database-wide maintenance lock. Throws at once, for the operator, if another process holds it.
+ * Runs `work` while holding the database-wide maintenance lock. If another process holds the lock, throws at once with
+ * a message for the operator.
  */
 export type MaintenanceLock = <T>(work: () => Promise<T>) => Promise<T>;

@@ -3,8 +3,8 @@ import type { ChunkSource, IndexedChunk } from '#src/domain/documents/chunk-docu
 import type { OfficeFormat, SourceFormat } from '#src/domain/documents/formats.ts';
 
 /**
- * `body` is Markdown. `pageMap` holds the offset in it at which each page starts (UTF-16 code units, ascending, the
- * first is 0); null for a format without pages.
+ * `body` is Markdown. `pageMap` holds for each page the offset in `body` at which it starts (UTF-16 code units,
+ * ascending, the first is 0); null for a format without pages.
  */
 export type ConvertedDocument = {
   body: string;
@@ -12,30 +12,36 @@ export type ConvertedDocument = {
   pageCount: number | null;
   sourceFormat: SourceFormat;
   title: string | null;
-  /** Number of scanned pages that OCR has not read yet; body and page map are only usable when it is 0. */
+  /** Number of scanned pages that OCR has not read yet; until it is 0, `body` and `pageMap` are incomplete. */
   pagesLeft: number;
 };
 
 /**
- * A line read by OCR: text, left, right, baseline, font size, bold, and its widest gap. Positions and sizes are in
- * points; y grows upwards.
+ * A line of text read by OCR: text, left, right, baseline, font size, whether it is bold, and its widest gap between
+ * words. Positions and sizes are in points; y grows upwards.
  */
-export type RecognizedLine = [string, number, number, number, number, boolean, number];
+export type OcrLine = [string, number, number, number, number, boolean, number];
 
-export type RecognizedPage = { pageIndex: number; lines: RecognizedLine[] };
+export type OcrPage = { pageIndex: number; lines: OcrLine[] };
 
-/** OCR takes seconds per page, so it runs in slices. */
-export type Recognition = {
-  known: readonly RecognizedPage[];
+/**
+ * OCR takes seconds per page, so it runs in time slices of `sliceMs`: `known` holds the pages of earlier slices, and
+ * `keep` stores each new page.
+ */
+export type OcrOptions = {
+  known: readonly OcrPage[];
   sliceMs: number;
-  keep: (page: RecognizedPage, progress: { done: number; total: number }) => Promise<void>;
+  keep: (page: OcrPage, progress: { done: number; total: number }) => Promise<void>;
 };
 
 /** Converts files to Markdown, in a sandboxed child process except for small text, Markdown and code files. */
-export type Converter = {
-  /** The converter's version changes whenever the same file could give another body; it keys stored conversions. */
+export type DocumentConverter = {
+  /**
+   * Version of the converter, which changes whenever the same file could give another body. Stored conversions are
+   * reused only for the same version.
+   */
   readonly version: string;
-  /** Formats are detected by content; the file name only distinguishes text formats. */
+  /** Detects the format of a file by its content; the file name only distinguishes text formats. */
   detect(input: { path: string; fileName: string; declaredMediaType?: string }): Promise<SourceFormat>;
   /**
    * Converts a file to Markdown. Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`,
@@ -46,11 +52,11 @@ export type Converter = {
     path: string;
     fileName: string;
     format: SourceFormat;
-    /** The declared encoding of a text is used unless the bytes prove another one. */
+    /** Declared encoding of a text file, used unless the bytes prove another encoding. */
     encoding?: string | undefined;
     signal: AbortSignal;
     onProgress?: (note: string) => void;
-    recognition?: Recognition | undefined;
+    recognition?: OcrOptions | undefined;
   }): Promise<ConvertedDocument>;
   /**
    * Reads the text of each page of a rendered PDF. Throws `converter_refused` if it is not a readable PDF, `too_large`,
@@ -66,9 +72,12 @@ export type ChunkerOptions = { orgId: string; signal: AbortSignal };
  * `rate_limited` if a large document gets no thread within seconds.
  */
 export type Chunker = {
-  /** Returns the texts whose embedding distances semantic chunking needs; an empty list for other chunking modes. */
+  /**
+   * Returns the sentence windows whose embedding distances semantic chunking needs; an empty list for other chunking
+   * modes.
+   */
   windows(source: Pick<ChunkSource, 'body' | 'chunking'>, options: ChunkerOptions): Promise<string[]>;
-  /** Chunks a document deterministically: the same input gives the same chunks. */
+  /** Splits a document into chunks deterministically: the same input gives the same chunks. */
   chunk(source: ChunkSource, distances: readonly number[], options: ChunkerOptions): Promise<IndexedChunk[]>;
 };
 
@@ -81,10 +90,10 @@ export type MalwareScanner = {
 };
 
 export type PdfRenderer = {
-  /** The renderer's version (program and options) keys stored previews. */
+  /** Program and options of the renderer. Stored previews are reused only for the same version. */
   readonly version: string;
   /**
-   * Writes the rendered PDF to `pdfPath`, which must not exist. Throws `corrupt_document`, `too_large`,
+   * Renders an office file to `pdfPath`, which must not exist. Throws `corrupt_document`, `too_large`,
    * `conversion_timeout`, `service_unavailable`, and `converter_refused` if the service rejects our request.
    */
   render(input: { path: string; format: OfficeFormat; pdfPath: string; signal: AbortSignal }): Promise<void>;

@@ -1,5 +1,7 @@
-/** Only user and session of an access token are trusted; rights are read from the database. */
-export type AccessClaims = {
+/**
+ * Claims of an access token. The service trusts only the user and the session; it reads permissions from the database.
+ */
+type AccessTokenClaims = {
   userId: string;
   sessionId: string;
   orgId: string;
@@ -9,55 +11,61 @@ export type AccessClaims = {
   tier: string;
 };
 
-export type Caller = Pick<AccessClaims, 'userId' | 'sessionId'>;
+export type Caller = Pick<AccessTokenClaims, 'userId' | 'sessionId'>;
 
 export type JsonWebKeySet = { keys: { kty: 'RSA'; use: 'sig'; alg: 'RS256'; kid: string; n: string; e: string }[] };
 
 export type AccessTokens = {
   readonly lifetimeSeconds: number;
-  sign(claims: AccessClaims): Promise<string>;
+  sign(claims: AccessTokenClaims): Promise<string>;
   /** Verifies an access token synchronously; the result is cached until the token expires. Throws `invalid_token`. */
   verify(token: string): Caller;
-  /** The first key of the set signs new tokens; tokens of all are accepted. */
+  /** Public keys whose access tokens are accepted; the first belongs to the key that signs new tokens. */
   keySet(): JsonWebKeySet;
 };
 
 /**
- * Hashes passwords. An owner is an organization, or the network of a client that is not signed in; owners take turns.
+ * Hashes passwords. `owner` is an organization, or the network of a client that is not signed in; owners take turns.
  * Throws `service_unavailable` when an owner has too many requests waiting.
  */
 export type PasswordHasher = {
   hash(password: string, owner: string): Promise<string>;
-  /** Verification takes equally long for an unknown account, whose hash is null. */
+  /** For an unknown account, pass a null `hash`: the verification fails but takes as long as for a known account. */
   verify(hash: string | null, password: string, owner: string): Promise<boolean>;
   isOutdated(hash: string): boolean;
 };
 
-/** Nonce and verifier of a sign-in are unguessable and used once; they are kept until the browser returns. */
+/**
+ * State of a sign-in in progress, kept until the browser returns. `nonce` and `codeVerifier` are random and used once.
+ */
 export type SignInAttempt = { nonce: string; codeVerifier: string; redirectUri: string };
 
-/** `issuer` is the `iss` of the callback (RFC 9207), if the client passed it on. */
-export type SignInAnswer = { code: string; issuer: string | undefined };
+/**
+ * Result that the identity provider sends to the redirect URI. `issuer` is the parameter `iss` (RFC 9207), if the
+ * client passed it on.
+ */
+type SignInCallback = { code: string; issuer: string | undefined };
 
-export type SignInRequest = { redirectUri: string; state: string } | (SignInAttempt & { answer: SignInAnswer });
+export type SignInRequest = { redirectUri: string; state: string } | (SignInAttempt & { answer: SignInCallback });
 
-export type Identity = {
+export type VerifiedIdentity = {
   issuer: string;
-  /** A subject identifies the user at the issuer permanently; an email does not. */
+  /** The user's permanent id at the issuer; an email address may change. */
   subject: string;
   claims: Readonly<Record<string, unknown>>;
 };
 
 /**
- * The OpenID Connect provider of the deployment: the authorization code flow with PKCE. In addition to the errors
- * below, both calls throw `provider_unavailable`, `provider_rejected` and `provider_response_invalid`.
+ * The OpenID Connect provider of the deployment, used with the authorization code flow and PKCE. In addition to the
+ * errors below, both calls throw `provider_unavailable`, `provider_rejected` and `provider_response_invalid`.
  */
 export type IdentityProvider = {
   begin(request: { redirectUri: string; state: string }): Promise<SignInAttempt & { url: string }>;
   /**
-   * Checks the ID token, and that userinfo names the same subject. Throws `sign_in_invalid`, `identity_not_verified`.
+   * Exchanges the code for an ID token, verifies it, and checks that userinfo names the same subject. Throws
+   * `sign_in_invalid`, `identity_not_verified`.
    */
-  identify(attempt: SignInAttempt, answer: SignInAnswer): Promise<Identity>;
+  identify(attempt: SignInAttempt, answer: SignInCallback): Promise<VerifiedIdentity>;
 };
 
 export type OAuthProvider = {
@@ -72,13 +80,13 @@ export type OAuthProvider = {
 export type OAuthTokens = {
   accessToken: string;
   expiresAt: Date | null;
-  /** If a response has no refresh token, the previous one stays valid. */
+  /** Null if the response has no refresh token: then the previous one stays valid. */
   refreshToken: string | null;
-  /** If a response names no scopes, they equal the requested ones. */
+  /** Null if the response names no scopes: then they equal the requested ones. */
   scopes: string[] | null;
 };
 
-export type ConsentRequest = {
+type OAuthConsentRequest = {
   state: string;
   codeVerifier: string;
   redirectUri: string;
@@ -86,13 +94,13 @@ export type ConsentRequest = {
 };
 
 /**
- * The authorization code grant with PKCE (RFC 6749, 7636), refresh and revocation. In addition to the errors below,
- * each call throws `provider_unavailable` (no response, 5xx or 429), which says nothing about the grant, and
- * `provider_not_configured` if the provider refuses our client.
+ * OAuth client: authorization code grant with PKCE (RFC 6749, 7636), refresh and revocation. In addition to the errors
+ * below, each call throws `provider_unavailable` (no response, 5xx or 429), after which the grant may still be valid,
+ * and `provider_not_configured` if the provider rejects our client credentials.
  */
 export type OAuthClient = {
   newCodeVerifier(): string;
-  authorizeUrl(provider: OAuthProvider, request: ConsentRequest): Promise<string>;
+  authorizeUrl(provider: OAuthProvider, request: OAuthConsentRequest): Promise<string>;
   /**
    * Exchanges an authorization code for tokens. Throws `consent_invalid` if the provider rejects the code. `issuer` is
    * the callback's `iss` (RFC 9207).

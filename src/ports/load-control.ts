@@ -1,17 +1,17 @@
-/** A fair queue serves its owners, usually organizations, in turn. */
+/** Runs tasks with limited concurrency. Owners of tasks, usually organizations, take turns. */
 export type FairQueue = <Result>(owner: string, task: () => Promise<Result>) => Promise<Result>;
 
-export type RateLimitWindow = { isAllowed: boolean; remaining: number; resetSeconds: number };
+type RateLimitWindow = { isAllowed: boolean; remaining: number; resetSeconds: number };
 
 export type RateLimiter = {
   /**
-   * Takes one request from a rate limit. The limit is exact, also for concurrent requests. A rejected request does not
-   * extend the window.
+   * Counts one request against a rate limit. The count is exact, even for concurrent requests. A rejected request does
+   * not extend the window.
    */
   take(name: string, subject: string, limit: { count: number; seconds: number }): Promise<RateLimitWindow>;
   /**
-   * Counts a failed attempt. The `count`-th and each further one start a delay in which no attempt is allowed: 30 s,
-   * doubled each time, at most `seconds`. A day without failures resets the count.
+   * Counts one failed attempt. From the `count`-th on, each attempt starts a delay in which no attempt is allowed: 30
+   * s, doubled each time, up to `seconds`. A day without failures resets the count.
    */
   takeWithBackoff(
     name: string,

@@ -3,10 +3,10 @@ import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 
 export type ModelTool = { name: string; description: string; parameters: Readonly<Record<string, unknown>> };
 
-/** `arguments` of a tool call is the model's text, which should be JSON but may not be. */
+/** `arguments` is text written by the model, which should be JSON but may be invalid. */
 export type ModelToolCall = { name: string; arguments: string };
 
-/** A `tool` message answers the call with its id in the preceding `assistant` message. */
+/** A message with role `tool` is the result of the tool call with this id in the preceding `assistant` message. */
 export type ModelMessage =
   | { role: 'system' | 'user'; content: string }
   | { role: 'assistant'; content: string; toolCalls?: readonly (ModelToolCall & { id: string })[] }
@@ -19,31 +19,34 @@ export type ModelRequest = {
   seed?: number;
   maxTokens: number;
   tools?: readonly ModelTool[];
-  /** A model may ignore `mayCall: false`; then the reply has `toolCalls` and no text. */
+  /** Whether the model may call tools. A model may ignore `false`; then the reply has `toolCalls` and no text. */
   mayCall?: boolean;
-  /** Models may violate the response schema, so callers must validate the answer. */
+  /** JSON Schema of the reply. Models may violate it, so callers must validate the reply. */
   responseSchema?: { name: string; schema: Record<string, unknown> };
-  /** Timeout of the whole answer, a minute by default; null only limits the time without data, as for every stream. */
+  /**
+   * Timeout of the whole reply, one minute by default. If null, only the time without new data is limited, as in every
+   * stream.
+   */
   timeoutMs?: number | null;
   signal: AbortSignal;
 };
 
-/** `cachedInputTokens` are included in `inputTokens`. */
+/** `inputTokens` includes `cachedInputTokens`. */
 export type ModelUsage = { inputTokens: number; cachedInputTokens: number; completionTokens: number };
 
-export type Truncation = 'length' | 'content_filter';
+export type TruncationReason = 'length' | 'content_filter';
 
 export type ModelReply = {
   text: string;
   model: string;
   usage: ModelUsage;
   toolCalls?: readonly ModelToolCall[];
-  truncatedBy?: Truncation;
+  truncatedBy?: TruncationReason;
 };
 
 /**
- * A chat model behind the Chat Completions protocol. Throws the errors of `Embedder`. Removes characters that Postgres
- * cannot store (NUL, unpaired surrogates).
+ * Chat models behind the Chat Completions API. Throws the errors of `Embedder`. Removes characters that Postgres cannot
+ * store (NUL, unpaired surrogates) from replies.
  */
 export type ChatModel = {
   stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply>;
@@ -53,29 +56,32 @@ export type ChatModel = {
 export type Embedder = {
   readonly model: string;
   /**
-   * Splits the texts into as many requests as needed. A text longer than the model's window is embedded in parts and
-   * pooled. Throws `model_unavailable` (retry), `model_response_invalid`, `model_rejected` or `model_not_configured`,
-   * after all its requests have ended.
+   * Embeds the texts in as many requests as needed. A text longer than the model's context window is embedded in parts,
+   * whose vectors are pooled. Throws `model_unavailable` (retry), `model_response_invalid`, `model_rejected` or
+   * `model_not_configured`, after all its requests have ended.
    */
   embed(texts: readonly string[], options?: EmbedOptions): Promise<Float32Array[]>;
 };
 
-/** An embedder of an unknown model throws only when it is used. */
-export type Embedders = { of(model: string): Embedder };
+/** Returns the embedder of a model. For an unknown model, only the use of the embedder throws. */
+export type EmbedderFactory = { of(model: string): Embedder };
 
 export type EmbedOptions = {
   signal?: AbortSignal;
-  /** Bulk requests wait for a busy service for a limited time; others throw at once. */
+  /** When the model service is busy, bulk requests wait for a limited time; others throw at once. */
   isBulk?: boolean;
-  /** Gets the vectors of each request as they arrive, by index of `texts`. An error that it throws stops the work. */
+  /**
+   * Called with the vectors of each request as they arrive; `index` refers to `texts`. If it throws, embedding stops
+   * with that error.
+   */
   onVectors?: (vectors: readonly { index: number; vector: Float32Array }[]) => Promise<void>;
 };
 
 export type Reranker = {
   /**
-   * Throws the errors of `Embedder`, and `model_not_configured` if the service has no rerank endpoint. Of the scores,
-   * in the order of the documents, only the ranking is meaningful. `model` is null for a service with one unnamed
-   * model.
+   * Scores the documents, in their order; only the ranking of the scores is meaningful. `model` is null for a service
+   * with a single, unnamed model. Throws the errors of `Embedder`, and `model_not_configured` if the service has no
+   * rerank endpoint.
    */
   rerank(request: {
     model: string | null;
@@ -85,31 +91,35 @@ export type Reranker = {
   }): Promise<number[]>;
 };
 
-/** A property of a model is null if its provider does not report it. */
-export type ProvidedModel = {
+/** A model in the provider's list; a property is null if the provider does not report it. */
+export type ListedModel = {
   id: string;
   kind: ModelKind;
   contextWindow: number | null;
-  /** Tokens of retrieved passages above which a chat model becomes slower without answering better. */
+  /**
+   * Limit of the tokens of retrieved passages in a prompt; above it, the chat model becomes slower without answering
+   * better.
+   */
   contextBudget: number | null;
   dimensions: number | null;
-  /** Some embedding models expect a prefix before queries but not before passages. */
+  /** Prefix that the embedding model expects before queries but not before passages. */
   queryPrefix: string | null;
   rerankingType: RerankerType | null;
-  /** An extractive chat model cannot write JSON, so it cannot judge. */
+  /** False for an extractive chat model, which only quotes its input: it cannot judge evaluations. */
   writesJson: boolean;
   isLocal: boolean;
 };
 
-/** Listing models fails within seconds. A provider without a list has no models. */
-export type ModelCatalog = { list(): Promise<ProvidedModel[]> };
+/** Lists the models of the provider; empty if the provider has no such list. Fails within seconds. */
+export type ModelCatalog = { list(): Promise<ListedModel[]> };
 
-export type CallLimiter = {
+export type ModelCallLimiter = {
   /**
-   * Waits for a free slot, then calls. When `call` throws with `retryAfterSeconds`, all calls of the model pause for
-   * that time, and one of them probes the service before the others go on. Throws `model_unavailable` when the pause is
-   * longer than the minutes that a call may wait, and the signal's reason.
-   * @param of.atOnce limit for all organizations together; by default each organization may have eight calls
+   * Waits for a free slot, then runs `call`. When `call` throws an error with `retryAfterSeconds`, all calls of the
+   * model pause for that time, and one of them probes the service before the others go on. Throws `model_unavailable`
+   * when the pause is longer than the few minutes that a call may wait, and the signal's reason when `signal` is
+   * aborted.
+   * @param of.atOnce limit for all organizations together; by default each organization may have eight concurrent calls
    */
   run<T>(
     of: { orgId: string; model: string; atOnce?: number },
@@ -120,10 +130,10 @@ export type CallLimiter = {
 
 export type TopicWord = { word: string; vector: Float32Array };
 
-export type TopicWords = {
+export type TopicWordIndex = {
   /**
-   * Lists the topic words that `relevance`, which gets unit vectors, scores highest, best first. Throws if the model
-   * has no words.
+   * Lists the topic words with the highest `relevance`, best first; `relevance` gets their unit vectors. Throws if the
+   * model has no topic words.
    */
   nearest(relevance: (vector: Float32Array) => number, limit: number): Promise<TopicWord[]>;
 };

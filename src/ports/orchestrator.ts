@@ -1,26 +1,26 @@
 import type { WorkflowStart } from '#src/contracts/jobs.ts';
 import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 
-/** `not_parked`: the run is open but not parked. `gone`: there is no open run. */
-export type MoveResult = 'moved' | 'not_parked' | 'gone';
+/** Result of an update of a parked run. `not_parked`: the run is open but not parked. `gone`: no run is open. */
+export type ParkedRunUpdateResult = 'moved' | 'not_parked' | 'gone';
 
 /**
- * State of a run. `parked`: waits for an operator. `stuck`: open, but its workflow task fails. `failed`: with the
- * reason, which is `run_terminated` if the run was terminated. `toStop`: the start id of a run that was asked to cancel
- * and has not ended yet.
+ * State of a workflow run. `parked`: waits for an operator. `stuck`: open, but its workflow task fails repeatedly.
+ * `failed`: `error` is the reason, with the code `run_terminated` if the run was terminated. `toStop`: the start id of
+ * a run whose cancellation was requested but which has not ended yet.
  */
-export type RunReport = (
+export type WorkflowRunState = (
   | { state: 'open' | 'completed' | 'cancelled' | 'unknown' }
   | { state: 'parked' | 'stuck' | 'failed'; error: { code: string; message: string } }
 ) & { toStop?: string };
 
 export type Orchestrator = {
   /**
-   * Starts the workflow under this id. Does nothing if this `startId` already started it. Stops an open run of another
-   * start, which is a leftover of an earlier attempt or of a database that was replaced by an older one. Alignment
-   * workflows are started or nudged by signal-with-start. Throws when Temporal is unreachable: the caller leaves the
-   * job undispatched.
-   * @returns `closing` while another run has not ended yet: try again soon
+   * Starts a workflow with this id; has no effect if the same `startId` has already started it. If a run with another
+   * `startId` is open (left by an earlier attempt, or by a database that was replaced by an older backup), stops that
+   * run. Alignment workflows are started or nudged by signal-with-start. Throws when Temporal is unreachable: the
+   * caller then leaves the job undispatched.
+   * @returns `closing` while another run has not ended yet: call again soon
    */
   start(input: {
     workflowId: string;
@@ -30,29 +30,29 @@ export type Orchestrator = {
     attributes: { orgId: string; documentId?: string; connectionId?: string; agentId?: string; chatId?: string };
     requestId: string | null;
   }): Promise<'started' | 'closing'>;
-  /** Cancels a run; a run that is not open is no error. */
+  /** Requests the cancellation of a run; has no effect if the run is not open. */
   cancel(workflowId: string): Promise<void>;
-  /** Lets a parked run retry the step that failed. Throws when Temporal or a worker is unreachable. */
-  retryParked(workflowId: string): Promise<MoveResult>;
-  /** Ends a parked run as failed with the code `skipped`. Throws as `retryParked` does. */
-  skipParked(workflowId: string): Promise<MoveResult>;
-  /** Pauses a run between two steps, or resumes it. Throws as `retryParked` does. */
+  /** Makes a parked run retry the step that failed. Throws when Temporal or a worker is unreachable. */
+  retryParked(workflowId: string): Promise<ParkedRunUpdateResult>;
+  /** Ends a parked run as failed with the code `skipped`. Throws when Temporal or a worker is unreachable. */
+  skipParked(workflowId: string): Promise<ParkedRunUpdateResult>;
+  /** Pauses a run after its current step, or resumes it. Throws when Temporal or a worker is unreachable. */
   setPaused(workflowId: string, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'>;
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
-  /** Describes a run like `describe`, with the reason why it makes no progress. */
-  inspect(workflowId: string): Promise<RunReport>;
+  /** Returns the state of a run like `describe`, and if the run makes no progress, the reason. */
+  inspect(workflowId: string): Promise<WorkflowRunState>;
   /** Returns the run's URL in the Temporal UI; null if the deployment has no Temporal UI. */
   uiUrl(workflowId: string): string | null;
-  /** Temporal only estimates the number of waiting tasks. */
+  /** Numbers of waiting tasks per task queue, as estimated by Temporal. */
   backlog(): Promise<{ queue: TaskQueue; type: 'workflow' | 'activity'; count: number }[]>;
   hasPollers(): Promise<boolean>;
 };
 
-export type SyncTimes = { isOn: boolean } & ({ everyMinutes: number } | { cron: string });
+export type SyncScheduleSettings = { isOn: boolean } & ({ everyMinutes: number } | { cron: string });
 
-/** Temporal Schedules of connector re-syncs. Throws when Temporal is unreachable. */
+/** Manages the Temporal Schedules that sync connections regularly. Throws when Temporal is unreachable. */
 export type SyncSchedules = {
-  /** Creates or updates a schedule; one that an operator has paused stays paused. */
-  set(of: { orgId: string; connectionId: string }, times: SyncTimes): Promise<void>;
+  /** Creates or updates the schedule of a connection. A schedule that an operator has paused stays paused. */
+  set(of: { orgId: string; connectionId: string }, times: SyncScheduleSettings): Promise<void>;
   remove(connectionId: string): Promise<void>;
 };

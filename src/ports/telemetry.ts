@@ -1,13 +1,14 @@
-import type { CounterName, GaugeName, HistogramName, LabelsOf } from '#src/contracts/metrics.ts';
+import type { CounterName, GaugeName, HistogramName, MetricLabels } from '#src/contracts/metrics.ts';
 
-export type GaugeSample<Name extends GaugeName> = { labels: LabelsOf<Name>; value: number };
+export type GaugeSample<Name extends GaugeName> = { labels: MetricLabels<Name>; value: number };
 
-/** Recording a metric is cheap, synchronous and never throws. */
+/** Records metrics. Recording is cheap and synchronous, and never throws. */
 export type Metrics = {
-  count<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
-  time<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, seconds: number): void;
+  count<Name extends CounterName>(name: Name, labels: MetricLabels<Name>, by?: number): void;
+  time<Name extends HistogramName>(name: Name, labels: MetricLabels<Name>, seconds: number): void;
   /**
-   * Reads the gauge at a scrape, at most once per `everyMs`. A gauge that throws or is slow is missing from the scrape.
+   * Registers a gauge, which `read` computes when Prometheus scrapes, at most once per `everyMs`. If `read` throws or
+   * is slow, the gauge is missing from the scrape.
    */
   gauge<Name extends GaugeName>(
     name: Name,
@@ -17,10 +18,13 @@ export type Metrics = {
   page(): Promise<{ text: string; mediaType: string }>;
 };
 
-/** Span attributes must not contain texts, prompts, parameters or keys. Our own names begin with `acs.`. */
+/**
+ * Attributes of a trace span. They must not contain texts, prompts, parameters or keys. Names that we define begin with
+ * `acs.`.
+ */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
-export type SpanFacts = {
+export type SpanOptions = {
   name: string;
   kind: 'server' | 'client' | 'producer' | 'consumer' | 'internal';
   attributes?: SpanAttributes;
@@ -31,19 +35,19 @@ export type OpenSpan = {
   rename(name: string): void;
   set(attributes: SpanAttributes): void;
   run<T>(work: () => T): T;
-  /** `failure` is an error code, because error messages may contain user text. */
+  /** Ends the span. `failure` must be an error code, because error messages may contain user text. */
   end(failure?: string): void;
 };
 
-/** Spans of one request or run across processes. Does nothing when no trace exporter is configured. */
+/** Traces a request or workflow run across processes. Does nothing when no trace exporter is configured. */
 export type Tracing = {
   readonly isOn: boolean;
-  start(span: SpanFacts): OpenSpan;
+  start(span: SpanOptions): OpenSpan;
   traceparent(): string | undefined;
-  /** Runs `work` within the trace of `traceparent`; if undefined, within the active one. */
+  /** Runs `work` within the trace of `traceparent`, or within the active trace if it is undefined. */
   within<T>(traceparent: string | undefined, work: () => T): T;
-  /** Records a span that was measured elsewhere and already has an id. */
-  record(span: SpanFacts & { spanId: string; startMs: number; endMs: number; failure?: string | undefined }): void;
+  /** Exports a span that has already ended and already has an id. */
+  record(span: SpanOptions & { spanId: string; startMs: number; endMs: number; failure?: string | undefined }): void;
   ids(): { trace_id: string; span_id: string } | undefined;
   close(): Promise<void>;
 };

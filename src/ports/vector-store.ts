@@ -1,4 +1,4 @@
-/** The id of a point is the chunk's id, so writing a point twice stores it once. */
+/** Vector of a chunk. Its `id` is the chunk's id, so writing it twice stores it once. */
 export type VectorPoint = {
   id: string;
   documentId: string;
@@ -7,10 +7,10 @@ export type VectorPoint = {
 };
 
 /**
- * Filter of a query: documents of the organization that one of the `acl` keys grants access to, in their active
- * generation, narrowed by the other fields.
+ * Restricts a search to documents of the organization that one of the `acl` keys grants access to, in their active
+ * generation. The optional fields narrow it further.
  */
-export type ReadableDocuments = {
+export type ReadableDocumentsFilter = {
   orgId: string;
   acl: readonly string[];
   includeDocumentIds?: readonly string[];
@@ -22,7 +22,9 @@ export type VectorHit = { chunkId: string; similarity: number };
 
 export type GenerationKey = { orgId: string; documentId: string; generation: number };
 
-/** A generation that searches may find. `acl` and `retrievalSettings` are copied from the document in Postgres. */
+/**
+ * A generation that vector searches may find. `acl` and `retrievalSettings` are copied from the document in Postgres.
+ */
 export type PublishedGeneration = GenerationKey & {
   model: string;
   acl: readonly string[];
@@ -30,24 +32,26 @@ export type PublishedGeneration = GenerationKey & {
 };
 
 /**
- * Chunk vectors. A query only compares vectors of one model. Throws `service_unavailable` when the store is down or too
- * slow.
+ * Stores the vectors of chunks. A search only compares vectors of one embedding model. Throws `service_unavailable`
+ * when the store is down or too slow.
  */
 export type VectorStore = {
   /**
-   * Stores points. New points cannot be found until their generation is published; points that replace published ones
-   * can.
+   * Stores vectors. New ones cannot be found until their generation is published; those that replace published ones can
+   * be found at once.
    */
   upsert(input: { orgId: string; model: string; points: readonly VectorPoint[] }): Promise<void>;
   /**
-   * Makes the points of a generation searchable, or updates who may read them. Call it before the generation becomes
-   * the active one, and whenever its document's access keys or settings change. Until a change arrives, a search may
-   * return points that the caller must not see: check every hit against Postgres.
+   * Makes the vectors of a generation searchable, or updates who may read them. Call it before the generation becomes
+   * the active one, and whenever the access keys or settings of its document change. Until the store has applied a
+   * change, a search may return chunks that the caller must not see: check every hit against Postgres.
    */
   publish(generation: PublishedGeneration): Promise<void>;
-  /** Returns the best hits first by cosine similarity (−1 to 1); ties are ordered by chunk id. */
+  /**
+   * Returns hits sorted by descending cosine similarity (−1 to 1); hits of equal similarity are sorted by chunk id.
+   */
   search(input: {
-    readable: ReadableDocuments;
+    readable: ReadableDocumentsFilter;
     model: string;
     vector: Float32Array;
     limit: number;
@@ -58,7 +62,7 @@ export type VectorStore = {
   findExisting(input: { orgId: string; chunkIds: readonly string[] }): Promise<Set<string>>;
   countGenerations(generations: readonly GenerationKey[]): Promise<number[]>;
   /**
-   * Lists the generations that have points, in the store's own order, possibly with duplicates. `next` is null on the
+   * Lists the generations that have vectors, in the store's own order, possibly with duplicates. `next` is null on the
    * last page.
    */
   listGenerations(page: {
@@ -66,9 +70,10 @@ export type VectorStore = {
     limit: number;
   }): Promise<{ generations: GenerationKey[]; next: string | null }>;
   /**
-   * Deletes the document's generations from `from` (default: the first) up to but not including `before` (null: all).
+   * Deletes the generations of a document from `from` (default: the first) up to but not including `before` (null:
+   * all).
    */
   deleteGenerations(input: { orgId: string; documentId: string; from?: number; before: number | null }): Promise<void>;
-  /** Adjusts indexes to the amount of data. Runs once a day while the store is in use. */
+  /** Adjusts the indexes to the amount of data. A process that uses the store calls it once a day. */
   maintain(): Promise<void>;
 };

@@ -16,14 +16,19 @@ import { dataConverter } from './data-converter.ts';
 
 type ServerAccess = Pick<TemporalConfig, 'address'> & Partial<Pick<TemporalConfig, 'tls' | 'apiKey'>>;
 
-export function connectionOptions({ address, tls, apiKey }: ServerAccess) {
+export function temporalConnectionOptions({ address, tls, apiKey }: ServerAccess) {
   return { address, ...(tls && { tls }), ...(apiKey && { apiKey }) };
 }
 
-/** Attempts of an RPC while the server refuses connections: about half a second, so that API requests do not hang. */
+/**
+ * Maximum attempts of an RPC while Temporal refuses connections. They take about half a second, so that API requests do
+ * not hang.
+ */
 const CALL_ATTEMPTS = 3;
 
-/** `call` sets an RPC timeout (at least `minTimeoutMs`). `close` rejects new calls and waits for pending ones. */
+/**
+ * `call` runs RPCs with a timeout of at least `minTimeoutMs`. `close` rejects new calls and waits for pending ones.
+ */
 export type TemporalConnection = {
   client: Client;
   namespace: string;
@@ -31,7 +36,10 @@ export type TemporalConnection = {
   close(): Promise<void>;
 };
 
-/** Connects at the first call and reconnects after a loss, so that a process can start while Temporal is down. */
+/**
+ * Connects to Temporal at the first call, and reconnects after a loss, so that a process can start while Temporal is
+ * down.
+ */
 export function createTemporalConnection(
   options: ServerAccess &
     Pick<TemporalConfig, 'namespace' | 'callTimeoutMs'> &
@@ -40,7 +48,7 @@ export function createTemporalConnection(
     },
 ): TemporalConnection {
   const connection = Connection.lazy({
-    ...connectionOptions(options),
+    ...temporalConnectionOptions(options),
     interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: CALL_ATTEMPTS }))],
   });
   const pending = new Set<Promise<unknown>>();
@@ -69,7 +77,7 @@ export function createTemporalConnection(
     call,
     close: async () => {
       isClosing = true;
-      // A retry on a closed channel would throw an uncaught error, so pending calls end first.
+      // Waits for pending calls before closing: a retry on a closed channel would throw an uncaught error.
       await Promise.allSettled(pending);
       await connection.close();
     },
@@ -102,7 +110,10 @@ export function searchAttributes(
   });
 }
 
-/** Registers missing search attributes, and waits until the server accepts them. Idempotent, also concurrently. */
+/**
+ * Registers missing search attributes, and waits until the server accepts them. Idempotent; several processes may call
+ * it concurrently.
+ */
 export async function registerSearchAttributes({ client, namespace, call }: TemporalConnection): Promise<void> {
   const operator = client.connection.operatorService;
   const known = await call(() => operator.listSearchAttributes({ namespace }), READY_TIMEOUT_MS);
@@ -112,7 +123,7 @@ export async function registerSearchAttributes({ client, namespace, call }: Temp
     await call(() => operator.addSearchAttributes({ namespace, searchAttributes: types }), READY_TIMEOUT_MS);
   }
 
-  // The server caches search attributes, and refuses starts with new ones until it has reloaded them.
+  // Temporal caches its search attributes, and rejects workflow starts with new ones until it has reloaded the cache.
   const query = searchAttributeNames.map((name) => `${name} = ''`).join(' OR ');
   const deadline = Date.now() + READY_TIMEOUT_MS;
   for (;;) {

@@ -4,10 +4,13 @@ import { type DataConverter, type Payload, type PayloadCodec, ValueError } from 
 import proto from '@temporalio/proto';
 import type { PayloadKeys } from '#src/config.ts';
 
-/** Path of the failure converter, because Temporal loads it into the workflow sandbox, too. */
+/** Temporal loads the failure converter by its path, because it also loads it into the workflow sandbox. */
 export const failureConverterPath = fileURLToPath(new URL('./failure-converter.ts', import.meta.url));
 
-/** Without keys, payloads are not encrypted, and encrypted ones cause an error that names the missing key. */
+/**
+ * Creates Temporal's data converter. Without `keys`, payloads are not encrypted, and decoding an encrypted one throws
+ * an error that names the missing key.
+ */
 export function dataConverter(keys: PayloadKeys | null = null): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(keys ?? { sealing: null, all: [] })],
@@ -19,13 +22,13 @@ const algorithm = 'aes-256-gcm';
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** The encoding name in Temporal's encryption samples, which tools recognize. */
+/** Encoding name from Temporal's encryption samples, which Temporal's tools recognize. */
 const encoding = Buffer.from('binary/encrypted');
 const { Payload: PayloadMessage } = proto.temporal.api.common.v1;
 
 /**
- * Encrypts payloads with AES-256-GCM; the metadata has the key id. Payloads are not bound to their run, because the
- * codec server of the Temporal UI does not get the run id.
+ * Encrypts payloads with AES-256-GCM and writes the key id into their metadata. The encryption is not bound to the
+ * workflow run, because the codec server of the Temporal UI does not get the run id.
  */
 export function createPayloadCodec({ sealing, all }: PayloadKeys): PayloadCodec {
   const keys = new Map(all.map(({ id, key }) => [id, key]));
@@ -44,7 +47,7 @@ export function createPayloadCodec({ sealing, all }: PayloadKeys): PayloadCodec 
     const id = Buffer.from(payload.metadata?.['encryption-key-id'] ?? []).toString();
     const key = keys.get(id);
     if (key === undefined) {
-      throw new ValueError(`The key ${JSON.stringify(id)} of a payload is not among those of TEMPORAL_CODEC_KEY.`);
+      throw new ValueError(`TEMPORAL_CODEC_KEY lacks the key ${JSON.stringify(id)}, which encrypted the payload.`);
     }
     const bytes = Buffer.from(payload.data ?? []);
     if (bytes.length < nonceBytes + tagBytes) throw unreadable(id);

@@ -1,4 +1,4 @@
 import { DefaultFailureConverter } from '@temporalio/common';
 
-/** Moves messages and stack traces of failures into an encrypted payload; the error code stays readable. */
+/** Moves the messages and stack traces of failures into an encrypted payload; the error code stays readable. */
 export const failureConverter = new DefaultFailureConverter({ encodeCommonAttributes: true });

@@ -13,18 +13,18 @@ import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common
 import proto from '@temporalio/proto';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/ingestion.ts';
-import { type JobKind, unstoppableKinds, type WorkflowStart } from '#src/contracts/jobs.ts';
+import { type JobKind, unstoppableJobKinds, type WorkflowStart } from '#src/contracts/jobs.ts';
 import { retryUpdateName, skipUpdateName, type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import { appError, isErrorCode } from '#src/errors.ts';
-import type { MoveResult, Orchestrator, RunReport } from '#src/ports/orchestrator.ts';
+import type { Orchestrator, ParkedRunUpdateResult, WorkflowRunState } from '#src/ports/orchestrator.ts';
 import { searchAttributes, type TemporalConnection } from './connection.ts';
 
-/** Temporal long polls last a minute, so a poller that was not seen for longer is gone. */
+/** Workers poll Temporal at least once a minute (long polls), so a poller that was not seen for longer is gone. */
 const POLLER_SEEN_WITHIN_MS = 70_000;
 
 const VERSIONED = proto.temporal.api.enums.v1.WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED;
 
-/** Timeout of workflow updates: longer than of other RPCs, because a worker has to handle the update. */
+/** Timeout of workflow updates; longer than that of other RPCs, because a worker has to handle the update. */
 const UPDATE_TIMEOUT_MS = 10_000;
 
 type Start = Parameters<Orchestrator['start']>[0];
@@ -44,7 +44,9 @@ const workflowRoutes: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; 
   exportOrganization: { taskQueue: taskQueues.exports, kind: 'export' },
 };
 
-/** Attempts after which a workflow task counts as stuck; Temporal's backoff outlasts brief problems. */
+/**
+ * Attempts of a workflow task after which its run counts as stuck. With Temporal's backoff, brief problems end before.
+ */
 const STUCK_AFTER_ATTEMPTS = 5;
 
 const { TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY } = proto.temporal.api.enums.v1.TaskQueueType;
@@ -56,10 +58,10 @@ const taskQueueTypes = { workflow: TASK_QUEUE_TYPE_WORKFLOW, activity: TASK_QUEU
  */
 const outages = new Set([1, 4, 8, 10, 14]);
 
-/** Temporal priorities (1 is highest, 5 lowest); activities inherit that of their workflow. */
+/** Temporal's priorities of workflows (1 is highest, 5 lowest); activities inherit the priority of their workflow. */
 const PRIORITIES = { interactive: 2, bulk: 4 };
 
-/** Throws `service_unavailable` while Temporal is down, and `internal_error` if it rejects a request. */
+/** Calls throw `service_unavailable` while Temporal is down, and `internal_error` if Temporal rejects the request. */
 export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
   const { client, namespace } = connection;
   const { workflow } = client;
@@ -73,7 +75,8 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     const oldest = (Date.now() - POLLER_SEEN_WITHIN_MS) / 1000;
     const current = versioningInfo?.currentDeploymentVersion;
     return (pollers ?? []).some(({ lastAccessTime, deploymentOptions }) => {
-      // New runs go to workers of the current version, or to unversioned workers if there is no current version.
+      // Temporal sends new runs to workers of the current version, or to unversioned workers if there is no current
+      // version.
       const version = deploymentOptions?.workerVersioningMode === VERSIONED ? deploymentOptions : undefined;
       const getsNewRuns = version?.buildId === current?.buildId && version?.deploymentName === current?.deploymentName;
       return getsNewRuns && Number(lastAccessTime?.seconds ?? 0) >= oldest;
@@ -87,22 +90,25 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return { queue, type, count: Number(stats?.approximateBacklogCount ?? 0) };
   }
 
-  /** The open run with this id is the requested run, or an older run of the job, which is stopped. */
+  /**
+   * Called when a run with this workflow id exists already. Returns `started` if it is the requested run; otherwise
+   * stops it, because it is an older run of the job.
+   */
   async function stopOlderRun({ workflowId, start, startId, attempt }: Start): Promise<'started' | 'closing'> {
     const run = workflow.getHandle(workflowId);
     const { runId, status, memo } = await call(() => run.describe());
-    // Runs of older releases have no `startId`, but the number of their attempt.
+    // Runs that were started by older releases have no `startId` but an attempt number.
     if (memo?.startId === undefined ? memo?.attempt === attempt : memo.startId === startId) return 'started';
     if (status.name !== 'RUNNING') return 'closing';
     const other = workflow.getHandle(workflowId, runId);
     const reason = 'The job was started again.';
-    const isUnstoppable = unstoppableKinds.includes(workflowRoutes[start.workflow].kind);
+    const isUnstoppable = unstoppableJobKinds.includes(workflowRoutes[start.workflow].kind);
     const stop = () => (isUnstoppable ? other.terminate(reason) : other.cancel());
     await call(() => stop().catch(unless(WorkflowNotFoundError)));
     return 'closing';
   }
 
-  async function move(workflowId: string, update: string, minTimeoutMs?: number): Promise<MoveResult> {
+  async function move(workflowId: string, update: string, minTimeoutMs?: number): Promise<ParkedRunUpdateResult> {
     const run = workflow.getHandle(workflowId);
     return call(async () => {
       try {
@@ -124,13 +130,14 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
         workflowId,
         taskQueue,
         args: [start.input],
-        // Duplicates are allowed: runs skip finished work, and after a restore of Postgres, work must be done again.
+        // Allows starting a finished workflow again: runs skip finished work, and after Postgres was restored from a
+        // backup, work must be repeated.
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
         staticSummary: start.summary,
         memo: { requestId, attempt, startId, summary: start.summary },
         priority: {
           priorityKey: start.bulk ? PRIORITIES.bulk : PRIORITIES.interactive,
-          // Temporal serves organizations in turn, so that a large backlog does not delay others.
+          // Temporal takes turns between organizations, so that a large backlog of one does not delay others.
           fairnessKey: attributes.orgId,
         },
         typedSearchAttributes: searchAttributes({
@@ -201,18 +208,20 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
   };
 }
 
-/** Temporal outages become `service_unavailable`, which is retried; rejections become `internal_error`. */
 function throwTemporalError(error: unknown): never {
   const cause = error instanceof ServiceError ? error.cause : error;
   const isFromServer = error instanceof ServiceError || isGrpcServiceError(cause);
   if (!isFromServer && !(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error;
   if (isGrpcServiceError(cause) && !outages.has(cause.code)) {
     throw appError('internal_error', {
-      detail: 'Temporal rejected the request; the log has the reason.',
+      detail: 'Temporal rejected the request; the log of this process has the reason.',
       cause: error,
     });
   }
-  throw appError('service_unavailable', { detail: 'Temporal does not answer.', cause: error });
+  throw appError('service_unavailable', {
+    detail: 'Temporal is unavailable or did not respond in time.',
+    cause: error,
+  });
 }
 
 function stateOf(run: WorkflowExecutionDescription | undefined): Awaited<ReturnType<Orchestrator['describe']>> {
@@ -232,8 +241,8 @@ function stateOf(run: WorkflowExecutionDescription | undefined): Awaited<ReturnT
   }
 }
 
-function progressOf({ typedSearchAttributes, raw }: WorkflowExecutionDescription): RunReport {
-  // Workflows set the ErrorCode while they are parked.
+function progressOf({ typedSearchAttributes, raw }: WorkflowExecutionDescription): WorkflowRunState {
+  // Workflows set the search attribute ErrorCode while they are parked.
   const code = typedSearchAttributes.get(defineSearchAttributeKey('ErrorCode', 'KEYWORD'));
   if (code !== undefined) return { state: 'parked', error: faultOf(code) };
   if ((raw.pendingWorkflowTask?.attempt ?? 0) < STUCK_AFTER_ATTEMPTS) return { state: 'open' };
@@ -241,8 +250,8 @@ function progressOf({ typedSearchAttributes, raw }: WorkflowExecutionDescription
   return { state: 'stuck', error: { code: 'internal_error', message } };
 }
 
-/** Reports a requested cancellation by start id; runs of older releases have no start id. */
-function requestedStopOf({ memo, raw }: WorkflowExecutionDescription): Pick<RunReport, 'toStop'> {
+/** Returns the start id of a run whose cancellation was requested; runs of older releases have no start id. */
+function requestedStopOf({ memo, raw }: WorkflowExecutionDescription): Pick<WorkflowRunState, 'toStop'> {
   const startId = memo?.startId;
   if (raw.workflowExtendedInfo?.cancelRequested !== true || typeof startId !== 'string') return {};
   return { toStop: startId };
@@ -251,7 +260,7 @@ function requestedStopOf({ memo, raw }: WorkflowExecutionDescription): Pick<RunR
 async function failureOf(run: WorkflowHandle): Promise<{ code: string; message: string }> {
   const error: unknown = await run.result().catch((failure: unknown) => failure);
   const cause = error instanceof WorkflowFailedError ? error.cause : undefined;
-  // Workflows fail with the error code as the failure's type, and as the beginning of its message.
+  // Failed workflows have the error code as the type of their failure, and at the beginning of its message.
   if (cause instanceof ApplicationFailure && isErrorCode(cause.type ?? '')) {
     const code = cause.type ?? '';
     return { code, message: cause.message.replace(`${code}: `, '') };

@@ -5,26 +5,32 @@ import {
   WorkflowExecutionAlreadyStartedError,
 } from '@temporalio/client';
 import type { QueueSyncInput } from '#src/contracts/connectors.ts';
-import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/deletion.ts';
+import { type AuditStoresInput, minOrphanAgeSeconds } from '#src/contracts/deletion.ts';
 import { auditWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import type { AuditReport } from '#src/domain/documents/audit-report.ts';
-import type { SyncSchedules, SyncTimes } from '#src/ports/orchestrator.ts';
+import type { SyncScheduleSettings, SyncSchedules } from '#src/ports/orchestrator.ts';
 import { searchAttributes, type TemporalConnection } from './connection.ts';
 
 const workflowType = 'auditStores';
 const summary = 'Compare the stores of documents';
-/** The summary is also in the memo, because continue-as-new keeps the memo but not the static summary. */
+/**
+ * Stores the summary also in the memo, because a workflow that continues as new keeps its memo but loses its static
+ * summary.
+ */
 const described = { staticSummary: summary, memo: { summary } };
 
 export const auditScheduleId = auditWorkflowId;
 
-/** Creates the schedule of the daily audit. Keeps time and pause of an existing one, which operators may change. */
+/**
+ * Creates the schedule of the daily store audit. Keeps the time of an existing schedule and whether it is paused, which
+ * operators may change.
+ */
 export async function scheduleStoreAudits(
   { client, call }: TemporalConnection,
   { isUpToDate = false } = {},
 ): Promise<void> {
-  const input: AuditStoresInput = { repair: true, graceSeconds: auditGraceSeconds };
+  const input: AuditStoresInput = { repair: true, graceSeconds: minOrphanAgeSeconds };
   const action = {
     type: 'startWorkflow',
     workflowType,
@@ -34,7 +40,7 @@ export async function scheduleStoreAudits(
     typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
     ...described,
   } as const;
-  // A missed store audit waits for the next night instead of running right after an outage.
+  // If an outage prevented a store audit, it runs the next night instead of right after the outage.
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '10 minutes' } as const;
   try {
     await call(() =>
@@ -54,7 +60,10 @@ export async function scheduleStoreAudits(
   }
 }
 
-/** Runs an audit now. @returns its report, or null if another manual audit is running */
+/**
+ * Runs a store audit now.
+ * @returns its report, or null if another manual audit is running
+ */
 export async function runStoreAudit(
   { client, call }: TemporalConnection,
   input: AuditStoresInput,
@@ -77,13 +86,19 @@ export async function runStoreAudit(
   }
 }
 
-/** Note that marks a pause by the connection's settings; a pause by an operator must not be ended by the settings. */
+/**
+ * Note of a schedule that the connection's settings have paused. Only such a schedule may be resumed by the settings;
+ * one that an operator has paused stays paused.
+ */
 const pausedBySettings = 'Switched off in the settings of the connection.';
 const switchedOn = 'Switched on in the settings of the connection.';
 const shortestCatchupMs = 60_000;
 const dayMs = 86_400_000;
 
-/** Manages the Temporal schedules for syncs, one per connection. The schedule id is the id of the sync job. */
+/**
+ * Manages the Temporal Schedules of syncs, one per connection. The schedule id is the workflow id of the connection's
+ * sync.
+ */
 export function createSyncSchedules({ client, call }: TemporalConnection): SyncSchedules {
   return {
     async set(of, times) {
@@ -116,12 +131,12 @@ export function createSyncSchedules({ client, call }: TemporalConnection): SyncS
   };
 }
 
-function specOf(times: SyncTimes) {
+function specOf(times: SyncScheduleSettings) {
   return 'cron' in times ? { cronExpressions: [times.cron] } : { intervals: [{ every: times.everyMinutes * 60_000 }] };
 }
 
-/** After an outage, one missed sync runs: it finds the changes for all missed ones. */
-function policiesOf(times: SyncTimes) {
+/** After an outage, only one of the missed syncs runs, because it finds all changes since the last sync. */
+function policiesOf(times: SyncScheduleSettings) {
   const catchupWindow = 'cron' in times ? dayMs : Math.max(shortestCatchupMs, times.everyMinutes * 60_000);
   return { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow };
 }
@@ -131,7 +146,7 @@ function actionOf({ orgId, connectionId }: { orgId: string; connectionId: string
   return {
     type: 'startWorkflow',
     workflowType: 'queueSync',
-    // Temporal appends the scheduled time to this workflow id.
+    // For each scheduled run, Temporal appends the scheduled time to the workflow id.
     workflowId: syncWorkflowId(connectionId),
     taskQueue: taskQueues.connectors,
     args: [input],

@@ -4,7 +4,7 @@ import type { TemporalConnection } from './connection.ts';
 
 const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
 /**
- * Timeout of calls that manage worker versions: Temporal runs them as system workflows, which take seconds under load.
+ * Timeout of RPCs that manage worker versions. Temporal runs them as system workflows, which take seconds under load.
  */
 const TIMEOUT_MS = 30_000;
 const notFound = 5;
@@ -12,15 +12,14 @@ const failedPrecondition = 9;
 
 export type WorkerVersion = {
   buildId: string;
-  /** New runs go to the current version, except for the share of the ramping version. */
+  /** Temporal sends new runs to the `current` version, except for a share that it sends to the `ramping` version. */
   role: 'current' | 'ramping' | 'other';
-  /** Share of new runs for the ramping version; null for others. */
   percent: number | null;
-  /** True if no pinned run of this version is open; null if the version was never current. */
+  /** True if no open run is pinned to this version; null if the version was never the current one. */
   isDrained: boolean | null;
 };
 
-/** Temporal rejected the promotion. The message is Temporal's, and shown to the operator. */
+/** Temporal rejected the promotion of a worker version. The operator sees the message, which is Temporal's. */
 export class PromotionRefused extends Error {
   override readonly name = 'PromotionRefused';
 }
@@ -29,7 +28,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
   const { workflowService } = client;
   const of = { namespace, deploymentName, identity: client.options.identity };
 
-  /** Null until the first worker of the deployment has polled. */
+  /** Returns null until the first worker of the deployment has polled. */
   async function describe() {
     try {
       return await call(() => workflowService.describeWorkerDeployment({ namespace, deploymentName }), TIMEOUT_MS);
@@ -64,27 +63,30 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
       });
     },
 
-    /** New and unpinned open runs go to this version. Throws PromotionRefused if it lacks workers for a queue. */
+    /**
+     * Makes this version the current one, which gets new runs and open runs that are not pinned. Throws
+     * PromotionRefused if the version lacks workers for a task queue.
+     */
     async promote(buildId: string): Promise<void> {
       await change(() => workflowService.setWorkerDeploymentCurrentVersion({ ...of, buildId }));
     },
 
-    /** Like {@link promote}, but only for a percentage of runs. */
+    /** Like {@link promote}, but moves only a percentage of runs to the version. */
     async ramp(buildId: string, percentage: number): Promise<void> {
       await change(() => workflowService.setWorkerDeploymentRampingVersion({ ...of, buildId, percentage }));
     },
 
-    /** Like {@link promote}, but only if the deployment never had a current version. */
+    /** Like {@link promote}, but has no effect if the deployment has or had a current version. */
     async promoteFirst(buildId: string): Promise<'promoted' | 'waiting' | 'current' | 'not_there_yet'> {
       const { workerDeploymentInfo: info, conflictToken = null } = (await describe()) ?? {};
       const { currentDeploymentVersion: current, currentVersionChangedTime } = info?.routingConfig ?? {};
       if (current) return current.buildId === buildId ? 'current' : 'waiting';
-      // An operator has unset the current version, so that workers without a version get the work.
+      // Does not promote, because an operator has unset the current version so that unversioned workers get the work.
       if (currentVersionChangedTime) return 'waiting';
       const isThere = info?.versionSummaries?.some(({ deploymentVersion }) => deploymentVersion?.buildId === buildId);
       if (!isThere) return 'not_there_yet';
       try {
-        // The conflict token makes sure that only one of several concurrent starts succeeds.
+        // With the conflict token, only one of several workers that start at the same time succeeds.
         await change(() => workflowService.setWorkerDeploymentCurrentVersion({ ...of, buildId, conflictToken }));
         return 'promoted';
       } catch (error) {

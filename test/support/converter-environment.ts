@@ -6,12 +6,12 @@ import type { Context } from 'mocha';
 import type { ConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import type { ConvertedDocument, Converter, Recognition } from '#src/ports/documents.ts';
+import type { ConvertedDocument, DocumentConverter, OcrOptions } from '#src/ports/documents.ts';
 import { skip } from './skip.ts';
 
 /** A real converter over files that a test writes. */
 export type ConverterEnvironment = {
-  converter: Converter;
+  converter: DocumentConverter;
   folder: string;
   /** Writes the file, detects its format and converts it, as an ingestion does. */
   convert(fileName: string, content: string | Buffer, limits?: Partial<ConversionLimits>): Promise<ConvertedDocument>;
@@ -21,7 +21,7 @@ export type ConverterEnvironment = {
 };
 
 /** Recognizes all pages in one slice. */
-const recognition: Recognition = { known: [], sliceMs: 60_000, keep: async () => undefined };
+const recognition: OcrOptions = { known: [], sliceMs: 60_000, keep: async () => undefined };
 
 const sandbox = createParserSandbox('auto');
 const toolsDir = process.env.TOOLS_DIR ?? '';
@@ -36,7 +36,7 @@ export async function createConverterEnvironment(): Promise<ConverterEnvironment
     await writeFile(path, content);
     return path;
   };
-  const run = async (which: Converter, path: string) => {
+  const run = async (which: DocumentConverter, path: string) => {
     const fileName = path.slice(path.lastIndexOf('/') + 1);
     const format = await which.detect({ path, fileName });
     return which.convert({ orgId: 'any', path, fileName, format, signal: new AbortController().signal, recognition });

@@ -5,7 +5,7 @@ import type { ConnectorDeps } from '#src/adapters/connectors/provider-api.ts';
 import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
 import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
-import type { Connector, OAuthAccess } from '#src/ports/connectors.ts';
+import type { Connector, OAuthConnectorAccess } from '#src/ports/connectors.ts';
 import { type FakeFiles, startFakeDrive } from './fake-drive.ts';
 import { startFakeDropbox } from './fake-dropbox.ts';
 import { fakeSiteId, startFakeGraph } from './fake-graph.ts';
@@ -15,7 +15,7 @@ export type OpenedConnector = {
   fake: FakeFiles;
   connector: Connector;
   /** Returns access with a valid token. */
-  newAccess(): OAuthAccess;
+  newAccess(): OAuthConnectorAccess;
   close(): Promise<void>;
 };
 

@@ -10,7 +10,7 @@ import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 import { createRetrievalService, type RetrieveInput } from '#src/modules/retrieval/retrieval.service.ts';
-import type { Embedders } from '#src/ports/models.ts';
+import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { addIndexedDocument, addOrganization, type IndexedDocument } from './indexed-documents.ts';
 import { createTestDatabase } from './services.ts';
@@ -40,7 +40,7 @@ export type RetrievalFixture = {
 
 const analyze = createTextAnalyzer();
 
-export const wordEmbedders: Embedders = {
+export const wordEmbedders: EmbedderFactory = {
   of: (model) => ({ model, embed: async (texts) => texts.map((text) => wordVector(model, text)) }),
 };
 

@@ -1,10 +1,10 @@
 import type { EvaluationActivities } from '#activities/evaluation.ts';
-import type { EvaluationPlan, StepsResult } from '#src/contracts/evaluation.ts';
+import type { EvaluationPlan, EvaluationStepsResult } from '#src/contracts/evaluation.ts';
 import { zeroSpending } from '#src/domain/judging/judgement.ts';
 import { recordCalls } from './stub-calls.ts';
 
 /** The cost of one answer of a model. */
-export const oneCall: StepsResult = {
+export const oneCall: EvaluationStepsResult = {
   spent: { ...zeroSpending, calls: 1, inputTokens: 10, completionTokens: 2, costUsd: 0.5 },
   failed: [],
 };

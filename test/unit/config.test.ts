@@ -296,7 +296,10 @@ describe('loadConfig', () => {
   it('accepts a key as text or as a file, but not both', () => {
     for (const name of ['JWT_PRIVATE_KEY', 'JWT_VERIFY_KEYS']) {
       const both = { ...required, [name]: key, [`${name}_FILE`]: '/nowhere/at/all' };
-      expect(() => loadConfig(both)).to.throw(ConfigError, `wrong setting ${name}: it and ${name}_FILE are both set`);
+      expect(() => loadConfig(both)).to.throw(
+        ConfigError,
+        `wrong setting ${name}: set either it or ${name}_FILE, not both`,
+      );
       expect(() => loadConfig({ ...both, [`${name}_FILE`]: '' })).not.to.throw();
     }
   });

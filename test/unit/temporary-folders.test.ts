@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
-import { deleteStrayFolders, makeTemporaryFolder } from '#src/temporary-folders.ts';
+import { deleteStaleTemporaryFolders, makeTemporaryFolder } from '#src/temporary-folders.ts';
 
 describe('temporary folders', () => {
   let tempDir: string;
@@ -18,7 +18,7 @@ describe('temporary folders', () => {
     await mkdir(ofOthers);
     const longAgo = new Date(Date.now() - 25 * 60 * 60_000);
     for (const folder of [old, ofOthers]) await utimes(folder, longAgo, longAgo);
-    await deleteStrayFolders(tempDir);
+    await deleteStaleTemporaryFolders(tempDir);
     expect((await readdir(tempDir)).sort()).deep.equal([basename(used), basename(ofOthers)].sort());
   });
 });

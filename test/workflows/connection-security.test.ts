@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { NativeConnection } from '@temporalio/worker';
 import { expect } from 'chai';
 import { loadConfig, type TemporalConfig } from '#src/config.ts';
-import { connectionOptions, createTemporalConnection } from '#src/temporal/connection.ts';
+import { createTemporalConnection, temporalConnectionOptions } from '#src/temporal/connection.ts';
 import { type Authority, createAuthority, writePems } from '#test/support/certificates.ts';
 import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
@@ -67,7 +67,7 @@ describe('the connection to Temporal', () => {
       return namespaceInfo?.name ?? '';
     };
     const asWorker = async () => {
-      const connection = await NativeConnection.connect(connectionOptions(config));
+      const connection = await NativeConnection.connect(temporalConnectionOptions(config));
       try {
         const { namespaceInfo } = await connection.workflowService.describeNamespace({ namespace: 'default' });
         return namespaceInfo?.name ?? '';
@@ -130,7 +130,7 @@ describe('the connection to Temporal', () => {
       'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: required together with TEMPORAL_TLS_CLIENT_CERT_PATH',
     );
     expect(refusal({ TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('stranger-key') })).equal(
-      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: does not match the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH',
+      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: the private key does not match the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH',
     );
     expect(refusal({ TEMPORAL_TLS_SERVER_CA_CERT_PATH: files.path('key') })).equal(
       'wrong setting TEMPORAL_TLS_SERVER_CA_CERT_PATH: must be the path of a certificate in PEM',

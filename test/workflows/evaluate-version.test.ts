@@ -8,7 +8,7 @@ import type {
   JudgeUnitInput,
   ScoreEvaluationInput,
 } from '#src/contracts/evaluation.ts';
-import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { evaluationCaseWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { unitName } from '#src/domain/judging/judgement.ts';
 import { appError } from '#src/errors.ts';
@@ -58,7 +58,7 @@ describe('evaluateVersion and compareVersions', () => {
     });
     expect(await attributeOf(run, 'Stage')).equal('done');
     expect(await detailsOf(run)).match(/50 input tokens, 10 output tokens, 2\.5000 US dollars/);
-    const ofCase = worker.client.workflow.getHandle(caseWorkflowId(runId, 0));
+    const ofCase = worker.client.workflow.getHandle(evaluationCaseWorkflowId(runId, 0));
     expect(await attributeOf(ofCase, 'JobKind')).equal('evaluate');
     expect(await attributeOf(ofCase, 'OrgId')).equal('org');
   });
@@ -167,7 +167,7 @@ describe('evaluateVersion and compareVersions', () => {
       name: 'recordEvaluationCancellation',
       input: { orgId: 'org', runId, attempt: 2 },
     });
-    const ofCase = worker.client.workflow.getHandle(caseWorkflowId(runId, 0));
+    const ofCase = worker.client.workflow.getHandle(evaluationCaseWorkflowId(runId, 0));
     expect((await ofCase.describe()).status.name).equal('CANCELLED');
   });
 

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import type { RunReport } from '#src/ports/orchestrator.ts';
+import type { WorkflowRunState } from '#src/ports/orchestrator.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
@@ -17,7 +17,7 @@ describe('an ingestion that needs a person', () => {
     worker = await standingWorker();
   });
 
-  const inspect = (run: WorkflowHandle): Promise<RunReport> =>
+  const inspect = (run: WorkflowHandle): Promise<WorkflowRunState> =>
     createOrchestrator(worker.temporal, { uiUrl: null }).inspect(run.workflowId);
 
   const input = { orgId: 'org', documentId: 'document', generation: 1 };

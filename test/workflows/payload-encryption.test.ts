@@ -158,7 +158,7 @@ describe('encrypted payloads', () => {
         const failed = events.find((event) => event.workflowTaskFailedEventAttributes);
         return failed?.workflowTaskFailedEventAttributes?.failure ?? undefined;
       });
-      expect(failure.message).equal('The key "first" of a payload is not among those of TEMPORAL_CODEC_KEY.');
+      expect(failure.message).equal('TEMPORAL_CODEC_KEY lacks the key "first", which encrypted the payload.');
     });
     await withWorkers(`${second},${first}`, async () => {
       await untilRun(ada, waiting, 'succeeded');

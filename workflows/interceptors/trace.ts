@@ -9,7 +9,13 @@ import {
   type WorkflowInterceptorsFactory,
   workflowInfo,
 } from '@temporalio/workflow';
-import { type RunSpan, spanIdOfRun, traceHeaderName, traceSinkName, withSpanId } from '#src/contracts/workflow-runs.ts';
+import {
+  type RunSpan,
+  spanIdOfRun,
+  traceHeaderName,
+  traceparentWithSpanId,
+  traceSinkName,
+} from '#src/contracts/workflow-runs.ts';
 import { failureOf } from '../failure.ts';
 
 /** The worker implements the sink, because workflows cannot export spans. */
@@ -22,7 +28,7 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
   let trace: string | undefined;
   const withTrace = <Input extends { headers: Headers }>(input: Input): Input => {
     if (trace === undefined) return input;
-    const own = withSpanId(trace, spanIdOfRun(workflowInfo().runId));
+    const own = traceparentWithSpanId(trace, spanIdOfRun(workflowInfo().runId));
     return { ...input, headers: { ...input.headers, [traceHeaderName]: defaultPayloadConverter.toPayload(own) } };
   };
 

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { googleOAuthProvider } from '#src/adapters/providers.ts';
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
-import type { ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
+import type { ConnectorOAuth, ConnectorRegistry } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
 import { createDriveConnector } from './drive-connector.ts';
@@ -57,7 +57,7 @@ type ConnectorSettings = Readonly<
 export function createConnectors(
   settings: ConnectorSettings,
   deps: { call: ProviderCaller; agent: Dispatcher },
-): ConnectorAccesses {
+): ConnectorRegistry {
   const depsOf = (provider: keyof ConnectorSettings) => ({ ...deps, baseUrl: settings[provider].baseUrl });
   const consentAt = (provider: OAuthConnectorProvider) => {
     const { baseUrl, client } = settings[provider];

@@ -1,7 +1,7 @@
 import { arrayOrEmpty, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
-import type { ProviderAnswer } from '#src/ports/web.ts';
+import type { ProviderResponse } from '#src/ports/web.ts';
 import {
   childPath,
   createFolderPathResolver,
@@ -246,12 +246,12 @@ function queryLiteral(text: string): string {
   return `'${text.replace(/['\\]/g, '\\$&')}'`;
 }
 
-function readErrorCode({ body }: ProviderAnswer): string {
+function readErrorCode({ body }: ProviderResponse): string {
   const error = recordOrEmpty(parseErrorBody(body).error);
   return textOrEmpty(recordOrEmpty(arrayOrEmpty(error.errors)[0]).reason) || textOrEmpty(error.status);
 }
 
-function errorByCode(reason: string, { status, headers }: ProviderAnswer): AppError | null {
+function errorByCode(reason: string, { status, headers }: ProviderResponse): AppError | null {
   if (status !== 403) return null;
   if (/RateLimitExceeded$|^rateLimitExceeded$|^quotaExceeded$|^dailyLimitExceeded$/.test(reason))
     return throttledError(name, headers);

@@ -1,7 +1,7 @@
 import { recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
-import type { ProviderAnswer } from '#src/ports/web.ts';
+import type { ProviderResponse } from '#src/ports/web.ts';
 import { pathSegments, pathSegmentsOfQuery } from './folder-paths.ts';
 import {
   type ConnectorDeps,
@@ -138,7 +138,7 @@ function headerJson(value: object): string {
 }
 
 /** Dropbox's `error_summary` is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
-function readErrorCode({ body }: ProviderAnswer): string {
+function readErrorCode({ body }: ProviderResponse): string {
   return textOrEmpty(parseErrorBody(body).error_summary).replace(/[/.]+$/, '');
 }
 

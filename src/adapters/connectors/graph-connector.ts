@@ -1,7 +1,7 @@
 import { recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
-import type { ProviderAnswer } from '#src/ports/web.ts';
+import type { ProviderResponse } from '#src/ports/web.ts';
 import {
   childPath,
   createFolderPathResolver,
@@ -175,10 +175,10 @@ function remoteFile({ id, name, kind, mimeType, sizeBytes, revision }: Item, pat
   };
 }
 
-function readErrorCode({ body }: ProviderAnswer): string {
+function readErrorCode({ body }: ProviderResponse): string {
   return textOrEmpty(recordOrEmpty(parseErrorBody(body).error).code);
 }
 
-function errorByCode(_reason: string, { status }: ProviderAnswer): AppError | null {
+function errorByCode(_reason: string, { status }: ProviderResponse): AppError | null {
   return status === 410 ? appError('cursor_expired') : null;
 }

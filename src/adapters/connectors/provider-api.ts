@@ -10,8 +10,8 @@ import {
   textOrEmpty,
 } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { ConnectorAccess, OAuthAccess } from '#src/ports/connectors.ts';
-import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/web.ts';
+import type { ConnectorAccess, OAuthConnectorAccess } from '#src/ports/connectors.ts';
+import type { ProviderCaller, ProviderRequest, ProviderResponse } from '#src/ports/web.ts';
 
 export type ConnectorDeps = DownloadLimits & {
   call: ProviderCaller;
@@ -36,7 +36,7 @@ type ProviderApi = {
   ): Promise<{ content: Readable; headers: Headers }>;
 };
 
-type ReadErrorCode = (answer: ProviderAnswer) => string;
+type ReadErrorCode = (answer: ProviderResponse) => string;
 
 const maxPauseSeconds = 3_600;
 /** Maximum entries of a listing page; the connectors request smaller pages. */
@@ -52,7 +52,7 @@ export function createProviderApi(
     name: string;
     roots: readonly string[];
     readErrorCode: ReadErrorCode;
-    errorByCode?: (reason: string, answer: ProviderAnswer) => AppError | null;
+    errorByCode?: (reason: string, answer: ProviderResponse) => AppError | null;
   },
 ): ProviderApi {
   const { call, agent, name, readErrorCode, errorByCode = () => null, silenceMs, downloadMs } = deps;
@@ -62,7 +62,7 @@ export function createProviderApi(
   const authorization = (access: ConnectorAccess, url: string): Record<string, string> =>
     isOwn(url) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
 
-  function failure(answer: ProviderAnswer): AppError {
+  function failure(answer: ProviderResponse): AppError {
     // Keeps only the provider's error code: a longer text may quote the request.
     const reason = /^[a-zA-Z_./]{1,80}$/.exec(readErrorCode(answer))?.[0] ?? '';
     return errorByCode(reason, answer) ?? failureOf(name, answer, reason);
@@ -110,7 +110,7 @@ export function requireText(name: string, value: unknown): string {
   return text;
 }
 
-export function requireOAuthAccess(access: ConnectorAccess): OAuthAccess {
+export function requireOAuthAccess(access: ConnectorAccess): OAuthConnectorAccess {
   if (access.kind !== 'oauth') throw new Error('this provider needs an OAuth connection, not access keys');
   return access;
 }
@@ -120,7 +120,7 @@ function tokenOf(access: ConnectorAccess): string {
 }
 
 /** 509 is SharePoint's status for an exceeded bandwidth limit. */
-function failureOf(name: string, { status, headers }: ProviderAnswer, reason: string): AppError {
+function failureOf(name: string, { status, headers }: ProviderResponse, reason: string): AppError {
   const said = reason === '' ? '' : `: ${reason}`;
   if (status === 401) return appError('needs_reauth');
   if (status === 404) return appError('remote_file_not_found');
@@ -212,7 +212,7 @@ type DownloadRequest = {
   agent: Dispatcher;
   method?: 'GET' | 'POST';
   headersFor: (url: string) => Readonly<Record<string, string>>;
-  failure: (answer: ProviderAnswer, url: string) => AppError;
+  failure: (answer: ProviderResponse, url: string) => AppError;
   limitBytes: number;
   signal: AbortSignal;
   silenceMs?: number | undefined;

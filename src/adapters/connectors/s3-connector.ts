@@ -9,7 +9,7 @@ import {
 import { type Dispatcher, request as send } from 'undici';
 import { readBody } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
+import type { Connector, ConnectorAccess, S3ConnectorAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import { folderMediaType, limitDownload, maxDownloadMs, parseRetryAfterSeconds } from './provider-api.ts';
 
 /** Objects per page of a listing, so that a page fits in `maxAnswerBytes`. */
@@ -46,7 +46,10 @@ export function createS3Connector(deps: {
   const { baseUrl, downloadMs: longestMs = maxDownloadMs } = deps;
   const requestHandler = createGuardedS3Handler(deps);
 
-  async function call<Result>(access: ConnectorAccess, ask: (client: S3Client, keys: KeyAccess) => Promise<Result>) {
+  async function call<Result>(
+    access: ConnectorAccess,
+    ask: (client: S3Client, keys: S3ConnectorAccess) => Promise<Result>,
+  ) {
     if (access.kind !== 'keys') throw new TypeError('S3 is connected with access keys, not by OAuth');
     const { accessKeyId, secretAccessKey, sessionToken, region, forcePathStyle } = access;
     const endpoint = access.endpoint ?? baseUrl;
@@ -70,7 +73,7 @@ export function createS3Connector(deps: {
 
   async function listObjects(
     client: S3Client,
-    { bucket, prefix }: KeyAccess,
+    { bucket, prefix }: S3ConnectorAccess,
     wanted: Partial<ListObjectsV2CommandInput>,
   ) {
     const answer = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ...wanted }));
@@ -208,7 +211,7 @@ function revisionOf(tag = ''): string {
 }
 
 /** Maps an error of the SDK to an error code, and drops it, because it holds the signed request. */
-function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
+function errorOf(error: unknown, { accessKeyId }: S3ConnectorAccess): AppError {
   if (error instanceof AppError) return error;
   const { $response: response, $metadata: metadata } = Object(error);
   const status = Number(response?.statusCode ?? metadata?.httpStatusCode ?? 0);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { ConvertedDocument, Converter, PdfRenderer } from '#src/ports/documents.ts';
+import type { ConvertedDocument, DocumentConverter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createFairQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
@@ -50,7 +50,7 @@ const parserResult = z.object({
   title: z.string().nullable(),
 });
 
-type Source = Parameters<Converter['convert']>[0];
+type Source = Parameters<DocumentConverter['convert']>[0];
 
 /**
  * Reads files of every supported format as Markdown. Untrusted input is parsed in sandboxed, limited child processes.
@@ -67,7 +67,7 @@ export function createConverter(deps: {
   atOnce?: number;
   ocrLanguages?: readonly string[];
   limits?: Partial<ConversionLimits>;
-}): Converter {
+}): DocumentConverter {
   const limits: ConversionLimits = { ...defaultConversionLimits, ...deps.limits };
   const workingDirectory = deps.tempDir;
   const { atOnce = availableParallelism() } = deps;

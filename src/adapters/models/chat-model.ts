@@ -8,7 +8,7 @@ import type {
   ModelRequest,
   ModelToolCall,
   ModelUsage,
-  Truncation,
+  TruncationReason,
 } from '#src/ports/models.ts';
 import { type CapabilityLearner, createCapabilityLearner, type ModelCapabilities } from './model-capabilities.ts';
 import {
@@ -288,7 +288,7 @@ const maxTokens = 1_000_000_000;
 type ChatAnswer = {
   text: string;
   toolCalls: unknown;
-  end: 'none' | 'good' | 'broken' | Truncation;
+  end: 'none' | 'good' | 'broken' | TruncationReason;
   usage: ModelUsage | undefined;
 };
 

@@ -10,7 +10,7 @@ import {
   toUnitLength,
 } from '#src/domain/documents/embedding.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { Embedder, Embedders, EmbedOptions } from '#src/ports/models.ts';
+import type { Embedder, EmbedderFactory, EmbedOptions } from '#src/ports/models.ts';
 import {
   createLimitedFetch,
   createModelErrorMapper,
@@ -43,7 +43,7 @@ type EmbedderSettings = ModelEndpoint & {
 /**
  * The embedding models of one endpoint. They share its pauses: a Retry-After for one model stops the calls for all.
  */
-export function createEmbedders(settings: EmbedderSettings): Embedders {
+export function createEmbedders(settings: EmbedderSettings): EmbedderFactory {
   const pacing = createCallPacing(maxBulkCalls);
   const made = new Map<string, Embedder>();
   return {

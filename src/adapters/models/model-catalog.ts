@@ -2,7 +2,7 @@ import { NotFoundError } from 'openai';
 import { isRecord } from '#src/adapters/providers.ts';
 import { type ModelKind, modelKindByName } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
-import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
+import type { ModelCatalog, ListedModel } from '#src/ports/models.ts';
 import { createModelErrorMapper, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
 
 /** Timeout for the list of models: short, because an API request waits for it if none is cached. */
@@ -33,7 +33,7 @@ export function createModelCatalog(endpoint: ModelEndpoint & { timeoutMs?: numbe
   };
 }
 
-function readModel(entry: unknown): ProvidedModel[] {
+function readModel(entry: unknown): ListedModel[] {
   if (!isRecord(entry) || typeof entry.id !== 'string') return [];
   const kind = isKind(entry.kind) ? entry.kind : modelKindByName(entry.id);
   if (kind === null) return [];

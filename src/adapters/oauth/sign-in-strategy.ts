@@ -2,7 +2,7 @@ import * as openid from 'openid-client';
 import { type AuthenticateOptions, Strategy, type VerifyFunction } from 'openid-client/passport';
 import type { StrategyCreated, StrategyCreatedStatic } from 'passport';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
-import type { Identity, SignInRequest } from '#src/ports/identity.ts';
+import type { SignInRequest, VerifiedIdentity } from '#src/ports/identity.ts';
 import type { ProviderCaller } from '#src/ports/web.ts';
 import { createOAuthFetch, toOAuthError } from './oauth-client.ts';
 
@@ -55,7 +55,7 @@ type Authenticating = StrategyCreated<Strategy, Strategy & StrategyCreatedStatic
 type Tokens = Parameters<VerifyFunction>[0];
 type Session = { [sessionKey]?: { code_verifier: string; nonce: string } };
 
-/** openid-client's Passport strategy without a session. Its result is the provider's URL or the {@link Identity}. */
+/** openid-client's Passport strategy without a session. Its result is the provider's URL or the {@link VerifiedIdentity}. */
 class SignInStrategy extends Strategy {
   constructor(config: openid.Configuration) {
     const name = config.serverMetadata().issuer;
@@ -92,7 +92,7 @@ class SignInStrategy extends Strategy {
   }
 }
 
-async function identityOf(config: openid.Configuration, tokens: Tokens): Promise<Identity> {
+async function identityOf(config: openid.Configuration, tokens: Tokens): Promise<VerifiedIdentity> {
   const claims = tokens.claims();
   if (claims === undefined || !subjectPattern.test(claims.sub)) {
     throw appError('identity_not_verified', { detail: 'The ID token has no valid `sub`.' });
@@ -127,7 +127,7 @@ const requiredAddresses = ['authorization_endpoint', 'token_endpoint', 'jwks_uri
 const subjectPattern = /^[ -~]{1,255}$/;
 
 /** Takes both claims from the same source, because `email_verified` only refers to the `email` beside it. */
-const emailOf = ({ email, email_verified }: Identity['claims']) => ({ email, email_verified });
+const emailOf = ({ email, email_verified }: VerifiedIdentity['claims']) => ({ email, email_verified });
 
 /** Sends the client secret in the header (RFC 6749 §2.3.1) unless the provider only supports other methods. */
 function authenticateBy(secret: string): openid.ClientAuth {

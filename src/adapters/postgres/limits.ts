@@ -5,7 +5,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import { v7 as uuidv7 } from 'uuid';
 import { AppError, appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
-import type { CallLimiter } from '#src/ports/models.ts';
+import type { ModelCallLimiter } from '#src/ports/models.ts';
 import { ModelCallModel, ModelPauseModel, RateLimitModel } from './adapter-tables.model.ts';
 import { bigint, double, integer, oneRow, shape } from './shapes.ts';
 
@@ -27,7 +27,7 @@ type CallOwner = { orgId: string; model: string; atOnce?: number };
 type Entry = { waitMs: number | null; isThrottled: boolean };
 
 /** Limits model calls across all processes by a row per call. A second limit within the process saves queries. */
-export function createPgCallLimiter(db: Knex): CallLimiter {
+export function createPgCallLimiter(db: Knex): ModelCallLimiter {
   const limits = new Map<string, { run: LimitFunction; users: number }>();
   /** When the pause of each model ends, in ms since the epoch; covers pauses that are not in the database yet. */
   const pausedUntil = new Map<string, number>();

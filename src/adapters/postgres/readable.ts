@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import { rows, type SqlQueryBuilder, shape, uuid } from './shapes.ts';
 
 /** Restricts a query to the rows of `table` (or its alias) that the caller can read. Every list uses it. */
@@ -21,7 +21,7 @@ export const isReadableSql = `d.org_id = :orgId and d.acl && :acl::text[]
   and (:include::uuid[] is null or d.id = any (:include::uuid[]))
   and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
 
-export function readableBindings(readable: ReadableDocuments) {
+export function readableBindings(readable: ReadableDocumentsFilter) {
   const listed = (values: readonly string[] | undefined) => (values === undefined ? null : [...values]);
   return {
     orgId: readable.orgId,

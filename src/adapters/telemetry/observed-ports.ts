@@ -2,12 +2,12 @@ import { costUsd, type ModelPrice } from '#src/domain/agents/prices.ts';
 import type { ConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Connector, ConnectorAccesses } from '#src/ports/connectors.ts';
-import type { Converter } from '#src/ports/documents.ts';
+import type { Connector, ConnectorRegistry } from '#src/ports/connectors.ts';
+import type { DocumentConverter } from '#src/ports/documents.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
-import type { ChatModel, Embedder, Embedders, ModelReply, ModelRequest, Reranker } from '#src/ports/models.ts';
+import type { ChatModel, Embedder, EmbedderFactory, ModelReply, ModelRequest, Reranker } from '#src/ports/models.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import type { Metrics, OpenSpan, SpanFacts, Telemetry, Tracing } from '#src/ports/telemetry.ts';
+import type { Metrics, OpenSpan, SpanOptions, Telemetry, Tracing } from '#src/ports/telemetry.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 
 /** Label value for a failure: a code of the error catalogue, so that the number of values is bounded. */
@@ -21,7 +21,7 @@ type CallEnd = (outcome: string, seconds: number) => void;
 
 async function observedCall<T>(
   { tracing }: Pick<Telemetry, 'tracing'>,
-  facts: SpanFacts,
+  facts: SpanOptions,
   onEnd: CallEnd,
   work: (span: OpenSpan) => Promise<T>,
 ): Promise<T> {
@@ -129,7 +129,7 @@ export function observedEmbedder(embedder: Embedder, telemetry: Telemetry): Embe
   };
 }
 
-export function observedEmbedders(embedders: Embedders, telemetry: Telemetry): Embedders {
+export function observedEmbedders(embedders: EmbedderFactory, telemetry: Telemetry): EmbedderFactory {
   return { of: (model) => observedEmbedder(embedders.of(model), telemetry) };
 }
 
@@ -217,10 +217,10 @@ export function observedBlobStore(blobs: BlobStore, store: 'filesystem' | 's3', 
 
 /** Counts each conversion; a document that is converted in slices counts once per slice. */
 export function observedConverter(
-  converter: Converter,
+  converter: DocumentConverter,
   sizeOf: (path: string) => Promise<number>,
   telemetry: Telemetry,
-): Converter {
+): DocumentConverter {
   const { metrics } = telemetry;
   return {
     ...converter,
@@ -239,7 +239,7 @@ export function observedConverter(
   };
 }
 
-export function observedConnectors(access: ConnectorAccesses, telemetry: Telemetry): ConnectorAccesses {
+export function observedConnectors(access: ConnectorRegistry, telemetry: Telemetry): ConnectorRegistry {
   const observe = (provider: string) => {
     return <T>(operation: string, _args: readonly unknown[], call: () => Promise<T>) =>
       observedCall(

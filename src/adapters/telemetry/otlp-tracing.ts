@@ -11,7 +11,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { OpenSpan, SpanAttributes, SpanFacts, Tracing } from '#src/ports/telemetry.ts';
+import type { OpenSpan, SpanAttributes, SpanOptions, Tracing } from '#src/ports/telemetry.ts';
 import { noopSpan } from './no-telemetry.ts';
 
 const CLOSE_TIMEOUT_MS = 2_000;
@@ -66,7 +66,7 @@ export function createOtlpTracing(options: {
     const remote = traceparent === undefined ? null : parseTraceParent(traceparent);
     return remote === null ? contexts.active() : trace.setSpanContext(ROOT_CONTEXT, { ...remote, isRemote: true });
   };
-  const begin = ({ name, kind, attributes = {}, parent }: SpanFacts, startTime?: number): [Span, Context] => {
+  const begin = ({ name, kind, attributes = {}, parent }: SpanOptions, startTime?: number): [Span, Context] => {
     const within = contextOf(parent);
     const facts = { kind: kinds[kind], attributes: given(attributes), ...(startTime !== undefined && { startTime }) };
     const span = tracer.startSpan(name, facts, within);

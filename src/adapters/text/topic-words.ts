@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { toUnitLength } from '#src/domain/documents/embedding.ts';
-import type { TopicWord, TopicWords } from '#src/ports/models.ts';
+import type { TopicWord, TopicWordIndex } from '#src/ports/models.ts';
 
 /**
  * Factor between vector components and stored int8 values: with hundreds of dimensions, no component of a unit vector
@@ -12,7 +12,7 @@ export const topicVectorInt8Scale = 400;
  * Finds topic words near a vector. Their vectors (20 MB) are packaged by scripts/build-topic-words.ts, because
  * embedding the words takes a minute.
  */
-export function createTopicWordIndex({ model }: { model: string }): TopicWords {
+export function createTopicWordIndex({ model }: { model: string }): TopicWordIndex {
   let loading: Promise<TopicWord[]> | undefined;
 
   return {

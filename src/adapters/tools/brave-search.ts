@@ -2,7 +2,7 @@ import { decodeHTML } from 'entities';
 import { arrayOrEmpty, parseProviderJson, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
-import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
+import type { ProviderCaller, ProviderResponse } from '#src/ports/web.ts';
 import { providerStatusError } from '../providers.ts';
 
 const name = 'Brave Search';
@@ -23,7 +23,7 @@ function createSearch({ call, baseUrl }: Deps) {
 }
 
 /** Brave reports an invalid API key as an invalid field of the request. */
-function errorOf(answer: ProviderAnswer): AppError {
+function errorOf(answer: ProviderResponse): AppError {
   if (answer.status === 404)
     return appError('provider_unavailable', { detail: `The configured address of ${name} answers 404.` });
   const isInvalidKey =

@@ -9,7 +9,7 @@ import { isUrlInTexts } from '#src/domain/chat/urls.ts';
 import { bareMediaType, charsetOf } from '#src/domain/documents/formats.ts';
 import { webDocumentNames } from '#src/domain/documents/web-document.ts';
 import { appError } from '#src/errors.ts';
-import type { Converter } from '#src/ports/documents.ts';
+import type { DocumentConverter } from '#src/ports/documents.ts';
 import type { ToolExecutor } from '#src/ports/tools.ts';
 import type { WebFetcher } from '#src/ports/web.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
@@ -18,7 +18,7 @@ import type { ParserSandbox } from '../parser-sandbox.ts';
 
 export function createBuiltInExecutors(deps: {
   web: WebFetcher;
-  converter: Converter;
+  converter: DocumentConverter;
   tempDir: string;
   sandbox: ParserSandbox;
   httpRequestAllow: readonly string[];
@@ -95,7 +95,7 @@ const maxPageBytes = 5 * 1024 * 1024;
  * The tool `web.fetch`. Only fetches URLs from the user or a web search: a URL that the model makes up could leak the
  * conversation.
  */
-function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempDir: string }): ToolExecutor {
+function createWebFetchTool(deps: { web: WebFetcher; converter: DocumentConverter; tempDir: string }): ToolExecutor {
   const { web, converter, tempDir } = deps;
 
   return async (args, { actor, trustedTexts, signal }) => {

@@ -1,7 +1,7 @@
 import { arrayOrEmpty, parseProviderJson, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
-import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
+import type { ProviderCaller, ProviderResponse } from '#src/ports/web.ts';
 import { providerStatusError } from '../providers.ts';
 
 const name = 'Google Calendar';
@@ -37,7 +37,7 @@ function unknownCalendar(): AppError {
 }
 
 /** Google answers 403 to missing permissions and to exceeded limits; the reason in the body tells them apart. */
-function errorOf(answer: ProviderAnswer): AppError {
+function errorOf(answer: ProviderResponse): AppError {
   const isLimit = answer.status === 403 && /"(?:\w*[rR]ateLimitExceeded|quotaExceeded)"/.test(answer.body);
   return providerStatusError(name, isLimit ? { ...answer, status: 429 } : answer);
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
-import type { GenerationKey, ReadableDocuments, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
+import type { GenerationKey, ReadableDocumentsFilter, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
 import {
   createQdrantClient,
   isVectorSizeError,
@@ -125,7 +125,7 @@ function withIds(orgId: string, chunkIds: readonly string[]): PointSelection {
   return { orgId, must: [{ has_id: [...chunkIds] }] };
 }
 
-function whereReadable(readable: ReadableDocuments): PointSelection {
+function whereReadable(readable: ReadableDocumentsFilter): PointSelection {
   const { orgId, acl, includeDocumentIds, excludeDocumentIds = [], retrievalSettings } = readable;
   return {
     orgId,

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import passport from 'passport';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Caller, Identity, IdentityProvider, SignInAttempt, SignInRequest } from '#src/ports/identity.ts';
+import type { Caller, IdentityProvider, SignInAttempt, SignInRequest, VerifiedIdentity } from '#src/ports/identity.ts';
 
 /** Access rights are cached for this long, so a revoked role or an ended session counts within seconds. */
 const actorMaxAgeMs = 2_000;
@@ -102,7 +102,7 @@ export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
   const authenticate: Authenticate = (authorization) => run<Authenticated>('bearer', { headers: { authorization } });
   const identityProvider: IdentityProvider | null = findSignInStrategy && {
     begin: (request) => signIn<SignInAttempt & { url: string }>(findSignInStrategy, request),
-    identify: (attempt, answer) => signIn<Identity>(findSignInStrategy, { ...attempt, answer }),
+    identify: (attempt, answer) => signIn<VerifiedIdentity>(findSignInStrategy, { ...attempt, answer }),
   };
   return { authenticate, identityProvider };
 }

@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { attachmentDisposition } from '#src/domain/text/content-disposition.ts';
 import { appError } from '#src/errors.ts';
-import type { StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
+import type { ServerSentEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import { type ByteRange, entityTag, includesTag, parseByteRange } from '../request/headers.ts';
 import type { AppResponse } from '../server/middleware.ts';
 import { type EventSink, eventStreamHeaders, type OpenStreams } from './event-streams.ts';
@@ -107,7 +107,7 @@ type SentStream = { end: () => void };
 export type Delivery = {
   send(req: Request, res: AppResponse, answer: Answer): Promise<void>;
   sendAgain(req: Request, res: AppResponse, stored: StoredResponse): Promise<void>;
-  stream(res: AppResponse, answer: EventsAnswer, onEvent?: (event: StoredEvent) => void): Promise<SentStream>;
+  stream(res: AppResponse, answer: EventsAnswer, onEvent?: (event: ServerSentEvent) => void): Promise<SentStream>;
 };
 
 export function createDelivery(deps: {
@@ -154,7 +154,7 @@ export function createDelivery(deps: {
     async stream(res, { run, headers, isWatch }, onEvent) {
       res.status(200).set({ ...eventStreamHeaders, ...headers });
       const open = streams.open(res, { isWatch, sessionId: res.locals.sessionId });
-      const send = (event: StoredEvent) => {
+      const send = (event: ServerSentEvent) => {
         onEvent?.(event);
         return open.send(event);
       };

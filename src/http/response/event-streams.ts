@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { appError } from '#src/errors.ts';
-import type { StoredEvent } from '#src/ports/idempotency-store.ts';
+import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 
 const heartbeatMs = 15_000;
 /** A client that reads nothing for this long, or has this much unsent data, is disconnected; it can resume. */
@@ -15,10 +15,10 @@ export const eventStreamHeaders = {
 };
 
 /** `send` waits while the client is slow, and does nothing after the client or a shutdown has closed the stream. */
-export type EventSink = { send(event: StoredEvent): Promise<void>; closed: AbortSignal };
+export type EventSink = { send(event: ServerSentEvent): Promise<void>; closed: AbortSignal };
 
 /** Ending a stream again has no effect; nothing is written after the first call. */
-export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
+export type OpenEventStream = EventSink & { end(last?: ServerSentEvent): void };
 
 const disconnectedStream: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
 
@@ -34,7 +34,7 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
   };
   res.once('close', close);
 
-  const write = (event: StoredEvent): boolean => {
+  const write = (event: ServerSentEvent): boolean => {
     // The limit of unsent data ignores the new event, because a single event may have any size.
     if (res.writableLength > maxBufferedBytes) res.destroy();
     return !res.destroyed && res.write(format(event));
@@ -58,10 +58,10 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
   };
 }
 
-export type EventFormat = (event: StoredEvent) => Buffer;
+export type EventFormat = (event: ServerSentEvent) => Buffer;
 
 export function createEventFormat(): EventFormat {
-  const formatted = new WeakMap<StoredEvent, Buffer>();
+  const formatted = new WeakMap<ServerSentEvent, Buffer>();
   return (event) => {
     const known = formatted.get(event);
     if (known !== undefined) return known;
@@ -115,7 +115,7 @@ export function createOpenStreams(deps: {
   let nextCheck: NodeJS.Timeout | undefined;
   let onEmpty = () => {};
 
-  const endAll = (event: StoredEvent, matches: (facts: StreamFacts) => boolean) => {
+  const endAll = (event: ServerSentEvent, matches: (facts: StreamFacts) => boolean) => {
     for (const [stream, facts] of streams) if (matches(facts)) stream.end(event);
   };
 

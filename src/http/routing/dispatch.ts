@@ -7,7 +7,12 @@ import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError, type ExpectedVersions } from '#src/errors.ts';
-import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
+import type {
+  IdempotencyKey,
+  IdempotencyStore,
+  ServerSentEvent,
+  StoredResponse,
+} from '#src/ports/idempotency-store.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Authenticate } from '../request/authentication.ts';
 import { type ReceivedBody, receiveBody } from '../request/body.ts';
@@ -209,7 +214,7 @@ export function createDispatcher(deps: DispatchDeps) {
         return toStoredProblem(thrown, res);
       }
       if (answer.kind !== 'events') return toStored(answer);
-      const events: StoredEvent[] = [];
+      const events: ServerSentEvent[] = [];
       const sent = await delivery.stream(res, answer, (event) => events.push(event));
       endStream = sent.end;
       return { status: answer.status, headers: answer.headers, body: { kind: 'events', events } };

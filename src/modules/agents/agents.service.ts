@@ -3,7 +3,7 @@ import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
 import { missingForPublish } from '#src/domain/agents/drafts.ts';
-import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -118,7 +118,7 @@ export function createAgentsService(deps: {
             detail: 'Only the creator of an agent, or an org admin if it is shared, may change it.',
           });
         }
-        requireVersion(expected, agent);
+        requireExpectedVersion(expected, agent);
         await createAgentsRepository(trx).update(agent, change);
       });
       return get(actor, agentId);

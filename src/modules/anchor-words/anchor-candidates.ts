@@ -18,7 +18,7 @@ import { cosine } from '#src/domain/alignment/score.ts';
 import { poolVectors } from '#src/domain/documents/embedding.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
-import type { ChatModel, Embedder, ModelMessage, TopicWords } from '#src/ports/models.ts';
+import type { ChatModel, Embedder, ModelMessage, TopicWordIndex } from '#src/ports/models.ts';
 
 /** Maximum characters of a malformed model answer that are sent back to the model for correction. */
 const maxRepairedCharacters = 4_000;
@@ -90,7 +90,7 @@ export type AnchorCandidateRanker = (
 /** Ranks anchor word candidates by the similarity of their embeddings to the agent's topics. */
 export function createAnchorCandidateRanker(deps: {
   embedder: Embedder;
-  topicWords: TopicWords;
+  topicWords: TopicWordIndex;
   analyze: AnalyzeText;
 }): AnchorCandidateRanker {
   const { embedder, topicWords, analyze } = deps;
@@ -149,7 +149,7 @@ export function createAnchorCandidateRanker(deps: {
 }
 
 async function nearestEnglishWords(
-  topicWords: TopicWords,
+  topicWords: TopicWordIndex,
   topics: readonly Float32Array[],
 ): Promise<AnchorCandidate[]> {
   const centroid = poolVectors(topics.map((vector) => ({ vector, weight: 1 })));

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { boolean, firstRow, pick, rows, shape, uuid, uuidArray } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { Identity } from '#src/ports/identity.ts';
+import type { VerifiedIdentity } from '#src/ports/identity.ts';
 import {
   type Account,
   account as accountShape,
@@ -153,7 +153,7 @@ export function createAccountsRepository(db: Knex) {
   };
 }
 
-type IdentityKey = Pick<Identity, 'issuer' | 'subject'>;
+type IdentityKey = Pick<VerifiedIdentity, 'issuer' | 'subject'>;
 
 export function createIdentitiesRepository(db: Knex) {
   return {

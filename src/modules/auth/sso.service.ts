@@ -3,7 +3,7 @@ import { validateReturnUrl } from '#src/domain/access/return-address.ts';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { OneTimeStates } from '#src/modules/consents/consents.service.ts';
-import type { Identity, IdentityProvider, SignInAttempt } from '#src/ports/identity.ts';
+import type { IdentityProvider, SignInAttempt, VerifiedIdentity } from '#src/ports/identity.ts';
 import { createAccountsRepository, createIdentitiesRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
 import type { Account, SignIn, SignInOrigin } from './auth.model.ts';
@@ -25,7 +25,7 @@ export type SsoServiceDeps = {
 };
 
 /** A user whom the provider has authenticated; `claims` are those of `identity` that could be used. */
-type Authenticated = { identity: Identity; claims: IdentityClaims; origin: SignInOrigin };
+type Authenticated = { identity: VerifiedIdentity; claims: IdentityClaims; origin: SignInOrigin };
 
 /** Names by which clients may ask for the one provider of the deployment. */
 const providerNames = ['acme', 'acmeoauth'];
@@ -133,7 +133,7 @@ export function createSsoService(deps: SsoServiceDeps) {
     return account === undefined ? register(email, user) : link(account, user);
   }
 
-  async function admit(identity: Identity, origin: SignInOrigin): Promise<SignIn> {
+  async function admit(identity: VerifiedIdentity, origin: SignInOrigin): Promise<SignIn> {
     const user = { identity, claims: identityClaims.parse(identity.claims), origin };
     for (let count = 0; count < maxAttempts; count += 1) {
       const signedIn = await attempt(user);

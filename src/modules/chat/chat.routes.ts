@@ -7,7 +7,7 @@ import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { created, eventStream, file, noContent, ok, versioned } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
-import type { StoredEvent } from '#src/ports/idempotency-store.ts';
+import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 import type { NumberedEvent } from './chat.model.ts';
 import {
   chatHistorySchema,
@@ -44,8 +44,8 @@ const sendErrors = [
 const modelErrors = ['model_unavailable', 'model_rejected', 'model_response_invalid', 'model_not_configured'] as const;
 
 export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
-  const serialized = new WeakMap<NumberedEvent, StoredEvent>();
-  const toSharedEvent = (round: number, event: NumberedEvent): StoredEvent => {
+  const serialized = new WeakMap<NumberedEvent, ServerSentEvent>();
+  const toSharedEvent = (round: number, event: NumberedEvent): ServerSentEvent => {
     const known = serialized.get(event) ?? toStreamEvent(round, event);
     serialized.set(event, known);
     return known;

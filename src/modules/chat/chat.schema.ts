@@ -3,7 +3,7 @@ import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
 import { isBlank, isStorable } from '#src/domain/text/plain-text.ts';
 import { appError } from '#src/errors.ts';
 import { idField, nameField, notBlankPattern, visibilityField } from '#src/http/request/fields.ts';
-import type { StoredEvent } from '#src/ports/idempotency-store.ts';
+import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent, ToolCallRecord } from './chat.model.ts';
 import type { EventPosition, SendMessageInput } from './rounds.ts';
 
@@ -207,7 +207,7 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
  * Serializes an event of an answer for Server-Sent Events. Its `id` is `<round>:<seq>`, which a reconnecting client
  * sends as `Last-Event-ID`.
  */
-export function toStreamEvent(round: number, event: NumberedEvent): StoredEvent {
+export function toStreamEvent(round: number, event: NumberedEvent): ServerSentEvent {
   const id = `${round}:${event.seq}`;
   switch (event.event) {
     case 'token':

@@ -12,7 +12,7 @@ import {
 } from '#src/domain/chat/citation-markers.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
-import type { Embedders } from '#src/ports/models.ts';
+import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { Citation } from './chat.model.ts';
 
@@ -53,7 +53,7 @@ const noCitations: ReplyCitations = {
  */
 export function createCitationTracker(deps: {
   retrieval: Pick<RetrievalService, 'stillReadable'>;
-  embedders: Embedders;
+  embedders: EmbedderFactory;
   vectors: Pick<VectorStore, 'fetch'>;
   analyze: AnalyzeText;
   logger: Logger;

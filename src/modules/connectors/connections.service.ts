@@ -10,13 +10,13 @@ import {
   oauthConnectorProviders,
 } from '#src/domain/documents/connector-providers.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
-import { AppError, appError, type ExpectedVersions, fieldError, requireVersion } from '#src/errors.ts';
+import { AppError, appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ConsentCallback, ConsentReturn, ConsentsService } from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type { SyncsService } from '#src/modules/imports/syncs.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
-import type { ConnectorAccesses, RemoteAccount, RemotePage } from '#src/ports/connectors.ts';
+import type { ConnectorRegistry, RemoteAccount, RemoteFilePage } from '#src/ports/connectors.ts';
 import type {
   Connection,
   ConnectionConfig,
@@ -68,7 +68,7 @@ export type ConnectionsService = ReturnType<typeof createConnectionsService>;
 /** Manages the connections of users to file providers. A user sees and changes only their own connections. */
 export function createConnectionsService(deps: {
   db: Knex;
-  access: ConnectorAccesses;
+  access: ConnectorRegistry;
   stored: Pick<CredentialStore<ConnectionCredentials>, 'encrypt' | 'decrypt'>;
   credentials: Pick<ConnectorCredentialsService, 'check' | 'browse'>;
   consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
@@ -242,7 +242,7 @@ export function createConnectionsService(deps: {
 
     get,
 
-    async browse(actor: RequestActor, id: string, path: string, page: string | null): Promise<RemotePage> {
+    async browse(actor: RequestActor, id: string, path: string, page: string | null): Promise<RemoteFilePage> {
       const { orgId, requestId } = actor;
       await find(actor, id);
       return credentials.browse({ orgId, connectionId: id, requestId }, path, page);
@@ -260,7 +260,7 @@ export function createConnectionsService(deps: {
       const checked = await checkChange(before, change);
       await db.transaction(async (trx) => {
         const connection = await lock(trx, actor, id);
-        requireVersion(expected, connection);
+        requireExpectedVersion(expected, connection);
         // Fails if another request changed the connection while its credentials were checked at the provider.
         if (checked !== null && !isSame(before, connection)) throw appError('precondition_failed');
         const { displayName = connection.displayName, config = {} } = change;
@@ -289,7 +289,7 @@ export function createConnectionsService(deps: {
       const of = { orgId, connectionId: id, requestId };
       await db.transaction(async (trx) => {
         const connection = await lock(trx, actor, id);
-        requireVersion(expected, connection);
+        requireExpectedVersion(expected, connection);
         await createConnectionsRepository(trx).incrementVersion(connection);
       });
       const repository = createConnectionsRepository(db);

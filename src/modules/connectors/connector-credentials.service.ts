@@ -6,14 +6,14 @@ import { AppError, appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialsService, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type {
-  ConnectionUse,
+  ConnectionCallContext,
   Connector,
   ConnectorAccess,
-  ConnectorAccesses,
   ConnectorCredentials,
   ConnectorOAuth,
+  ConnectorRegistry,
   RemoteFile,
-  RemotePage,
+  RemoteFilePage,
 } from '#src/ports/connectors.ts';
 import type { OAuthClient } from '#src/ports/identity.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
@@ -42,14 +42,14 @@ export type ConnectorCredentialsService = ReturnType<typeof createConnectorCrede
 
 export function createConnectorCredentials(deps: {
   db: Knex;
-  access: ConnectorAccesses;
+  access: ConnectorRegistry;
   credentials: CredentialsService<Connection, StoredS3Keys>;
   browseQueue: FairQueue;
 }) {
   const { db, access, credentials: service, browseQueue } = deps;
 
   async function use<Result>(
-    { orgId, connectionId, requestId }: ConnectionUse,
+    { orgId, connectionId, requestId }: ConnectionCallContext,
     call: (access: ConnectorAccess, connector: Connector) => Promise<Result>,
     { isTrial = false } = {},
   ): Promise<Result> {
@@ -64,8 +64,8 @@ export function createConnectorCredentials(deps: {
   }
 
   /** Resolves when the browse request ends, before the pause that follows it in the queue. */
-  function queued(orgId: string, request: () => Promise<RemotePage>): Promise<RemotePage> {
-    const response = Promise.withResolvers<RemotePage>();
+  function queued(orgId: string, request: () => Promise<RemoteFilePage>): Promise<RemoteFilePage> {
+    const response = Promise.withResolvers<RemoteFilePage>();
     const task = browseQueue(orgId, async () => {
       const before = performance.eventLoopUtilization();
       await request().then(response.resolve, response.reject);
@@ -80,12 +80,12 @@ export function createConnectorCredentials(deps: {
     use: (of, call) => use(of, call),
 
     /** Checks the credentials at the provider, even if the provider has refused them before. Throws as `use` does. */
-    async check(of: ConnectionUse): Promise<void> {
+    async check(of: ConnectionCallContext): Promise<void> {
       await use(of, (opened, connector) => connector.check(opened), { isTrial: true });
     },
 
     /** Lists a remote folder from the provider's page `page` on; reads several pages at once. Throws as `use` does. */
-    browse(of: ConnectionUse, path: string, page: string | null): Promise<RemotePage> {
+    browse(of: ConnectionCallContext, path: string, page: string | null): Promise<RemoteFilePage> {
       return queued(of.orgId, () =>
         use(of, async (opened, connector) => {
           const files: RemoteFile[] = [];
@@ -119,7 +119,7 @@ export function toConnectorAccess(config: Connection['config'], credentials: Con
 
 /** Returns the OAuth settings of a provider. Throws `wrong_auth_kind` for S3, and `provider_not_configured`. */
 export function requireOAuthProvider(
-  { consents }: ConnectorAccesses,
+  { consents }: ConnectorRegistry,
   provider: ConnectorProvider,
 ): ConnectorOAuth & { provider: OAuthConnectorProvider } {
   if (provider === 'acme_s3')
@@ -160,7 +160,7 @@ export type RevokeGrant = (
 
 export function createGrantRevoker(deps: {
   db: Knex;
-  access: ConnectorAccesses;
+  access: ConnectorRegistry;
   oauth: Pick<OAuthClient, 'revoke'>;
   logger: Pick<Logger, 'warn'>;
 }): RevokeGrant {

@@ -13,7 +13,7 @@ import {
   type RagConfig,
   withChunking,
 } from '#src/domain/documents/rag-config.ts';
-import { appError, type ExpectedVersions, fieldError, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
@@ -216,7 +216,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
     const places = file && (await limits.lock(trx, actor.orgId));
     const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
     const before = await lockWritable(trx, actor, documentId);
-    requireVersion(expected, before);
+    requireExpectedVersion(expected, before);
     await change.alongside?.(trx);
     const repository = createDocumentsRepository(trx);
     if (file && places) {

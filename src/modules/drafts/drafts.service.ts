@@ -12,7 +12,7 @@ import {
   type SentDraftFields,
   versionTitle,
 } from '#src/domain/agents/drafts.ts';
-import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
@@ -189,7 +189,7 @@ export function createDraftsService(deps: {
     ): Promise<DraftWithVersions> {
       await db.transaction(async (trx) => {
         const draft = await lockOwn(trx, actor, draftId);
-        requireVersion(expected, draft);
+        requireExpectedVersion(expected, draft);
         await createDraftsRepository(trx).setScope(draft, await teams.grantScope(trx, actor, scope));
       });
       return get(actor, draftId);
@@ -234,7 +234,7 @@ export function createDraftsService(deps: {
       return db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);
         const draft = await lockOwn(trx, actor, draftId);
-        requireVersion(expected, draft);
+        requireExpectedVersion(expected, draft);
         const version = await repository.renameVersion(draft, versionId, title);
         if (version === undefined) throw appError('version_not_found');
         await repository.touch(draft);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { appError } from '#src/errors.ts';
-import type { Embedders } from '#src/ports/models.ts';
+import type { EmbedderFactory } from '#src/ports/models.ts';
 import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.model.ts';
 
 /** Number of text hashes per SQL statement, which keeps the statement at a few megabytes. */
@@ -14,7 +14,7 @@ const ROWS_PER_SWEEP = 5_000;
 
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;
 
-export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }) {
+export function createEmbeddingsService(deps: { db: Knex; embedders: EmbedderFactory }) {
   const { embedders } = deps;
   const repository = createEmbeddingsRepository(deps.db);
   const dimensionsOf = new Map<string, number>();

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { isOrphanedSql, recomputeDocumentAccessKeys } from '#src/adapters/postgres/readable.ts';
 import { boolean, oneRow, pick, type Row, rows, shape, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { ErasedRows, ErasureSubject } from '#src/contracts/deletion.ts';
+import type { ErasureRowStage, ErasureSubject } from '#src/contracts/deletion.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
@@ -151,7 +151,7 @@ export function createErasureRepository(db: Knex) {
     return counts.reduce((sum, count) => sum + count);
   }
 
-  const deletions: { readonly [what in ErasedRows]: (of: ErasureSubject) => Promise<number> } = {
+  const deletions: { readonly [what in ErasureRowStage]: (of: ErasureSubject) => Promise<number> } = {
     chats: (of) => deleteSome(of, 'chats'),
     drafts: (of) => deleteSome(of, 'drafts'),
     agents: deleteAgents,
@@ -160,7 +160,7 @@ export function createErasureRepository(db: Knex) {
   };
 
   return {
-    deleteRows: (of: ErasureSubject, what: ErasedRows): Promise<number> => deletions[what](of),
+    deleteRows: (of: ErasureSubject, what: ErasureRowStage): Promise<number> => deletions[what](of),
 
     async listOpenRuns(of: ErasureSubject): Promise<string[]> {
       const runs = await rows(

@@ -4,13 +4,13 @@ import type {
   AnswerCaseInput,
   EvaluationInput,
   EvaluationPlan,
+  EvaluationStepsResult,
   JudgeUnitInput,
   RecordEvaluationEndInput,
   RecordEvaluationFailureInput,
   ScoreEvaluationInput,
-  StepsResult,
 } from '#src/contracts/evaluation.ts';
-import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
+import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
 import { costUsd } from '#src/domain/agents/prices.ts';
 import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
 import { planContextWindow } from '#src/domain/chat/context-window.ts';
@@ -33,7 +33,7 @@ import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { CallLimiter, ChatModel, ModelMessage, ModelReply, ModelUsage } from '#src/ports/models.ts';
+import type { ChatModel, ModelCallLimiter, ModelMessage, ModelReply, ModelUsage } from '#src/ports/models.ts';
 import { type EvaluatedText, type EvaluationRun, evalScoresOfRun, type RunTerms } from './evaluations.model.ts';
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
 import { type Judge, judgementKey } from './judge.ts';
@@ -71,7 +71,7 @@ export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsServ
 export function createEvaluationStepsService(deps: {
   db: Knex;
   chatModel: Pick<ChatModel, 'complete'>;
-  limiter: CallLimiter;
+  limiter: ModelCallLimiter;
   createJudge: (chatModel: Pick<ChatModel, 'complete'>) => Judge;
   models: Pick<ModelsService, 'find' | 'priceOf' | 'contextWindow' | 'answerTimeoutMs'>;
   tokens: TokenCounter;
@@ -149,7 +149,7 @@ export function createEvaluationStepsService(deps: {
     { unit, model, ...of }: EvaluationInput & { unit: string; model: string },
     signal: AbortSignal,
     work: (chatModel: Pick<ChatModel, 'complete'>) => Promise<'found' | 'made'>,
-  ): Promise<StepsResult> {
+  ): Promise<EvaluationStepsResult> {
     const usage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
     try {
       const isFound = (await work(limitedModel(of.orgId, usage))) === 'found';
@@ -208,7 +208,7 @@ export function createEvaluationStepsService(deps: {
       };
     },
 
-    async answer({ caseIndex, side, ...of }: AnswerCaseInput, signal: AbortSignal): Promise<StepsResult> {
+    async answer({ caseIndex, side, ...of }: AnswerCaseInput, signal: AbortSignal): Promise<EvaluationStepsResult> {
       const { orgId } = of;
       const terms = await requireTerms(of);
       const question = await questionOf(terms, runTexts(repository, of, terms), { caseIndex, side });
@@ -224,7 +224,7 @@ export function createEvaluationStepsService(deps: {
       });
     },
 
-    async judge({ unit, ...of }: JudgeUnitInput, signal: AbortSignal): Promise<StepsResult> {
+    async judge({ unit, ...of }: JudgeUnitInput, signal: AbortSignal): Promise<EvaluationStepsResult> {
       const { orgId } = of;
       const terms = await requireTerms(of);
       const name = unitName(unit);
@@ -353,7 +353,7 @@ function answerKey({ persona, input, model, temperature, maxTokens, draw }: Case
   return createHash('sha256').update(`answer ${question}`).digest();
 }
 
-const attemptOf = ({ attempt, startId }: AttemptOfJob): AttemptOfJob => ({ attempt, startId });
+const attemptOf = ({ attempt, startId }: JobAttempt): JobAttempt => ({ attempt, startId });
 
 /** After a release with another rubric, an older run must not mix verdicts of both rubrics. */
 function refuseOlderRubric({ rubricVersion: versionOfRun }: RunTerms): void {

@@ -1,12 +1,12 @@
 import type { Knex } from 'knex';
 import type {
-  ExportKey,
+  ExportRef,
   ExportStage,
   PublishExportInput,
   RecordExportEndInput,
   RecordExportFailureInput,
-  WriteVolumeInput,
-  WriteVolumeResult,
+  WriteExportVolumeInput,
+  WriteExportVolumeResult,
 } from '#src/contracts/exports.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { can } from '#src/domain/access/policy.ts';
@@ -27,7 +27,7 @@ import { totalRecords, type VolumeWriter } from './volume-writer.ts';
 const LIMIT_BYTES = 64 * 1024 ** 3;
 const PROGRESS_INTERVAL_MS = 2_000;
 
-const jobIdOf = ({ exportId }: ExportKey): string => exportWorkflowId(exportId);
+const jobIdOf = ({ exportId }: ExportRef): string => exportWorkflowId(exportId);
 
 export type ExportStepsService = ReturnType<typeof createExportStepsService>;
 
@@ -47,7 +47,7 @@ export function createExportStepsService(deps: {
   const { db, writer, originals, accounts, jobs, exports, keepDays } = deps;
   const repository = createExportsRepository(db);
 
-  async function enter(of: ExportKey, stage: ExportStage, progress?: { done: number; total: number }): Promise<void> {
+  async function enter(of: ExportRef, stage: ExportStage, progress?: { done: number; total: number }): Promise<void> {
     await jobs.advance(jobIdOf(of), {
       status: 'running',
       stage,
@@ -55,7 +55,7 @@ export function createExportStepsService(deps: {
     });
   }
 
-  async function findExport({ orgId, exportId }: ExportKey): Promise<ExportRow> {
+  async function findExport({ orgId, exportId }: ExportRef): Promise<ExportRow> {
     const row = await repository.find(orgId, exportId);
     if (row === undefined) throw appError('export_not_found');
     return row;
@@ -71,16 +71,16 @@ export function createExportStepsService(deps: {
     return { orgId, keys: keysOf(actor) };
   }
 
-  const resultOf = ({ records, nextPlace }: Pick<ExportVolume, 'records' | 'nextPlace'>): WriteVolumeResult => ({
+  const resultOf = ({ records, nextPlace }: Pick<ExportVolume, 'records' | 'nextPlace'>): WriteExportVolumeResult => ({
     records: totalRecords(records),
     isMore: nextPlace !== null,
   });
 
   async function saveVolume(
-    { orgId, exportId }: ExportKey,
+    { orgId, exportId }: ExportRef,
     file: Awaited<ReturnType<typeof originals.store>>,
     made: Pick<ExportVolume, 'number' | 'records' | 'nextPlace'>,
-  ): Promise<WriteVolumeResult> {
+  ): Promise<WriteExportVolumeResult> {
     const { blobKey, sizeBytes, sha256 } = file;
     try {
       const isNew = await db.transaction(async (trx) => {
@@ -103,16 +103,16 @@ export function createExportStepsService(deps: {
   }
 
   return {
-    async count(of: ExportKey): Promise<{ total: number }> {
+    async count(of: ExportRef): Promise<{ total: number }> {
       await enter(of, 'count');
       const total = await writer.count(await scopeOf(await findExport(of)));
       return { total };
     },
 
     async writeVolume(
-      { number, done, total, ...of }: WriteVolumeInput,
+      { number, done, total, ...of }: WriteExportVolumeInput,
       signal: AbortSignal,
-    ): Promise<WriteVolumeResult> {
+    ): Promise<WriteExportVolumeResult> {
       const row = await findExport(of);
       const volumes = await repository.listVolumes(of.orgId, of.exportId);
       const stored = volumes.find((volume) => volume.number === number);
@@ -162,7 +162,7 @@ export function createExportStepsService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'parked', error });
     },
 
-    async recordResumed(of: ExportKey): Promise<void> {
+    async recordResumed(of: ExportRef): Promise<void> {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 

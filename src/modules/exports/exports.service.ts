@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import type { ExportKey } from '#src/contracts/exports.ts';
+import type { ExportRef } from '#src/contracts/exports.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
@@ -104,7 +104,7 @@ export function createExportsService(deps: {
 
   async function remove(
     trx: Knex,
-    { orgId, exportId }: ExportKey,
+    { orgId, exportId }: ExportRef,
   ): Promise<{ orgId: string; blobKey: string }[] | undefined> {
     const volumes = await createExportsRepository(trx).delete(orgId, exportId);
     const keys = volumes?.map(({ blobKey }) => ({ orgId, blobKey }));
@@ -201,7 +201,7 @@ export function createExportsService(deps: {
       };
     },
 
-    async deleteVolumes({ orgId, exportId }: ExportKey): Promise<void> {
+    async deleteVolumes({ orgId, exportId }: ExportRef): Promise<void> {
       const keys = await db.transaction(async (trx) => {
         const volumes = await createExportsRepository(trx).deleteVolumes(orgId, exportId);
         const gone = volumes.map(({ blobKey }) => ({ orgId, blobKey }));
@@ -211,7 +211,7 @@ export function createExportsService(deps: {
       for (const key of keys) await originals.releaseNow(key);
     },
 
-    async deleteOlder({ orgId }: Pick<ExportKey, 'orgId'>): Promise<void> {
+    async deleteOlder({ orgId }: Pick<ExportRef, 'orgId'>): Promise<void> {
       const { storageBytes } = await limits.of(orgId);
       const most = { count: KEPT_EXPORTS, bytes: KEPT_QUOTAS * storageBytes };
       for (const exportId of await repository.listBeyond(orgId, most)) {

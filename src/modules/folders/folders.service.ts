@@ -4,7 +4,7 @@ import type { FolderSelection } from '#src/adapters/postgres/readable.ts';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
-import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { DocumentNameInFolder, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
@@ -229,7 +229,7 @@ export function createFolderChangesService(deps: {
     ): Promise<FolderView> {
       await db.transaction(async (trx) => {
         const folder = await lockWritable(trx, actor, folderId);
-        requireVersion(expected, folder);
+        requireExpectedVersion(expected, folder);
         requireUserFolder(folder);
         const parent = parentId === undefined ? undefined : await requireNewParent(trx, actor, folder, parentId);
         if (parent !== undefined && parent.rootId !== folder.rootId) await moveToRoot(trx, folder, parent);

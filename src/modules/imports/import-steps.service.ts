@@ -1,17 +1,17 @@
 import type {
-  DeletionSlice,
+  DeletionSliceResult,
   ImportCounts,
   ImportFileInput,
   ImportFileResult,
   ImportRun,
-  ImportSlice,
-  PendingFiles,
+  ImportSliceResult,
+  PendingImportFiles,
   RecordFileFailureInput,
   RecordImportEndInput,
   RecordImportFailureInput,
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
+import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
 import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -110,7 +110,7 @@ export function createImportStepsService(
    * Records the end of a run's job. If the run was deleted with its connection, tries the job ids of an import and of a
    * sync; only one of these jobs has this `attempt`.
    */
-  async function closeJob(of: ImportRun, change: JobChange, attempt: AttemptOfJob): Promise<void> {
+  async function closeJob(of: ImportRun, change: JobChange, attempt: JobAttempt): Promise<void> {
     const run = await runs.findRun(of);
     const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];
     for (const jobId of jobIds) await jobs.advance(jobId, change, attempt);
@@ -159,7 +159,7 @@ export function createImportStepsService(
       await listing.begin(of, run);
     },
 
-    async list(of: ImportRun, signal: AbortSignal): Promise<ImportSlice> {
+    async list(of: ImportRun, signal: AbortSignal): Promise<ImportSliceResult> {
       const begun = await requireRun(of);
       await jobs.advance(begun.jobId, { status: 'running', stage: 'list' });
       await requireOwner(of, begun);
@@ -170,7 +170,7 @@ export function createImportStepsService(
       return { counts: countsOf(run), isMore };
     },
 
-    async pending(of: ImportRun): Promise<PendingFiles> {
+    async pending(of: ImportRun): Promise<PendingImportFiles> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'import' });
       await reportProgress(run);
@@ -208,7 +208,7 @@ export function createImportStepsService(
      * Deletes the documents whose remote files a sync did not find. After the user has confirmed a `mass_deletion`, it
      * lists the files again first.
      */
-    async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DeletionSlice> {
+    async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DeletionSliceResult> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'delete' });
       if (!run.deletesMissing) return { counts: countsOf(run), isMore: false, mustListAgain: false };

@@ -9,7 +9,7 @@ import { cronHasDays, cronMinutesApart, isCron, type SyncConfig } from '#src/dom
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Orchestrator, SyncSchedules, SyncTimes } from '#src/ports/orchestrator.ts';
+import type { Orchestrator, SyncScheduleSettings, SyncSchedules } from '#src/ports/orchestrator.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportConnection, ImportRunRow } from './imports.model.ts';
 import { createConnectionSchedulesRepository } from './sync-state.repository.ts';
@@ -218,6 +218,10 @@ export function createSyncsService(deps: {
   };
 }
 
-function timesOf({ enabled, cron, interval_minutes: everyMinutes = DEFAULT_INTERVAL_MINUTES }: SyncConfig): SyncTimes {
+function timesOf({
+  enabled,
+  cron,
+  interval_minutes: everyMinutes = DEFAULT_INTERVAL_MINUTES,
+}: SyncConfig): SyncScheduleSettings {
   return { isOn: enabled, ...(cron === undefined ? { everyMinutes } : { cron }) };
 }

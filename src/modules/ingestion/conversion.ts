@@ -6,7 +6,7 @@ import { appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Converter, MalwareScanner, Recognition } from '#src/ports/documents.ts';
+import type { DocumentConverter, MalwareScanner, OcrOptions } from '#src/ports/documents.ts';
 import { createConversionsRepository, createGenerationsRepository } from './generations.repository.ts';
 import type { IngestionTarget } from './ingestion.model.ts';
 
@@ -17,7 +17,7 @@ export function createDocumentConversion(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
   scanner: MalwareScanner | null;
-  converter: Converter;
+  converter: DocumentConverter;
   previews: Pick<PreviewsService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
 }) {
@@ -117,7 +117,7 @@ export function createDocumentConversion(deps: {
     of: IngestDocumentInput,
     converterVersion: string,
     onPage: (done: number, total: number) => Promise<void>,
-  ): Promise<Recognition> {
+  ): Promise<OcrOptions> {
     const key = { ...of, converterVersion };
     return {
       known: await conversions.listRecognizedPages(key),

@@ -6,7 +6,7 @@ import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
-import type { RecognizedPage } from '#src/ports/documents.ts';
+import type { OcrPage } from '#src/ports/documents.ts';
 import {
   type ConversionKey,
   ConversionModel,
@@ -303,12 +303,7 @@ export function createConversionsRepository(db: Knex) {
       return ConversionModel.query(db).whereIn('id', unused).delete();
     },
 
-    async listRecognizedPages({
-      orgId,
-      documentId,
-      generation,
-      converterVersion,
-    }: RecognitionKey): Promise<RecognizedPage[]> {
+    async listRecognizedPages({ orgId, documentId, generation, converterVersion }: RecognitionKey): Promise<OcrPage[]> {
       return RecognizedPageModel.table(db)
         .where({ orgId, documentId, generation, converterVersion })
         .orderBy('pageIndex')
@@ -316,7 +311,7 @@ export function createConversionsRepository(db: Knex) {
     },
 
     /** Stores a page that OCR has read. Keeps an existing page; does nothing once the generation is deleted. */
-    async insertRecognizedPage(key: RecognitionKey, { pageIndex, lines }: RecognizedPage): Promise<void> {
+    async insertRecognizedPage(key: RecognitionKey, { pageIndex, lines }: OcrPage): Promise<void> {
       await db.raw(
         `insert into recognized_pages (org_id, document_id, generation, converter_version, page_index, lines)
          select org_id, document_id, generation, :converterVersion, :pageIndex, :lines::jsonb

@@ -16,7 +16,7 @@ import {
 import type { IndexedChunk } from '#src/domain/documents/chunk-document.ts';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
-import type { RecognizedPage } from '#src/ports/documents.ts';
+import type { OcrPage } from '#src/ports/documents.ts';
 
 export class GenerationModel extends model(
   'document_generations',
@@ -68,7 +68,7 @@ export class RecognizedPageModel extends model(
     generation: integer(),
     converterVersion: text(),
     pageIndex: integer(),
-    lines: json<RecognizedPage['lines']>(),
+    lines: json<OcrPage['lines']>(),
   },
   ['orgId', 'documentId', 'generation', 'converterVersion', 'pageIndex'],
 ) {}

@@ -1,17 +1,17 @@
 import type { Knex } from 'knex';
 import { v5 as uuidv5 } from 'uuid';
 import type {
-  AtOnceResult,
   ChunkResult,
   ConvertResult,
   EmbedResult,
+  EmbedWindowsResult,
+  IngestAtOnceResult,
   IngestDocumentInput,
   IngestionStage,
   ParseResult,
   RecordIngestionEndInput,
   RecordIngestionFailureInput,
-  SituateResult,
-  WindowsResult,
+  SituateChunksResult,
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { indexedText } from '#src/domain/documents/chunk-document.ts';
@@ -22,7 +22,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Converter, MalwareScanner } from '#src/ports/documents.ts';
+import type { DocumentConverter, MalwareScanner } from '#src/ports/documents.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { ChunkContextsService, ChunkingCallOptions, DocumentChunkerService } from './chunking.service.ts';
@@ -52,7 +52,7 @@ export function createIngestionService(deps: {
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
   scanner: MalwareScanner | null;
   originals: Pick<OriginalsService, 'release'>;
-  converter: Converter;
+  converter: DocumentConverter;
   embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
   documentChunker: DocumentChunkerService;
   chunkContexts: Pick<ChunkContextsService, 'isOn' | 'generate'>;
@@ -95,7 +95,7 @@ export function createIngestionService(deps: {
       };
     },
 
-    async embedWindows(of: IngestDocumentInput, step: Step): Promise<WindowsResult> {
+    async embedWindows(of: IngestDocumentInput, step: Step): Promise<EmbedWindowsResult> {
       const target = await enter(of, chunkContexts.isOn ? 'situate' : 'chunk');
       if (target.chunksTotal !== null) return { windowsEmbedded: 0, windowsLeft: 0 };
       const by = { orgId: of.orgId, model: target.ragConfig.embedding.model };
@@ -104,7 +104,7 @@ export function createIngestionService(deps: {
       return { windowsEmbedded: total - left, windowsLeft: left };
     },
 
-    async situate(of: IngestDocumentInput, step: Step): Promise<SituateResult> {
+    async situate(of: IngestDocumentInput, step: Step): Promise<SituateChunksResult> {
       const target = await enter(of, 'situate');
       if (target.chunksTotal !== null) return { chunksSituated: target.chunksTotal, chunksLeft: 0 };
       const source = await conversion.readSource(of, target);
@@ -180,7 +180,7 @@ export function createIngestionService(deps: {
      * Runs all ingestion steps of a small document in one activity. Stops if the document turns out not to be small;
      * the workflow then runs the remaining steps one by one.
      */
-    async atOnce(of: IngestDocumentInput, { signal }: Cancellable): Promise<AtOnceResult> {
+    async atOnce(of: IngestDocumentInput, { signal }: Cancellable): Promise<IngestAtOnceResult> {
       // Disables progress reports, which cost Temporal more than some of these steps. Timed heartbeats continue.
       const step: Step = { signal, report: () => undefined };
       const { sourceFormat } = await steps.parse(of, step);

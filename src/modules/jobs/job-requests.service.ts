@@ -5,7 +5,7 @@ import { deletionStages, erasureStages } from '#src/contracts/deletion.ts';
 import { evaluationStages } from '#src/contracts/evaluation.ts';
 import { exportStages } from '#src/contracts/exports.ts';
 import { ingestionStages, previewStages } from '#src/contracts/ingestion.ts';
-import { type JobKind, type JobStatus, unstoppableKinds } from '#src/contracts/jobs.ts';
+import { type JobKind, type JobStatus, unstoppableJobKinds } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { jobPartId, parseJobId } from '#src/contracts/workflow-ids.ts';
 import { can } from '#src/domain/access/policy.ts';
@@ -93,7 +93,7 @@ export function createJobRequestsService(deps: {
     async skip(actor: Actor, jobId: string): Promise<JobView> {
       const job = await findChangeable(actor, jobId);
       if (job.status !== 'parked') throw appError('job_not_parked');
-      if (unstoppableKinds.includes(job.kind)) throw appError('deletion_is_final');
+      if (unstoppableJobKinds.includes(job.kind)) throw appError('deletion_is_final');
       if ((await orchestrator.skipParked(job.id)) !== 'moved') throw appError('job_not_parked');
       return get(actor, jobId);
     },
@@ -101,7 +101,7 @@ export function createJobRequestsService(deps: {
     async cancel(actor: Actor, jobId: string): Promise<JobView> {
       const job = await findChangeable(actor, jobId);
       if (job.finishedAt !== null) throw appError('job_finished');
-      if (unstoppableKinds.includes(job.kind)) throw appError('deletion_is_final');
+      if (unstoppableJobKinds.includes(job.kind)) throw appError('deletion_is_final');
       // Starts a waiting job first: only a run can be cancelled, and the sweeper may be starting one right now.
       if (job.dispatchedAt === null) await jobs.dispatch(job.id);
       await orchestrator.cancel(job.id);

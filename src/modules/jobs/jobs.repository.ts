@@ -18,7 +18,7 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
-import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
+import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
@@ -239,7 +239,7 @@ export function createJobsRepository(db: Knex) {
      * Reopens a closed job only for a new status; late progress changes nothing. A reopened job is reconciled at once,
      * because only Temporal knows whether its run was reset or the update is late.
      */
-    async advance(id: string, change: JobChange, of: AttemptOfJob = {}): Promise<void> {
+    async advance(id: string, change: JobChange, of: JobAttempt = {}): Promise<void> {
       const { status, stage, progress, error } = change;
       const now = db.fn.now();
       const isEnd = status === 'succeeded' || status === 'failed' || status === 'cancelled';

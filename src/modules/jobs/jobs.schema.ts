@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
 import { idField } from '#src/http/request/fields.ts';
-import type { StoredEvent } from '#src/ports/idempotency-store.ts';
+import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 import { isJobOver, type JobView } from './job-requests.service.ts';
 import type { JobFilters } from './jobs.model.ts';
 
@@ -122,7 +122,7 @@ export function toJobDto(job: JobView): JobDto {
 }
 
 /** Event `progress` while the job is open; at its end `done`, or `error` if it failed or was cancelled. */
-export function toJobEvent(job: JobView): StoredEvent {
+export function toJobEvent(job: JobView): ServerSentEvent {
   const data = toJobDto(job);
   if (job.status === 'succeeded') return { event: 'done', data };
   if (!isJobOver(job)) return { event: 'progress', data };

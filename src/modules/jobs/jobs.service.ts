@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { unstoppableKinds } from '#src/contracts/jobs.ts';
-import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
+import { unstoppableJobKinds } from '#src/contracts/jobs.ts';
+import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
 import { AppError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Tracing } from '#src/ports/telemetry.ts';
@@ -72,7 +72,7 @@ export function createJobsService(deps: {
     const { startId } = job;
     const run = await orchestrator.inspect(job.id);
     // Cancellation was requested in the Temporal UI or CLI. Deletions cannot be cancelled.
-    if (run.toStop !== undefined && !unstoppableKinds.includes(job.kind)) {
+    if (run.toStop !== undefined && !unstoppableJobKinds.includes(job.kind)) {
       await jobs.recordCancellationRequest({ id: job.id, startId: run.toStop });
     }
     switch (run.state) {
@@ -164,11 +164,11 @@ export function createJobsService(deps: {
      * Records what a step reports about its job. Idempotent.
      * @param of if given, a closed job or one on its next attempt stays unchanged
      */
-    async advance(jobId: string, change: JobChange, of?: AttemptOfJob): Promise<void> {
+    async advance(jobId: string, change: JobChange, of?: JobAttempt): Promise<void> {
       await jobs.advance(jobId, change, of);
     },
 
-    async advanceWithin(trx: Knex, jobId: string, change: JobChange, of?: AttemptOfJob): Promise<void> {
+    async advanceWithin(trx: Knex, jobId: string, change: JobChange, of?: JobAttempt): Promise<void> {
       await createJobsRepository(trx).advance(jobId, change, of);
     },
 

@@ -3,7 +3,7 @@ import { type ModelKind, priceListVersion, type VersionedPrice, zeroPrice } from
 import { readEmbeddingSpace } from '#src/domain/documents/embedding.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
-import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
+import type { ListedModel, ModelCatalog } from '#src/ports/models.ts';
 
 export type OfferedModel = {
   id: string;
@@ -58,7 +58,7 @@ export function createModelsService(deps: {
   now?: () => number;
 }) {
   const { catalog, settings, logger, now = Date.now } = deps;
-  let provided: ProvidedModel[] | null = null;
+  let provided: ListedModel[] | null = null;
   let nextLoadAtMs = 0;
   let loading: Promise<void> | null = null;
 
@@ -79,7 +79,7 @@ export function createModelsService(deps: {
    * Warns of models in the settings that the provider does not list, which may be misspelled. Does not warn if the
    * provider lists no models at all.
    */
-  function warnOfUnlisted(listed: readonly ProvidedModel[]): void {
+  function warnOfUnlisted(listed: readonly ListedModel[]): void {
     const ids = new Set(listed.map(({ id }) => id));
     const { model } = readEmbeddingSpace(settings.embeddingModel);
     const models = [settings.chatModel, model].filter((id) => !ids.has(id));
@@ -88,20 +88,20 @@ export function createModelsService(deps: {
   }
 
   /** Returns the provider's models. Uses the cached list while a new one is loaded; waits only for the first one. */
-  async function listed(): Promise<readonly ProvidedModel[]> {
+  async function listed(): Promise<readonly ListedModel[]> {
     if (now() >= nextLoadAtMs) loading ??= load();
     if (provided === null) await loading;
     return provided ?? [];
   }
 
-  function defaultOf(kind: ModelKind, listed: readonly ProvidedModel[]): string | undefined {
+  function defaultOf(kind: ModelKind, listed: readonly ListedModel[]): string | undefined {
     if (kind === 'chat') return settings.chatModel;
     if (kind === 'embedding') return settings.embeddingModel;
     if (settings.reranker.isConfigured) return settings.reranker.model ?? undefined;
     return listed.find(({ rerankingType }) => rerankingType === 'cross_encoder')?.id;
   }
 
-  function describe(id: string, kind: ModelKind, known: ProvidedModel | undefined, isDefault: boolean): OfferedModel {
+  function describe(id: string, kind: ModelKind, known: ListedModel | undefined, isDefault: boolean): OfferedModel {
     const isLocal = known?.isLocal ?? false;
     const isOurEmbedder = kind === 'embedding' && isDefault;
     return {

@@ -3,12 +3,12 @@ import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Knex } from 'knex';
 import type {
-  PagesResult,
+  AlignPagesResult,
   PreviewDocumentInput,
   PreviewStage,
   RecordPreviewEndInput,
   RecordPreviewFailureInput,
-  RenderResult,
+  RenderPreviewResult,
 } from '#src/contracts/ingestion.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { isOfficeFormat } from '#src/domain/documents/formats.ts';
@@ -18,7 +18,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Converter, PdfRenderer } from '#src/ports/documents.ts';
+import type { DocumentConverter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createPreviewsRepository, type Preview } from './previews.model.ts';
 
@@ -38,7 +38,7 @@ export function createPreviewsService(deps: {
   blobs: Pick<BlobStore, 'withLocalFile' | 'exists'>;
   originals: Pick<OriginalsService, 'store' | 'settle' | 'discard' | 'hold' | 'scheduleRelease' | 'releaseNow'>;
   renderer: PdfRenderer | null;
-  converter: Pick<Converter, 'readPages'>;
+  converter: Pick<DocumentConverter, 'readPages'>;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
   limits: Pick<TierLimitsService, 'of'>;
   tempDir: string;
@@ -118,7 +118,7 @@ export function createPreviewsService(deps: {
       return jobIdOf(of);
     },
 
-    async render(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<RenderResult> {
+    async render(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<RenderPreviewResult> {
       await startStage(of, 'render');
       const target = await repository.findTarget(of);
       if (target === undefined) return null;
@@ -146,7 +146,7 @@ export function createPreviewsService(deps: {
      * Finds where the pages of the PDF begin in the converted text. Skips texts that already have pages, such as slides
      * and sheets.
      */
-    async alignPages(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<PagesResult> {
+    async alignPages(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<AlignPagesResult> {
       await startStage(of, 'pages');
       const target = await repository.findTarget(of);
       if (target === undefined || target.conversionId === null) return null;

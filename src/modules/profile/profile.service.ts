@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
 import type { Avatar, AvatarUpload, Membership, Profile, ProfileChange, ShownAvatar } from './profile.model.ts';
 import { createAvatarsRepository, createProfileRepository } from './profile.repository.ts';
@@ -25,7 +25,7 @@ export function createProfileService({ db }: { db: Knex }) {
         const repository = createProfileRepository(trx);
         const locked = await repository.lock(actor.userId);
         if (locked === undefined) throw appError('invalid_token');
-        requireVersion(expected, locked);
+        requireExpectedVersion(expected, locked);
         await repository.update(actor.userId, change);
       });
       return get(actor);

@@ -7,7 +7,7 @@ import {
   type RagConfig,
   withChunking,
 } from '#src/domain/documents/rag-config.ts';
-import { appError, type ExpectedVersions, fieldError, requireVersion } from '#src/errors.ts';
+import { appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type {
   ChunkContextsService,
@@ -17,7 +17,7 @@ import type {
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
-import type { Embedders } from '#src/ports/models.ts';
+import type { EmbedderFactory } from '#src/ports/models.ts';
 
 /** Maximum number of sentences that a preview embeds: some seconds on two cores, while the user waits. */
 const maxPreviewWindows = 1_000;
@@ -59,7 +59,7 @@ export function createRagService(deps: {
   documentChunker: Pick<DocumentChunkerService, 'chunk' | 'chunkWithContexts'>;
   chunkContexts: Pick<ChunkContextsService, 'isOn' | 'find'>;
   /** Embeds previewed texts without the embedding cache, which is only for texts of stored documents. */
-  embedders: Embedders;
+  embedders: EmbedderFactory;
   defaultConfig: () => Promise<RagConfig>;
   previewQueue: FairQueue;
 }) {
@@ -113,7 +113,7 @@ export function createRagService(deps: {
       const refusal = await models.refusalOf('embedding', model, 'embedding.model');
       await db.transaction(async (trx) => {
         const document = await documents.lockWritable(trx, actor, documentId);
-        requireVersion(expected, document);
+        requireExpectedVersion(expected, document);
         if (refusal !== null && model !== document.ragConfig.embedding.model) throw refusal;
         await documents.setConfig(trx, actor, document, config);
       });

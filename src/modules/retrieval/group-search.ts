@@ -6,7 +6,7 @@ import {
   type RetrievalGroup,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
-import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
   chooseSearchesByOwnSettings,
   createSearchLegRunner,
@@ -112,7 +112,7 @@ export function createGroupSearch(deps: SearchLegDeps & { repository: RetrievalR
 function readableDocuments(
   actor: Actor,
   { includeDocumentIds, excludeDocumentIds }: GroupSearchQuery,
-): ReadableDocuments {
+): ReadableDocumentsFilter {
   return {
     orgId: actor.orgId,
     acl: keysOf(actor),

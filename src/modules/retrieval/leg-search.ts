@@ -6,8 +6,8 @@ import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
-import type { Embedders } from '#src/ports/models.ts';
-import type { ReadableDocuments, VectorStore } from '#src/ports/vector-store.ts';
+import type { EmbedderFactory } from '#src/ports/models.ts';
+import type { ReadableDocumentsFilter, VectorStore } from '#src/ports/vector-store.ts';
 import type { DocumentGroup, RetrievalDegradation } from './retrieval.model.ts';
 import { createWordSearchRepository } from './word-search.repository.ts';
 
@@ -90,7 +90,7 @@ export type SearchLeg = {
 export type SearchLegDeps = {
   db: Knex;
   vectors: Pick<VectorStore, 'search'>;
-  embedders: Embedders;
+  embedders: EmbedderFactory;
   analyze: AnalyzeText;
   models: Pick<ModelsService, 'queryPrefix'>;
   logger: Pick<Logger, 'warn'>;
@@ -110,7 +110,7 @@ export function createSearchLegRunner(deps: SearchLegDeps) {
   const { db, vectors, embedders, analyze, models, logger, inTurn, timeoutMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);
 
-  return (documents: ReadableDocuments, { query, signal }: { query: string; signal: AbortSignal }) => {
+  return (documents: ReadableDocumentsFilter, { query, signal }: { query: string; signal: AbortSignal }) => {
     const terms = [...new Set(contentStems(analyze(query)))];
     const queryVectors = new Map<string, Promise<Float32Array | null>>();
     const degradations = new Set<RetrievalDegradation['reason']>();
@@ -143,7 +143,7 @@ export function createSearchLegRunner(deps: SearchLegDeps) {
       return vector;
     }
 
-    const readableOf = ({ search, onlyDocumentIds }: SearchLeg): ReadableDocuments => ({
+    const readableOf = ({ search, onlyDocumentIds }: SearchLeg): ReadableDocumentsFilter => ({
       ...documents,
       retrievalSettings: search.groups.map(({ retrievalSettings }) => retrievalSettings),
       ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),

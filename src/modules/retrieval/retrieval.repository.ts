@@ -3,7 +3,7 @@ import { isReadableSql, readableBindings, whereReadable } from '#src/adapters/po
 import { integer, rows, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
-import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
   type DocumentGroup,
   type DocumentPartChunk,
@@ -38,7 +38,7 @@ export function createRetrievalRepository(db: Knex) {
       )
       .whereRaw('c.id = any (?::uuid[])', [[...chunkIds]]);
 
-  const activeDocuments = (readable: ReadableDocuments) =>
+  const activeDocuments = (readable: ReadableDocumentsFilter) =>
     db('documents as d')
       .whereNull('d.deletedAt')
       .whereNotNull('d.activeGeneration')
@@ -50,7 +50,7 @@ export function createRetrievalRepository(db: Knex) {
      * index scan) and checks a sample of each group, so that the cost grows with the number of groups and not of
      * documents. Checks all documents of a group only if none of the sample is readable.
      */
-    async listGroups(readable: ReadableDocuments): Promise<DocumentGroup[]> {
+    async listGroups(readable: ReadableDocumentsFilter): Promise<DocumentGroup[]> {
       const isActive = 'org_id = :orgId and active_generation is not null and deleted_at is null';
       const ofGroup = `select * from documents
                where ${isActive} and retrieval_settings = s.retrieval_settings
@@ -82,7 +82,7 @@ export function createRetrievalRepository(db: Knex) {
       );
     },
 
-    async countReadable(readable: ReadableDocuments): Promise<Map<string, number>> {
+    async countReadable(readable: ReadableDocumentsFilter): Promise<Map<string, number>> {
       const counts = activeDocuments(readable)
         .select(db.raw(signatureOf('d')), db.raw('count(*)::integer as documents'))
         .groupBy('signature');
@@ -93,7 +93,7 @@ export function createRetrievalRepository(db: Knex) {
      * @returns readable documents that changed within the last seconds, latest first, because they may have moved to
      * another group
      */
-    async listChanged(readable: ReadableDocuments, withinSeconds: number): Promise<string[]> {
+    async listChanged(readable: ReadableDocumentsFilter, withinSeconds: number): Promise<string[]> {
       const changed = activeDocuments(readable)
         .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])
         .orderBy('updatedAt', 'desc')

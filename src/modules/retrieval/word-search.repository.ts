@@ -18,7 +18,7 @@ import {
   uuid,
 } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, CHUNKS_PER_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
-import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import { type PassageHit, passageHit, type WordSearchHit, wordSearchHit } from './retrieval.model.ts';
 
 const termCount = shape({
@@ -64,7 +64,7 @@ const defaultEffort: WordSearchLimits = {
 };
 
 type WordQuery = {
-  readable: ReadableDocuments;
+  readable: ReadableDocumentsFilter;
   model?: string;
   terms: readonly string[];
   limit: number;
@@ -167,7 +167,11 @@ const bestPassages = (hits: number) => `
   ) passages
   ${ofReadable('passages')}`;
 
-function isByKeysAlone({ includeDocumentIds, excludeDocumentIds, retrievalSettings }: ReadableDocuments): boolean {
+function isByKeysAlone({
+  includeDocumentIds,
+  excludeDocumentIds,
+  retrievalSettings,
+}: ReadableDocumentsFilter): boolean {
   return [includeDocumentIds, excludeDocumentIds, retrievalSettings].every((narrowing) => narrowing === undefined);
 }
 

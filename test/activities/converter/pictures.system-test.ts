@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { RecognizedPage } from '#src/ports/documents.ts';
+import type { OcrPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   type ConverterEnvironment,
@@ -60,7 +60,7 @@ describe('OCR', () => {
 
   it('continues after the last slice and reads no page twice', async () => {
     const path = await environment.write('scan.pdf', pdfFile([[blank], [scan]]));
-    const kept: RecognizedPage[] = [];
+    const kept: OcrPage[] = [];
     const left: number[] = [];
     for (;;) {
       const { body, pagesLeft } = await environment.converter.convert({
@@ -77,14 +77,14 @@ describe('OCR', () => {
   });
 
   it('ends when all pages of an image are known, with or without words', async () => {
-    const convert = async (fileName: string, content: Buffer, known: RecognizedPage[]) => {
+    const convert = async (fileName: string, content: Buffer, known: OcrPage[]) => {
       const path = await environment.write(fileName, content);
       return environment.converter.convert({
         ...{ orgId: 'any', path, fileName, format: 'image', signal: new AbortController().signal },
         recognition: { known, sliceMs: 0, keep: () => Promise.reject(new Error('It was read again.')) },
       });
     };
-    const words: RecognizedPage['lines'] = [['a lighthouse', 50, 300, 700, 12, false, 0]];
+    const words: OcrPage['lines'] = [['a lighthouse', 50, 300, 700, 12, false, 0]];
     expect(await appErrorCode(convert('a.png', pngFile(blank), [{ pageIndex: 0, lines: [] }]))).equal('empty_document');
     const pages = [0, 1].map((pageIndex) => ({ pageIndex, lines: words }));
     const fax = await convert('b.tif', tiffFile([blank, blank]), pages);

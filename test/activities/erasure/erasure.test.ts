@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createErasureActivities, type ErasureActivities } from '#activities/erasure.ts';
 import type {
-  ErasedRows,
   EraseRowsInput,
   EraseSliceInput,
   EraseSliceResult,
+  ErasureRowStage,
   ErasureSubject,
 } from '#src/contracts/deletion.ts';
 import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
@@ -21,7 +21,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
 
-const rows: ErasedRows[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
+const rows: ErasureRowStage[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
 
 describe('erasure activities', () => {
   let own: Stack;
@@ -44,7 +44,7 @@ describe('erasure activities', () => {
 
   const eraseDocuments = (of: ErasureSubject) =>
     runActivity<EraseSliceInput, EraseSliceResult>(erasure.eraseDocuments, { ...of, erased: 0 });
-  const eraseRows = (of: ErasureSubject, what: ErasedRows) =>
+  const eraseRows = (of: ErasureSubject, what: ErasureRowStage) =>
     runActivity<EraseRowsInput, EraseSliceResult>(erasure.eraseRows, { ...of, what, erased: 0 });
   const forget = (of: ErasureSubject) => runActivity<ErasureSubject, { isMore: boolean }>(erasure.forgetLeaver, of);
   const stopWork = (of: ErasureSubject) => runActivity<ErasureSubject, void>(erasure.stopWork, of);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createPgCallLimiter } from '#src/adapters/postgres/limits.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { CallLimiter } from '#src/ports/models.ts';
+import type { ModelCallLimiter } from '#src/ports/models.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
@@ -12,7 +12,7 @@ describe('the limiter of model calls', () => {
   let model = '';
   let orgId = '';
   /** Two instances act like two processes. */
-  let limiters: [CallLimiter, CallLimiter];
+  let limiters: [ModelCallLimiter, ModelCallLimiter];
   before(async () => {
     shared = await stack();
   });

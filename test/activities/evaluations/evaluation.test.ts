@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createEvaluationActivities, type EvaluationActivities } from '#activities/evaluation.ts';
-import type { JudgeUnitInput, StepsResult } from '#src/contracts/evaluation.ts';
+import type { EvaluationStepsResult, JudgeUnitInput } from '#src/contracts/evaluation.ts';
 import { unitsOfPrompt } from '#src/domain/judging/judgement.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -51,7 +51,7 @@ describe('evaluation activities', () => {
   const ofCase = { mode: 'plain', text: { kind: 'reply', caseIndex: 0 } } as const;
   const judge = (of: JudgeUnitInput['unit'] = unit) => runStep(steps.judgeUnit, { ...run, unit: of });
   const answer = () => runStep(steps.answerCase, { ...run, caseIndex: 0, side: 'version' });
-  const score = (failed: StepsResult['failed'] = []) => runStep(steps.scoreEvaluation, { ...run, failed });
+  const score = (failed: EvaluationStepsResult['failed'] = []) => runStep(steps.scoreEvaluation, { ...run, failed });
   const jobNow = () => db('jobs').where({ id: run.runId }).first();
   const versionNow = () => db('draftVersions').where({ id: of.version_id }).first();
 

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { createExportActivities, type ExportActivities } from '#activities/exports.ts';
-import type { ExportKey, WriteVolumeInput, WriteVolumeResult } from '#src/contracts/exports.ts';
+import type { ExportRef, WriteExportVolumeInput, WriteExportVolumeResult } from '#src/contracts/exports.ts';
 import { createExportStepsService } from '#src/modules/exports/export-steps.service.ts';
 import { recordKinds } from '#src/modules/exports/exported-records.ts';
 import { createVolumeArchive, createVolumeWriter } from '#src/modules/exports/volume-writer.ts';
@@ -39,23 +39,28 @@ describe('export activities', () => {
     const deps = { db, writer, originals, accounts, jobs, exports, keepDays: 7 };
     return createExportActivities({ exportSteps: createExportStepsService(deps) });
   }
-  const write = (steps: ExportActivities, of: ExportKey, number: number) =>
-    runActivity<WriteVolumeInput, WriteVolumeResult>(steps.writeVolume, { ...of, number, done: 0, total: 0 });
+  const write = (steps: ExportActivities, of: ExportRef, number: number) =>
+    runActivity<WriteExportVolumeInput, WriteExportVolumeResult>(steps.writeVolume, {
+      ...of,
+      number,
+      done: 0,
+      total: 0,
+    });
 
-  async function begin(member = ada): Promise<ExportKey> {
+  async function begin(member = ada): Promise<ExportRef> {
     const { export_id: exportId } = Object((await member.post('/entity/org/exports', undefined, 202)).body);
     return { orgId: member.orgId, exportId };
   }
 
   /** @returns the contents of the stored volumes */
-  async function stored({ orgId, exportId }: ExportKey): Promise<Exported> {
+  async function stored({ orgId, exportId }: ExportRef): Promise<Exported> {
     const { db, blobs } = own.container;
     const volumes = await db('exportVolumes').where({ orgId, exportId }).orderBy('number');
     return unpack(await Promise.all(volumes.map(async ({ blobKey }) => buffer(await blobs.read(blobKey)))));
   }
 
   /** @returns the number of volumes */
-  async function writeFrom(steps: ExportActivities, of: ExportKey, first = 1): Promise<number> {
+  async function writeFrom(steps: ExportActivities, of: ExportRef, first = 1): Promise<number> {
     for (let number = first; ; number += 1) {
       const [one, other] = await Promise.all([write(steps, of, number), write(steps, of, number)]);
       expect(one).deep.equal(other);
@@ -73,7 +78,7 @@ describe('export activities', () => {
   it('write every volume once, even if each activity runs twice at the same time', async () => {
     const of = await begin();
     const steps = stepsOf();
-    const { total } = await runActivity<ExportKey, { total: number }>(steps.countExport, of);
+    const { total } = await runActivity<ExportRef, { total: number }>(steps.countExport, of);
     const count = await writeFrom(steps, of);
     expect(count).above(2);
     const files = await stored(of);

@@ -11,7 +11,7 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
-import type { RecognizedLine } from '#src/ports/documents.ts';
+import type { OcrLine } from '#src/ports/documents.ts';
 import { activityEnvironment, runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
@@ -204,7 +204,7 @@ describe('ingestion activities', () => {
       toolsDir: '',
       tempDir: '',
     });
-    const lines: RecognizedLine[] = [['Read before', 10, 100, -20, 10, false, 0]];
+    const lines: OcrLine[] = [['Read before', 10, 100, -20, 10, false, 0]];
     const page = { ...of, pageIndex: 0, lines: JSON.stringify(lines), converterVersion };
     await db('recognizedPages').insert([page, { ...page, pageIndex: 1, converterVersion: 'older' }]);
     expect(await run('convertDocument', of))

@@ -4,7 +4,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { appError } from '#src/errors.ts';
 import { createJobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { MoveResult, Orchestrator, RunReport } from '#src/ports/orchestrator.ts';
+import type { Orchestrator, ParkedRunUpdateResult, WorkflowRunState } from '#src/ports/orchestrator.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
 /** A Temporal stub that can be unavailable, and whose runs are in the state that a test sets. */
@@ -14,8 +14,8 @@ type FakeTemporal = Pick<Orchestrator, 'start' | 'retryParked' | 'inspect'> & {
   isClosing: boolean;
   started: string[];
   retried: string[];
-  parked: MoveResult;
-  runs: Map<string, RunReport>;
+  parked: ParkedRunUpdateResult;
+  runs: Map<string, WorkflowRunState>;
 };
 
 function createFakeTemporal(): FakeTemporal {
@@ -277,7 +277,7 @@ describe('the jobs table as an outbox', () => {
     expect(temporal).deep.include({ started: [id], retried: [id] });
   });
 
-  const killed: RunReport = { state: 'failed', error: { code: 'run_terminated', message: 'ended' } };
+  const killed: WorkflowRunState = { state: 'failed', error: { code: 'run_terminated', message: 'ended' } };
 
   it('retrying a parked job whose run was terminated starts a new run', async () => {
     const { temporal, jobs } = setUp();

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
-import { derivedKey } from '#src/derived-key.ts';
+import { deriveKey } from '#src/derived-key.ts';
 import { createDownloadUrlTokens } from '#src/modules/documents/document-files.service.ts';
 import { downloadUrlSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
@@ -81,7 +81,7 @@ describe('GET /files/{token}', () => {
     path = new URL((await addressOf(ada, id)).url).pathname;
   });
   const sign = (contentSha256: string, expiresAt: Date, secret = shared.config.urlSigningKey) =>
-    createDownloadUrlTokens(derivedKey(secret, 'file-addresses')).sign(
+    createDownloadUrlTokens(deriveKey(secret, 'file-addresses')).sign(
       { orgId: ada.orgId, documentId: id, contentSha256 },
       expiresAt,
     );

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
-import type { Embedders } from '#src/ports/models.ts';
+import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
@@ -20,7 +20,7 @@ describe('retrieval while a service is unavailable', () => {
       throw appError('service_unavailable', { detail: 'connection refused' });
     },
   };
-  const embeddersDown = (...models: string[]): Embedders => ({
+  const embeddersDown = (...models: string[]): EmbedderFactory => ({
     of: (model) => {
       if (!models.includes(model)) return wordEmbedders.of(model);
       const embed = async () => {
@@ -92,7 +92,7 @@ describe('retrieval while a service is unavailable', () => {
         timeout = new AbortController();
       });
     const slowStore: Pick<VectorStore, 'search'> = { search: ({ signal }) => untilStopped(signal) };
-    const slowEmbedders: Embedders = {
+    const slowEmbedders: EmbedderFactory = {
       of: (model) => ({ model, embed: (_texts, options) => untilStopped(options?.signal) }),
     };
     const timeoutMs = 60_000;

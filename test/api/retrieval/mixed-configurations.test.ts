@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
-import type { Embedders } from '#src/ports/models.ts';
+import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { adaOf, question, useRetrievalFixture, wordEmbedders } from '#test/support/retrieval-fixture.ts';
 
@@ -19,7 +19,7 @@ describe('retrieval from documents with different configurations', () => {
         return fixture().vectors.search(input);
       },
     };
-    const embedders: Embedders = {
+    const embedders: EmbedderFactory = {
       of: (model) => ({
         model,
         embed: async (texts) => {

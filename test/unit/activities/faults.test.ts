@@ -2,10 +2,10 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { injectFaults } from '#activities/interceptors/faults.ts';
-import type { Fault } from '#src/config.ts';
+import type { InjectedFault } from '#src/config.ts';
 
 const logger = new DefaultLogger('ERROR');
-const step = (fault: Partial<Fault>): Fault => ({
+const step = (fault: Partial<InjectedFault>): InjectedFault => ({
   activity: 'embedChunks',
   position: 'before',
   kind: 'throw',
@@ -24,7 +24,7 @@ describe('injected faults', () => {
     return effects;
   };
 
-  function start(faults: Fault[], activityType = 'embedChunks') {
+  function start(faults: InjectedFault[], activityType = 'embedChunks') {
     const interceptor = injectFaults(faults);
     return () => new MockActivityEnvironment({ activityType }, { interceptors: [interceptor], logger });
   }

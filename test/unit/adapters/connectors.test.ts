@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
-import type { Connector, OAuthAccess, RemoteChange } from '#src/ports/connectors.ts';
+import type { Connector, OAuthConnectorAccess, RemoteChange } from '#src/ports/connectors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   type ConnectorCase,
@@ -16,7 +16,7 @@ for (const provider of oauthConnectorProviders) {
     let fake: FakeFiles;
     let connector: Connector;
     let opened: OpenedConnector;
-    let access: OAuthAccess;
+    let access: OAuthConnectorAccess;
     before(async () => {
       opened = await openConnector(provider);
       ({ fake, connector } = opened);

@@ -72,7 +72,7 @@ describe('the codec server', () => {
     const refused = await other('/decode', { payloads: [sealed] });
     expect([refused.status, refused.body?.detail]).deep.equal([
       400,
-      'The key "1" of a payload is not among those of TEMPORAL_CODEC_KEY.',
+      'TEMPORAL_CODEC_KEY lacks the key "1", which encrypted the payload.',
     ]);
     for (const body of [
       { payloads: null },

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
-import { appError, requireVersion } from '#src/errors.ts';
+import { appError, requireExpectedVersion } from '#src/errors.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { eventStream, file, noContent, ok, versioned } from '#src/http/response/answers.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
@@ -48,7 +48,7 @@ const routes: Route[] = [
     body: named,
     responses: { 200: { description: 'It', schema: named } },
     handle: ({ body, expectedVersions }) => {
-      requireVersion(expectedVersions, { version });
+      requireExpectedVersion(expectedVersions, { version });
       version += 1;
       name = body.name;
       return ok({ name });

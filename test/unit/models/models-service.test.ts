@@ -3,11 +3,11 @@ import pino from 'pino';
 import { priceListVersion } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
 import { createModelsService } from '#src/modules/models/models.service.ts';
-import type { ProvidedModel } from '#src/ports/models.ts';
+import type { ListedModel } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 describe('the models of a deployment', () => {
-  const provided = (id: string, kind: ProvidedModel['kind'], more: Partial<ProvidedModel> = {}): ProvidedModel => {
+  const provided = (id: string, kind: ListedModel['kind'], more: Partial<ListedModel> = {}): ListedModel => {
     return {
       id,
       kind,
@@ -23,7 +23,7 @@ describe('the models of a deployment', () => {
   };
 
   function create(
-    catalog: () => ProvidedModel[],
+    catalog: () => ListedModel[],
     reranker: { model: string | null; isConfigured: boolean },
     embeddingModel = 'embedding-1',
   ) {

@@ -46,7 +46,7 @@ describe('the payload codec', () => {
 
   it('names a missing key', async () => {
     const sealed = await codecOf(first).encode([plain]);
-    const without = 'The key "2025" of a payload is not among those of TEMPORAL_CODEC_KEY.';
+    const without = 'TEMPORAL_CODEC_KEY lacks the key "2025", which encrypted the payload.';
     for (const codec of [codecOf(second), createPayloadCodec({ sealing: null, all: [] })]) {
       expect(await messageOf(codec.decode(sealed))).equal(without);
     }

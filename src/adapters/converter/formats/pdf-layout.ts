@@ -1,6 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { z } from 'zod';
-import type { RecognizedLine } from '#src/ports/documents.ts';
+import type { OcrLine } from '#src/ports/documents.ts';
 import { cleanText } from '../parsed-document.ts';
 
 /** A line on a PDF page. Coordinates and sizes are in points; `gap` is the widest empty space inside the line. */
@@ -27,7 +27,7 @@ export const pdfPageMessageSchema = z
   .object({ lines: z.array(rawLine), isPicture: z.boolean() })
   .transform(({ lines, isPicture }): PdfPage => ({ lines: readLines(lines), isPicture }));
 
-export function pdfPageFromOcr(lines: readonly RecognizedLine[]): PdfPage {
+export function pdfPageFromOcr(lines: readonly OcrLine[]): PdfPage {
   return { lines: readLines(lines), isPicture: true };
 }
 

@@ -5,7 +5,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { appError } from '#src/errors.ts';
-import type { Recognition, RecognizedPage } from '#src/ports/documents.ts';
+import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
 import { type PdfPage, pdfPageFromOcr, pdfPagesToMarkdown } from '../formats/pdf-layout.ts';
 import type { CleanDocument } from '../parsed-document.ts';
@@ -14,7 +14,7 @@ import type { OcrInput } from './image-pages.ts';
 
 export type OcrProgress<Document> = { document: Document; pagesLeft: 0 } | { document: null; pagesLeft: number };
 
-type Reader = { recognize: PageRecognizer; recognition: Recognition | undefined; signal: AbortSignal };
+type Reader = { recognize: PageRecognizer; recognition: OcrOptions | undefined; signal: AbortSignal };
 
 /** @throws AppError empty_document for an image without words */
 export async function readImageByOcr(path: string, reader: Reader): Promise<OcrProgress<CleanDocument>> {
@@ -101,9 +101,9 @@ export function createOcrPageRecognizer(deps: {
   /** @returns all pages recognized so far by index, and the total number of pages */
   return async function recognizePages(
     source: PictureSource,
-    recognition: Recognition,
+    recognition: OcrOptions,
     signal: AbortSignal,
-  ): Promise<{ pages: Map<number, RecognizedPage>; total: number }> {
+  ): Promise<{ pages: Map<number, OcrPage>; total: number }> {
     const pages = new Map(recognition.known.map((page) => [page.pageIndex, page]));
     // For an image file, the OCR process is started even if all pages are recognized already, because only that process
     // knows the page count.

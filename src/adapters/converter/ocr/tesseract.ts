@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import type { RecognizedLine } from '#src/ports/documents.ts';
+import type { OcrLine } from '#src/ports/documents.ts';
 
 /** Confidence (0 to 100) below which Tesseract's text is noise, an unknown script, or a rotated page. */
 const minConfidence = 60;
@@ -28,7 +28,7 @@ const rotations = [6, 8, 3];
  * Recognizes a page image. If the text is unreadable and the image has no EXIF rotation, it is tried in other
  * orientations.
  */
-export function recognizePage(read: RecognizeImage, image: Uint8Array, orientation: number): RecognizedLine[] {
+export function recognizePage(read: RecognizeImage, image: Uint8Array, orientation: number): OcrLine[] {
   let best = read(image, orientation);
   if (orientation === 1 && best.length > 0) {
     for (const rotation of rotations) {
@@ -66,9 +66,9 @@ function withoutNoise(line: TesseractLine): TesseractLine {
   return { ...line, words: line.words.filter(isWord) };
 }
 
-function describeLines(lines: TesseractLine[]): RecognizedLine[] {
+function describeLines(lines: TesseractLine[]): OcrLine[] {
   const usual = usualHeight(lines);
-  return lines.map(({ words, baseline, rowAttributes }): RecognizedLine => {
+  return lines.map(({ words, baseline, rowAttributes }): OcrLine => {
     const left = Math.min(...words.map(({ bbox }) => bbox.x0));
     const right = Math.max(...words.map(({ bbox }) => bbox.x1));
     const gaps = words.slice(1).map(({ bbox }, index) => bbox.x0 - (words[index]?.bbox.x1 ?? bbox.x0));
