@@ -9,7 +9,13 @@ import {
 import { type Dispatcher, request as send } from 'undici';
 import { readBody } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { Connector, ConnectorAccess, S3ConnectorAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
+import type {
+  Connector,
+  ConnectorAccess,
+  RemoteFile,
+  RemoteFileQuery,
+  S3ConnectorAccess,
+} from '#src/ports/connectors.ts';
 import { folderMediaType, limitDownload, maxDownloadMs, parseRetryAfterSeconds } from './provider-api.ts';
 
 /** Objects per page of a listing, so that a page fits in `maxAnswerBytes`. */

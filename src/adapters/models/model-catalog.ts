@@ -2,7 +2,7 @@ import { NotFoundError } from 'openai';
 import { isRecord } from '#src/adapters/providers.ts';
 import { type ModelKind, modelKindByName } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
-import type { ModelCatalog, ListedModel } from '#src/ports/models.ts';
+import type { ListedModel, ModelCatalog } from '#src/ports/models.ts';
 import { createModelErrorMapper, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
 
 /** Timeout for the list of models: short, because an API request waits for it if none is cached. */

@@ -154,7 +154,7 @@ export function createDraftsRepository(db: Knex) {
         .patch({ parentVersionId });
     },
 
-    async findForkableVersion(actor: Actor, versionId: string): Promise<Version | undefined> {
+    async findForkableVersion(actor: Actor, versionId: string): Promise<DraftVersion | undefined> {
       return whereReadable(DraftVersionModel.query(db), actor, 'drafts')
         .join('drafts', (on) => {
           on.on('drafts.orgId', 'draftVersions.orgId').on('drafts.id', 'draftVersions.draftId');
