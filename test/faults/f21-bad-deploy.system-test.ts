@@ -7,7 +7,7 @@ import { retryUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { testServices } from '#test/support/services.ts';
-import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { stubIngestion } from '#test/support/stub-activities.ts';
 import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
@@ -36,7 +36,7 @@ describe('F21: a version that cannot replay what has begun, and the way back', f
 
   it('leaves runs stuck and says so, and they go on after the way back with nothing lost and nothing done twice', async () => {
     let isMended = false;
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       embedChunks: async () => {
         if (!isMended) throw appError('model_not_configured');
         return { chunksEmbedded: 3, chunksLeft: 0 };
@@ -75,7 +75,7 @@ describe('F21: a version that cannot replay what has begun, and the way back', f
             });
             expect(await orchestrator.describe(run.workflowId)).equal('open');
           }
-          expect(calls).not.to.include('activateGeneration');
+          expect(names).not.to.include('activateGeneration');
         },
         { taskQueue, workflowBundle: await brokenBundle() },
       );
@@ -85,7 +85,7 @@ describe('F21: a version that cannot replay what has begun, and the way back', f
       });
       for (const step of ['parseDocument', 'convertDocument', 'chunkDocument', 'activateGeneration']) {
         expect(
-          calls.filter((call) => call === step),
+          names.filter((call) => call === step),
           step,
         ).to.have.length(runs);
       }

@@ -10,17 +10,20 @@ import { pauseUpdateName, resumeUpdateName } from '#src/contracts/ingestion.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
-import { stubAlignment } from '#test/support/stub-alignment.ts';
-import { stubAnchoring } from '#test/support/stub-anchoring.ts';
-import { stubConnectors } from '#test/support/stub-connectors.ts';
-import { stubDeletion } from '#test/support/stub-deletion.ts';
-import { stubErasure } from '#test/support/stub-erasure.ts';
-import { oneCall, stubEvaluation } from '#test/support/stub-evaluation.ts';
-import { stubExports } from '#test/support/stub-exports.ts';
-import { stubIngestion } from '#test/support/stub-ingestion.ts';
-import { stubPreviews } from '#test/support/stub-previews.ts';
-import { stubReembedding } from '#test/support/stub-reembedding.ts';
-import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
+import {
+  oneCall,
+  stubAlignment,
+  stubAnchoring,
+  stubConnectors,
+  stubDeletion,
+  stubErasure,
+  stubEvaluation,
+  stubExports,
+  stubIngestion,
+  stubPreviews,
+  stubReembedding,
+  stubStoreAudit,
+} from '#test/support/stub-activities.ts';
 import { testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { attributeOf } from '#test/support/workflow-run.ts';

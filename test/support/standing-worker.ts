@@ -52,7 +52,7 @@ async function startWorker(): Promise<StandingWorker & { close(): Promise<void> 
     const { activityType, workflowExecution } = Context.current().info;
     const { workflowId } = parseJobId(workflowExecution?.workflowId ?? '');
     const activities: Record<string, unknown> = { ...activitiesOf.get(workflowId) };
-    const activity = activities[activityType];
+    const activity = activities[activityType] ?? activities.default;
     if (typeof activity === 'function') return activity(input);
     throw ApplicationFailure.nonRetryable(`The test has no stub of ${activityType}.`);
   }

@@ -7,8 +7,7 @@ import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import type { AuditProgress, AuditReport } from '#src/domain/documents/audit-report.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { failFirstAttempt } from '#test/support/stub-calls.ts';
-import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
+import { failFirstAttempt, stubStoreAudit } from '#test/support/stub-activities.ts';
 import { attributeOf, detailsOf } from '#test/support/workflow-run.ts';
 
 describe('auditStores', () => {
@@ -63,7 +62,7 @@ describe('auditStores', () => {
   });
 
   it('cancels the page in progress and checks no more pages', async () => {
-    const { activities, calls, untilCalled } = stubStoreAudit(1, {
+    const { activities, names, untilCalled } = stubStoreAudit(1, {
       // The real heartbeat timer, which is what brings a cancellation to an activity in production.
       auditPage: () =>
         withHeartbeats(
@@ -75,6 +74,6 @@ describe('auditStores', () => {
     await run.cancel();
     const error: unknown = await run.result().catch((failure: unknown) => failure);
     expect(error).instanceOf(WorkflowFailedError).property('cause').instanceOf(CancelledFailure);
-    expect(calls).deep.equal(['auditPage']);
+    expect(names).deep.equal(['auditPage']);
   });
 });

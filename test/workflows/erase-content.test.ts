@@ -6,8 +6,7 @@ import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type HistoryEvent, untilHistory } from '#test/support/history-events.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { failFirstAttempt } from '#test/support/stub-calls.ts';
-import { stubErasure } from '#test/support/stub-erasure.ts';
+import { failFirstAttempt, stubErasure } from '#test/support/stub-activities.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
 const rows = ['chats', 'drafts', 'agents', 'folders', 'traces'].map((what) => `eraseRows ${what}`);
@@ -33,7 +32,7 @@ describe('eraseContent', () => {
   function parkedErasure() {
     const stub = stubErasure(1, {
       eraseDocuments: async () => {
-        if (!stub.calls.includes('recordResumedErasure'))
+        if (!stub.names.includes('recordResumedErasure'))
           throw appError('erasure_incomplete', { detail: 'One of them.' });
         return { erased: 1, isMore: false };
       },
@@ -42,17 +41,17 @@ describe('eraseContent', () => {
   }
 
   it('stops the work first, erases each kind of content, then the user', async () => {
-    const { activities, calls } = stubErasure(1);
+    const { activities, names } = stubErasure(1);
     const run = await erase(activities);
     const byKind = { documents: 20, chats: 1, drafts: 1, agents: 1, folders: 1, traces: 1 };
     expect(await run.result()).deep.equal({ erased: 25, byKind });
-    expect(calls).deep.equal(steps);
+    expect(names).deep.equal(steps);
     expect(await run.query(stageQueryName)).deep.equal({ stage: 'done', erased: 25, byKind });
   });
 
   it('waits until its due date, shows the date, and ignores a cancellation', async () => {
     const dueAt = new Date(Date.now() + 30 * 86_400_000).toISOString();
-    const { activities, calls } = stubErasure(1);
+    const { activities, names } = stubErasure(1);
     const run = await erase(activities, dueAt);
     const isTimer = (event: HistoryEvent) => event.timerStartedEventAttributes;
     await untilHistory(run, (events) => events.some(isTimer));
@@ -69,16 +68,16 @@ describe('eraseContent', () => {
     expect(Number(timers[0]?.seconds)).within(29 * 86_400, 30 * 86_400);
     expect(await attributeOf(run, 'Stage')).equal('wait');
     expect((await run.describe()).status.name).equal('RUNNING');
-    expect(calls).deep.equal(['stopWork']);
+    expect(names).deep.equal(['stopWork']);
     await run.terminate();
   });
 
   it('continues in a new history without stopping the work or waiting again', async () => {
-    const { activities, calls } = stubErasure(60);
+    const { activities, names } = stubErasure(60);
     const run = await erase(activities);
     const byKind = { documents: 60 * 20, chats: 1, drafts: 1, agents: 1, folders: 1, traces: 1 };
     expect(await run.result()).deep.equal({ erased: 60 * 20 + 5, byKind });
-    expect(calls.filter((name) => name === 'stopWork')).length(1);
+    expect(names.filter((name) => name === 'stopWork')).length(1);
     const latest = await worker.client.workflow.getHandle(run.workflowId).describe();
     expect(latest.runId).not.equal(run.firstExecutionRunId);
     expect(await detailsOf(worker.client.workflow.getHandle(run.workflowId))).match(
@@ -87,14 +86,14 @@ describe('eraseContent', () => {
   });
 
   it('erases again when new content has appeared in the meantime', async () => {
-    const { activities, calls } = stubErasure(1, {
+    const { activities, names } = stubErasure(1, {
       // Each round erases one chat.
       forgetLeaver: async ({ byKind }) => ({ isMore: byKind?.chats === 1 }),
     });
     const run = await erase(activities);
     await run.result();
     const round = steps.slice(1, -1);
-    expect(calls).deep.equal(['stopWork', ...round, ...round, 'recordErasure']);
+    expect(names).deep.equal(['stopWork', ...round, ...round, 'recordErasure']);
   });
 
   it('retries a step whose store was unavailable', async () => {
@@ -106,11 +105,11 @@ describe('eraseContent', () => {
     });
     const run = await erase(stub.activities);
     await run.result();
-    expect(stub.calls).deep.equal(steps.toSpliced(2, 0, 'eraseRows chats'));
+    expect(stub.names).deep.equal(steps.toSpliced(2, 0, 'eraseRows chats'));
   });
 
   it('is parked when only an operator can help, and continues on retry', async () => {
-    const { activities, calls, untilCalled } = parkedErasure();
+    const { activities, names, untilCalled } = parkedErasure();
     const run = await erase(activities);
     await untilCalled('recordParkedErasure');
     expect(await attributeOf(run, 'ErrorCode')).equal('erasure_incomplete');
@@ -118,22 +117,22 @@ describe('eraseContent', () => {
     await run.executeUpdate(retryUpdateName);
     await run.result();
     const parked = ['eraseDocuments', 'recordParkedErasure', 'recordResumedErasure'];
-    expect(calls).deep.equal(steps.toSpliced(1, 0, ...parked));
+    expect(names).deep.equal(steps.toSpliced(1, 0, ...parked));
   });
 
   it('fails when an operator skips it', async () => {
-    const { activities, calls, untilCalled } = parkedErasure();
+    const { activities, names, untilCalled } = parkedErasure();
     const run = await erase(activities);
     await untilCalled('recordParkedErasure');
     await run.executeUpdate(skipUpdateName);
     expect(await failureOf(run))
       .instanceOf(ApplicationFailure)
       .property('type', 'skipped');
-    expect(calls.at(-1)).equal('recordErasureFailure');
+    expect(names.at(-1)).equal('recordErasureFailure');
   });
 
   it('fails with the code of a permanent fault', async () => {
-    const { activities, calls } = stubErasure(1, {
+    const { activities, names } = stubErasure(1, {
       forgetLeaver: async () => {
         throw appError('blob_missing');
       },
@@ -142,6 +141,6 @@ describe('eraseContent', () => {
     expect(await failureOf(run))
       .instanceOf(ApplicationFailure)
       .property('type', 'blob_missing');
-    expect(calls.at(-1)).equal('recordErasureFailure');
+    expect(names.at(-1)).equal('recordErasureFailure');
   });
 });

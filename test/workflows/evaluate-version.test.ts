@@ -14,8 +14,7 @@ import { unitName } from '#src/domain/judging/judgement.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { failFirstAttempt, untilCancelled } from '#test/support/stub-calls.ts';
-import { oneCall, stubEvaluation } from '#test/support/stub-evaluation.ts';
+import { failFirstAttempt, oneCall, stubEvaluation, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('evaluateVersion and compareVersions', () => {

@@ -5,8 +5,7 @@ import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/
 import { type AppError, appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { failFirstAttempt } from '#test/support/stub-calls.ts';
-import { stubExports } from '#test/support/stub-exports.ts';
+import { failFirstAttempt, stubExports } from '#test/support/stub-activities.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('exportOrganization', () => {

@@ -8,7 +8,7 @@ import { registerSearchAttributes, type TemporalConnection } from '#src/temporal
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { type HistoryEvent, untilHistory } from '#test/support/history-events.ts';
 import { testServices } from '#test/support/services.ts';
-import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { stubIngestion } from '#test/support/stub-activities.ts';
 import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { createTestNamespace } from '#test/support/temporal-namespace.ts';
 import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';

@@ -9,8 +9,7 @@ import { retryUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { untilCancelled } from '#test/support/stub-calls.ts';
-import { stubConnectors } from '#test/support/stub-connectors.ts';
+import { stubConnectors, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('importFromConnector and syncConnection', () => {

@@ -4,8 +4,7 @@ import type { IngestionActivities } from '#activities/ingestion.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { failFirstAttempt, untilCancelled } from '#test/support/stub-calls.ts';
-import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { failFirstAttempt, stubIngestion, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('ingestDocument of a small document', () => {
@@ -25,15 +24,15 @@ describe('ingestDocument of a small document', () => {
   const eachStep = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'];
 
   it('takes all steps in one activity', async () => {
-    const { activities, calls } = stubIngestion();
+    const { activities, names } = stubIngestion();
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(calls).deep.equal(['ingestAtOnce']);
+    expect(names).deep.equal(['ingestAtOnce']);
     expect(await attributeOf(run, 'Stage')).equal('done');
   });
 
   it('takes each step in its own activity after that one has failed, so that operators see which step fails', async () => {
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       ingestAtOnce: async () => {
         throw appError('model_unavailable');
       },
@@ -44,35 +43,35 @@ describe('ingestDocument of a small document', () => {
     });
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(calls).deep.equal(['ingestAtOnce', ...eachStep.toSpliced(4, 0, 'embedChunks')]);
+    expect(names).deep.equal(['ingestAtOnce', ...eachStep.toSpliced(4, 0, 'embedChunks')]);
   });
 
   it('fails with the stage and the code of the step that failed', async () => {
     const refuse = async () => {
       throw appError('corrupt_document');
     };
-    const { activities, calls } = stubIngestion({ ingestAtOnce: refuse, convertDocument: refuse });
+    const { activities, names } = stubIngestion({ ingestAtOnce: refuse, convertDocument: refuse });
     const run = await ingest(activities);
     expect(await failureOf(run)).property('type', 'corrupt_document');
-    expect(calls).deep.equal(['ingestAtOnce', 'parseDocument', 'convertDocument', 'recordFailure']);
+    expect(names).deep.equal(['ingestAtOnce', 'parseDocument', 'convertDocument', 'recordFailure']);
     expect(await attributeOf(run, 'Stage')).equal('convert');
   });
 
   it('takes the remaining steps one by one when the document has many chunks', async () => {
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       ingestAtOnce: async () => ({ converted, chunksTotal: 3_000, isDone: false }),
     });
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3_000 });
-    expect(calls).deep.equal(['ingestAtOnce', 'embedChunks', 'activateGeneration']);
+    expect(names).deep.equal(['ingestAtOnce', 'embedChunks', 'activateGeneration']);
   });
 
   it('records its cancellation', async () => {
-    const { activities, calls, untilCalled } = stubIngestion({ ingestAtOnce: untilCancelled });
+    const { activities, names, untilCalled } = stubIngestion({ ingestAtOnce: untilCancelled });
     const run = await ingest(activities);
     await untilCalled('ingestAtOnce');
     await run.cancel();
     expect(await failureOf(run)).instanceOf(CancelledFailure);
-    expect(calls).deep.equal(['ingestAtOnce', 'recordCancellation']);
+    expect(names).deep.equal(['ingestAtOnce', 'recordCancellation']);
   });
 });

@@ -7,8 +7,7 @@ import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { failFirstAttempt, untilCancelled } from '#test/support/stub-calls.ts';
-import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { failFirstAttempt, stubIngestion, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('ingestDocument', () => {
@@ -28,10 +27,10 @@ describe('ingestDocument', () => {
     });
 
   it('takes every step once, in order, and shows its progress', async () => {
-    const { activities, calls } = stubIngestion();
+    const { activities, names } = stubIngestion();
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(calls).deep.equal([
+    expect(names).deep.equal([
       'parseDocument',
       'convertDocument',
       'chunkDocument',
@@ -46,19 +45,19 @@ describe('ingestDocument', () => {
   it('reads scanned pages slice by slice before it chunks the document', async () => {
     let pagesLeft = 3;
     const converted = { charCount: 12, pageCount: 3, reused: false };
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       convertDocument: async () => (--pagesLeft > 0 ? { ...converted, pagesLeft } : converted),
     });
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(calls.filter((name) => name === 'convertDocument')).length(3);
-    expect(calls.slice(-3)).deep.equal(['chunkDocument', 'embedChunks', 'activateGeneration']);
+    expect(names.filter((name) => name === 'convertDocument')).length(3);
+    expect(names.slice(-3)).deep.equal(['chunkDocument', 'embedChunks', 'activateGeneration']);
     expect(await run.query<IngestionProgress>(stageQueryName)).deep.include({ converted });
   });
 
   it('adds contexts to the chunks slice by slice before they are stored, when a model is configured', async () => {
     let chunksLeft = 3;
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       convertDocument: async () => ({ charCount: 12, pageCount: null, reused: false, needsContexts: true }),
       situateChunks: async () => {
         if (chunksLeft === 2) failFirstAttempt(appError('model_unavailable', { retryAfterSeconds: 0.01 }));
@@ -68,7 +67,7 @@ describe('ingestDocument', () => {
     });
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3 });
-    const [, , ...others] = calls;
+    const [, , ...others] = names;
     expect(others).deep.equal([
       ...Array(4).fill('situateChunks'),
       'chunkDocument',
@@ -78,7 +77,7 @@ describe('ingestDocument', () => {
   });
 
   it('retries only the step whose service is down', async () => {
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       embedChunks: async () => {
         failFirstAttempt(appError('model_unavailable', { retryAfterSeconds: 0.01 }));
         return { chunksEmbedded: 3 };
@@ -86,14 +85,14 @@ describe('ingestDocument', () => {
     });
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(calls.filter((name) => name === 'embedChunks')).length(2);
-    expect(calls.filter((name) => name === 'convertDocument')).length(1);
-    expect(calls).not.include('recordFailure');
+    expect(names.filter((name) => name === 'embedChunks')).length(2);
+    expect(names.filter((name) => name === 'convertDocument')).length(1);
+    expect(names).not.include('recordFailure');
   });
 
   it('embeds slice by slice', async () => {
     let chunksLeft = 3;
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       embedChunks: async () => {
         chunksLeft -= 1;
         return { chunksEmbedded: 3 - chunksLeft, chunksLeft };
@@ -101,23 +100,23 @@ describe('ingestDocument', () => {
     });
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(calls.slice(3)).deep.equal(['embedChunks', 'embedChunks', 'embedChunks', 'activateGeneration']);
+    expect(names.slice(3)).deep.equal(['embedChunks', 'embedChunks', 'embedChunks', 'activateGeneration']);
   });
 
   it('embeds again the vectors that the vector store has lost', async () => {
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       activateGeneration: async () => {
-        const timesEmbedded = calls.filter((name) => name === 'embedChunks').length;
+        const timesEmbedded = names.filter((name) => name === 'embedChunks').length;
         if (timesEmbedded === 1) throw appError('vectors_missing');
       },
     });
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(calls.slice(3)).deep.equal(['embedChunks', 'activateGeneration', 'embedChunks', 'activateGeneration']);
+    expect(names.slice(3)).deep.equal(['embedChunks', 'activateGeneration', 'embedChunks', 'activateGeneration']);
   });
 
   it('fails when the vector store loses points three times', async () => {
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       activateGeneration: async () => {
         throw appError('vectors_missing');
       },
@@ -126,7 +125,7 @@ describe('ingestDocument', () => {
     const failure = await failureOf(run);
     expect(failure).instanceOf(ApplicationFailure).property('type', 'vectors_missing');
     expect(categoryOf(failure)).not.equal('BENIGN');
-    expect(calls.filter((name) => name === 'embedChunks')).length(3);
+    expect(names.filter((name) => name === 'embedChunks')).length(3);
   });
 
   it('fails with its own code when the failure cannot be recorded', async () => {
@@ -147,7 +146,7 @@ describe('ingestDocument', () => {
   it('fails at once with the code of a permanent fault and records it', async () => {
     const recorded: unknown[] = [];
     let codeBefore: unknown;
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       convertDocument: async () => {
         throw appError('encrypted_document');
       },
@@ -161,7 +160,7 @@ describe('ingestDocument', () => {
     const failure = await failureOf(run);
     expect(failure).instanceOf(ApplicationFailure).property('type', 'encrypted_document');
     expect(categoryOf(failure)).equal('BENIGN');
-    expect(calls.filter((name) => name === 'convertDocument')).length(1);
+    expect(names.filter((name) => name === 'convertDocument')).length(1);
     expect(recorded).deep.equal([
       { ...input, attempt: 2, error: { code: 'encrypted_document', message: 'The file is encrypted' } },
     ]);
@@ -184,14 +183,14 @@ describe('ingestDocument', () => {
   });
 
   it('cancels the step in progress and records its cancellation', async () => {
-    const { activities, calls, untilCalled } = stubIngestion({ embedChunks: untilCancelled });
+    const { activities, names, untilCalled } = stubIngestion({ embedChunks: untilCancelled });
     const run = await ingest(activities);
     await untilCalled('embedChunks');
     expect(await run.query<IngestionProgress>(stageQueryName)).include({ stage: 'embed' });
     await run.cancel();
     expect(await failureOf(run)).instanceOf(CancelledFailure);
-    expect(calls.at(-1)).equal('recordCancellation');
-    expect(calls).not.include('activateGeneration');
+    expect(names.at(-1)).equal('recordCancellation');
+    expect(names).not.include('activateGeneration');
   });
 });
 

@@ -10,7 +10,7 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { stubIngestion } from '#test/support/stub-activities.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('an ingestion of many slices', () => {
@@ -36,7 +36,7 @@ describe('an ingestion of many slices', () => {
     });
 
   const slices = 55;
-  /** Embeds all slices and calls `during` in each. */
+  /** Embeds all slices and names `during` in each. */
   function embedding(during: (slice: number) => unknown = () => undefined): IngestionActivities['embedChunks'] {
     let slice = 0;
     return async () => {
@@ -49,7 +49,7 @@ describe('an ingestion of many slices', () => {
 
   it('continues in a new history with its memo, priority, attributes and progress', async () => {
     const held = Promise.withResolvers<void>();
-    const { activities, calls, untilCalled } = stubIngestion({
+    const { activities, names, untilCalled } = stubIngestion({
       embedChunks: embedding((slice) => slice === slices && held.promise),
     });
     const run = await ingest(activities);
@@ -72,7 +72,7 @@ describe('an ingestion of many slices', () => {
 
     held.resolve();
     expect(await run.result()).deep.equal({ chunks: 3 });
-    const others = calls.filter((name) => name !== 'embedChunks');
+    const others = names.filter((name) => name !== 'embedChunks');
     expect(others).deep.equal(['parseDocument', 'convertDocument', 'chunkDocument', 'activateGeneration']);
     expect(await orchestrator.describe(run.workflowId)).equal('completed');
   });
@@ -80,7 +80,7 @@ describe('an ingestion of many slices', () => {
   it('continues in a new history while it adds windows and contexts', async () => {
     let windowsLeft = 30;
     let chunksLeft = 30;
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       convertDocument: async () => ({
         charCount: 12,
         pageCount: null,
@@ -94,15 +94,15 @@ describe('an ingestion of many slices', () => {
     const run = await ingest(activities);
     expect(await run.result()).deep.equal({ chunks: 3 });
     expect(await runIdOf(run)).not.equal(run.firstExecutionRunId);
-    expect(calls.filter((name) => name === 'convertDocument')).length(1);
-    expect(calls.filter((name) => name === 'situateChunks')).length(30);
-    expect(calls.slice(-3)).deep.equal(['chunkDocument', 'embedChunks', 'activateGeneration']);
+    expect(names.filter((name) => name === 'convertDocument')).length(1);
+    expect(names.filter((name) => name === 'situateChunks')).length(30);
+    expect(names.slice(-3)).deep.equal(['chunkDocument', 'embedChunks', 'activateGeneration']);
   });
 
   it('can be cancelled in a new history and records it for the attempt that started it', async () => {
     const recorded: unknown[] = [];
     const held = Promise.withResolvers<void>();
-    const { activities, calls, untilCalled } = stubIngestion({
+    const { activities, names, untilCalled } = stubIngestion({
       embedChunks: embedding((slice) => slice === slices && held.promise),
       recordCancellation: async (end) => void recorded.push(end),
     });
@@ -113,7 +113,7 @@ describe('an ingestion of many slices', () => {
     held.resolve();
     expect(await failureOf(run)).instanceOf(CancelledFailure);
     expect(recorded).deep.equal([{ ...input, attempt: 2, startId: 'start-2' }]);
-    expect(calls).not.include('activateGeneration');
+    expect(names).not.include('activateGeneration');
     expect(await orchestrator.describe(run.workflowId)).equal('cancelled');
   });
 
@@ -136,7 +136,7 @@ describe('an ingestion of many slices', () => {
 
   it('can be reset to the start of its last history', async () => {
     let isRefused = true;
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       embedChunks: embedding((slice) => {
         if (slice === slices && isRefused) throw appError('model_rejected');
       }),
@@ -155,12 +155,12 @@ describe('an ingestion of many slices', () => {
       workflowTaskFinishEventId: first?.eventId ?? null,
     });
     expect(await worker.client.workflow.getHandle(run.workflowId).result()).deep.equal({ chunks: 3 });
-    expect(calls.filter((name) => name === 'chunkDocument')).length(1);
+    expect(names.filter((name) => name === 'chunkDocument')).length(1);
   });
 
   it('counts lost vectors across histories and fails at the third loss', async () => {
     let chunksLeft = 0;
-    const { activities, calls } = stubIngestion({
+    const { activities, names } = stubIngestion({
       embedChunks: async () => {
         chunksLeft = (chunksLeft || 20) - 1;
         return { chunksEmbedded: 20 - chunksLeft, chunksLeft };
@@ -172,7 +172,7 @@ describe('an ingestion of many slices', () => {
     const run = await ingest(activities);
     expect(await failureOf(run)).property('type', 'vectors_missing');
     expect(await runIdOf(run)).not.equal(run.firstExecutionRunId);
-    expect(calls.filter((name) => name === 'activateGeneration')).length(3);
+    expect(names.filter((name) => name === 'activateGeneration')).length(3);
   });
 
   const cases: [keyof IngestionActivities, Partial<IngestionActivities>][] = [
@@ -183,7 +183,7 @@ describe('an ingestion of many slices', () => {
   for (const [step, replaced] of cases) {
     it(`fails with no_progress when ${step} succeeds without progress`, async () => {
       const recorded: unknown[] = [];
-      const { activities, calls } = stubIngestion({
+      const { activities, names } = stubIngestion({
         convertDocument: async () => ({
           charCount: 12,
           pageCount: null,
@@ -198,7 +198,7 @@ describe('an ingestion of many slices', () => {
       expect(await failureOf(run))
         .instanceOf(ApplicationFailure)
         .property('type', 'no_progress');
-      expect(calls.filter((name) => name === step)).length(2);
+      expect(names.filter((name) => name === step)).length(2);
       expect(recorded).deep.equal(['no_progress']);
       expect(await attributeOf(run, 'ErrorCode')).equal('no_progress');
     });

@@ -7,7 +7,7 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { WorkflowRunState } from '#src/ports/orchestrator.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { stubIngestion } from '#test/support/stub-activities.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('an ingestion that needs a person', () => {
@@ -29,7 +29,7 @@ describe('an ingestion that needs a person', () => {
     const failed: unknown[] = [];
     const stub = stubIngestion({
       embedChunks: async () => {
-        const timesResumed = stub.calls.filter((name) => name === 'recordResumed').length;
+        const timesResumed = stub.names.filter((name) => name === 'recordResumed').length;
         const fault = faults[timesResumed];
         if (fault !== undefined) throw fault;
         return { chunksEmbedded: 3, chunksLeft: 0 };
@@ -53,7 +53,7 @@ describe('an ingestion that needs a person', () => {
   }
 
   it('is parked and shows the reason', async () => {
-    const { activities, calls, parked, untilCalled } = stuckIngestion(refusedKey());
+    const { activities, names, parked, untilCalled } = stuckIngestion(refusedKey());
     const run = await ingest(activities);
     await untilCalled('recordParked');
     expect(parked).deep.equal([{ code: 'model_not_configured', message: 'The key was refused.' }]);
@@ -67,18 +67,18 @@ describe('an ingestion that needs a person', () => {
       state: 'parked',
       error: { code: 'model_not_configured', message: appError('model_not_configured').message },
     });
-    expect(calls).not.include('recordFailure');
+    expect(names).not.include('recordFailure');
     await run.terminate();
   });
 
   it('continues with the failed step on retry', async () => {
-    const { activities, calls, untilCalled } = stuckIngestion(refusedKey());
+    const { activities, names, untilCalled } = stuckIngestion(refusedKey());
     const run = await ingest(activities);
     await untilCalled('recordParked');
     await run.executeUpdate(retryUpdateName);
-    expect(calls).include('recordResumed');
+    expect(names).include('recordResumed');
     expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(calls).deep.equal([
+    expect(names).deep.equal([
       'parseDocument',
       'convertDocument',
       'chunkDocument',
@@ -126,12 +126,12 @@ describe('an ingestion that needs a person', () => {
   });
 
   it('can be cancelled while it is parked', async () => {
-    const { activities, calls, untilCalled } = stuckIngestion(refusedKey());
+    const { activities, names, untilCalled } = stuckIngestion(refusedKey());
     const run = await ingest(activities);
     await untilCalled('recordParked');
     await run.cancel();
     expect(await failureOf(run)).instanceOf(CancelledFailure);
-    expect(calls.at(-1)).equal('recordCancellation');
+    expect(names.at(-1)).equal('recordCancellation');
   });
 
   it('rejects retry and skip while it runs', async () => {

@@ -5,8 +5,7 @@ import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/
 import { type AppError, appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { stubAnchoring } from '#test/support/stub-anchoring.ts';
-import { failFirstAttempt } from '#test/support/stub-calls.ts';
+import { failFirstAttempt, stubAnchoring } from '#test/support/stub-activities.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('proposeAnchorWords', () => {
@@ -26,7 +25,7 @@ describe('proposeAnchorWords', () => {
   function failing(fault: AppError) {
     const stub = stubAnchoring({
       proposeWords: async () => {
-        if (!stub.calls.includes('recordResumedAnchoring')) throw fault;
+        if (!stub.names.includes('recordResumedAnchoring')) throw fault;
         return { count: 40 };
       },
     });
@@ -34,24 +33,24 @@ describe('proposeAnchorWords', () => {
   }
 
   it('proposes anchor words and shows that it is done', async () => {
-    const { activities, calls } = stubAnchoring();
+    const { activities, names } = stubAnchoring();
     const run = await propose(activities);
     expect(await run.result()).deep.equal({ count: 40 });
-    expect(calls).deep.equal(['proposeWords', 'recordAnchoring']);
+    expect(names).deep.equal(['proposeWords', 'recordAnchoring']);
     expect(await run.query(stageQueryName)).deep.equal({ stage: 'done' });
     expect(await attributeOf(run, 'Stage')).equal('done');
     expect(await attributeOf(run, 'AgentId')).equal('agent');
   });
 
   it('succeeds when the agent was deleted in the meantime', async () => {
-    const { activities, calls } = stubAnchoring({ proposeWords: async () => ({ count: 0 }) });
+    const { activities, names } = stubAnchoring({ proposeWords: async () => ({ count: 0 }) });
     const run = await propose(activities);
     expect(await run.result()).deep.equal({ count: 0 });
-    expect(calls.at(-1)).equal('recordAnchoring');
+    expect(names.at(-1)).equal('recordAnchoring');
   });
 
   it('retries when a model was unavailable', async () => {
-    const { activities, calls } = stubAnchoring({
+    const { activities, names } = stubAnchoring({
       proposeWords: async () => {
         failFirstAttempt(appError('model_unavailable', { retryAfterSeconds: 0.01 }));
         return { count: 40 };
@@ -59,16 +58,16 @@ describe('proposeAnchorWords', () => {
     });
     const run = await propose(activities);
     await run.result();
-    expect(calls).deep.equal(['proposeWords', 'proposeWords', 'recordAnchoring']);
+    expect(names).deep.equal(['proposeWords', 'proposeWords', 'recordAnchoring']);
   });
 
   it('is parked when only an operator can help, and continues on retry', async () => {
-    const { activities, calls, untilCalled } = failing(appError('model_not_configured'));
+    const { activities, names, untilCalled } = failing(appError('model_not_configured'));
     const run = await propose(activities);
     await untilCalled('recordParkedAnchoring');
     await run.executeUpdate(retryUpdateName);
     await run.result();
-    expect(calls).deep.equal([
+    expect(names).deep.equal([
       'proposeWords',
       'recordParkedAnchoring',
       'recordResumedAnchoring',
@@ -78,22 +77,22 @@ describe('proposeAnchorWords', () => {
   });
 
   it('fails when an operator skips it', async () => {
-    const { activities, calls, untilCalled } = failing(appError('model_not_configured'));
+    const { activities, names, untilCalled } = failing(appError('model_not_configured'));
     const run = await propose(activities);
     await untilCalled('recordParkedAnchoring');
     await run.executeUpdate(skipUpdateName);
     expect(await failureOf(run))
       .instanceOf(ApplicationFailure)
       .property('type', 'skipped');
-    expect(calls.at(-1)).equal('recordAnchoringFailure');
+    expect(names.at(-1)).equal('recordAnchoringFailure');
   });
 
   it('records its cancellation', async () => {
-    const { activities, calls, untilCalled } = failing(appError('model_not_configured'));
+    const { activities, names, untilCalled } = failing(appError('model_not_configured'));
     const run = await propose(activities);
     await untilCalled('recordParkedAnchoring');
     await run.cancel();
     expect(await failureOf(run)).instanceOf(CancelledFailure);
-    expect(calls.at(-1)).equal('recordAnchoringCancellation');
+    expect(names.at(-1)).equal('recordAnchoringCancellation');
   });
 });

@@ -10,8 +10,7 @@ import { searchAttributes } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { completedActivities, untilHistory } from '#test/support/history-events.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { failFirstAttempt, untilCancelled } from '#test/support/stub-calls.ts';
-import { stubReembedding } from '#test/support/stub-reembedding.ts';
+import { failFirstAttempt, stubReembedding, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('reembedOrganization', () => {

@@ -8,8 +8,7 @@ import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { stubAlignment } from '#test/support/stub-alignment.ts';
-import { failFirstAttempt, untilCancelled } from '#test/support/stub-calls.ts';
+import { failFirstAttempt, stubAlignment, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('scoreAlignment', () => {
@@ -34,13 +33,13 @@ describe('scoreAlignment', () => {
     return { run: await nudge(), nudge };
   }
 
-  const times = (calls: string[], name: string) => calls.filter((call) => call === name).length;
+  const times = (names: string[], name: string) => names.filter((call) => call === name).length;
 
   it('scores all waiting rounds, closes the job and then names the chat', async () => {
-    const { activities, calls } = stubAlignment(3);
+    const { activities, names } = stubAlignment(3);
     const { run } = await align(activities);
     await run.result();
-    expect(calls.slice(0, 6)).deep.equal([
+    expect(names.slice(0, 6)).deep.equal([
       'scoreNextRound',
       'scoreNextRound',
       'scoreNextRound',
@@ -65,7 +64,7 @@ describe('scoreAlignment', () => {
 
   it('looks for rounds again when a nudge arrives during its last step', async () => {
     const nudged = Promise.withResolvers<void>();
-    const { activities, calls, arrive, untilCalled } = stubAlignment(1, {
+    const { activities, names, arrive, untilCalled } = stubAlignment(1, {
       recordAlignmentSuccess: () => withHeartbeats(() => nudged.promise),
     });
     const { run, nudge } = await align(activities);
@@ -75,11 +74,11 @@ describe('scoreAlignment', () => {
     nudged.resolve();
     await run.result();
     expect(await run.query<AlignmentProgress>(stageQueryName)).deep.equal({ scoredRounds: 2, lastRound: 2 });
-    expect(times(calls, 'recordAlignmentSuccess')).equal(2);
+    expect(times(names, 'recordAlignmentSuccess')).equal(2);
   });
 
   it('scores every round when many nudges arrive concurrently', async () => {
-    const { activities, calls, arrive } = stubAlignment(0);
+    const { activities, names, arrive } = stubAlignment(0);
     const { nudge } = await align(activities);
     for (let round = 0; round < 10; round++) {
       arrive();
@@ -88,11 +87,11 @@ describe('scoreAlignment', () => {
     const run = await nudge();
     await run.result();
     expect(await activities.scoreNextRound(input)).deep.equal({ scored: false });
-    expect(calls).not.include('recordAlignmentFailure');
+    expect(names).not.include('recordAlignmentFailure');
   });
 
   it('retries only the round whose scoring failed with a transient fault', async () => {
-    const { activities, calls } = stubAlignment(0, {
+    const { activities, names } = stubAlignment(0, {
       scoreNextRound: async () => {
         failFirstAttempt(appError('model_unavailable', { retryAfterSeconds: 0.01 }));
         return { scored: false };
@@ -100,25 +99,25 @@ describe('scoreAlignment', () => {
     });
     const { run } = await align(activities);
     await run.result();
-    expect(times(calls, 'scoreNextRound')).within(2, 3);
-    expect(calls).not.include('recordAlignmentFailure');
+    expect(times(names, 'scoreNextRound')).within(2, 3);
+    expect(names).not.include('recordAlignmentFailure');
   });
 
   it('succeeds when the chat cannot be named', async () => {
-    const { activities, calls } = stubAlignment(1, {
+    const { activities, names } = stubAlignment(1, {
       nameChat: async () => {
         throw appError('model_not_configured');
       },
     });
     const { run } = await align(activities);
     await run.result();
-    expect(times(calls, 'nameChat')).equal(1);
-    expect(times(calls, 'recordAlignmentSuccess')).equal(1);
+    expect(times(names, 'nameChat')).equal(1);
+    expect(times(names, 'recordAlignmentSuccess')).equal(1);
   });
 
   it('scores the next round while a slow model still generates the title', async () => {
     const isScored = Promise.withResolvers<void>();
-    const { activities, calls, arrive, untilCalled } = stubAlignment(1, {
+    const { activities, names, arrive, untilCalled } = stubAlignment(1, {
       nameChat: () => withHeartbeats(() => isScored.promise),
     });
     const { run, nudge } = await align(activities);
@@ -129,12 +128,12 @@ describe('scoreAlignment', () => {
     isScored.resolve();
     await run.result();
     expect(await run.query<AlignmentProgress>(stageQueryName)).deep.equal({ scoredRounds: 2, lastRound: 2 });
-    expect(times(calls, 'nameChat')).equal(1);
+    expect(times(names, 'nameChat')).equal(1);
   });
 
   it('generates no title for a chat that has one', async () => {
     let waits = true;
-    const { activities, calls } = stubAlignment(0, {
+    const { activities, names } = stubAlignment(0, {
       scoreNextRound: async () => {
         if (!waits) return { scored: false };
         waits = false;
@@ -143,12 +142,12 @@ describe('scoreAlignment', () => {
     });
     const { run } = await align(activities);
     await run.result();
-    expect(calls).not.include('nameChat');
+    expect(names).not.include('nameChat');
   });
 
   it('waits for the cancellation of the title when it is cancelled', async () => {
     let isGivenUp = false;
-    const { activities, calls, untilCalled } = stubAlignment(1, {
+    const { activities, names, untilCalled } = stubAlignment(1, {
       nameChat: async () => {
         await untilCancelled().catch(() => undefined);
         isGivenUp = true;
@@ -160,7 +159,7 @@ describe('scoreAlignment', () => {
     await run.cancel();
     expect(await failureOf(run)).instanceOf(CancelledFailure);
     expect(isGivenUp).equal(true);
-    expect(calls.at(-1)).equal('recordAlignmentCancellation');
+    expect(names.at(-1)).equal('recordAlignmentCancellation');
   });
 
   it('records why it failed and fails with the code', async () => {
@@ -185,7 +184,7 @@ describe('scoreAlignment', () => {
   it('tries again when a nudge arrives after it recorded its failure', async () => {
     const nudged = Promise.withResolvers<void>();
     let isBroken = true;
-    const { activities, calls, untilCalled } = stubAlignment(1, {
+    const { activities, names, untilCalled } = stubAlignment(1, {
       scoreNextRound: async () => {
         if (isBroken) throw appError('chat_not_found');
         return { scored: false };
@@ -198,26 +197,26 @@ describe('scoreAlignment', () => {
     await nudge();
     nudged.resolve();
     await run.result();
-    expect(calls).deep.equal(['scoreNextRound', 'recordAlignmentFailure', 'scoreNextRound', 'recordAlignmentSuccess']);
+    expect(names).deep.equal(['scoreNextRound', 'recordAlignmentFailure', 'scoreNextRound', 'recordAlignmentSuccess']);
     expect(await attributeOf(run, 'ErrorCode')).equal(undefined);
   });
 
   it('records its cancellation', async () => {
-    const { activities, calls, untilCalled } = stubAlignment(1, {
+    const { activities, names, untilCalled } = stubAlignment(1, {
       scoreNextRound: untilCancelled,
     });
     const { run } = await align(activities);
     await untilCalled('scoreNextRound');
     await run.cancel();
     expect(await failureOf(run)).instanceOf(CancelledFailure);
-    expect(calls.at(-1)).equal('recordAlignmentCancellation');
+    expect(names.at(-1)).equal('recordAlignmentCancellation');
   });
 
   it('continues as a new run before its history grows long', async () => {
-    const { activities, calls } = stubAlignment(230);
+    const { activities, names } = stubAlignment(230);
     const { run } = await align(activities);
     await run.result();
-    expect(times(calls, 'scoreNextRound')).equal(231);
+    expect(times(names, 'scoreNextRound')).equal(231);
     const { historyLength, runId } = await worker.client.workflow.getHandle(run.workflowId).describe();
     expect(runId).not.equal(run.signaledRunId);
     expect(historyLength).below(1_800);

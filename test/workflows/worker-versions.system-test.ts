@@ -14,8 +14,7 @@ import { runAdmin } from '#test/support/admin-command.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
 import { testServices } from '#test/support/services.ts';
 import { startStack } from '#test/support/stack.ts';
-import { stubEvaluation } from '#test/support/stub-evaluation.ts';
-import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { stubEvaluation, stubIngestion } from '#test/support/stub-activities.ts';
 import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
@@ -113,10 +112,11 @@ describe('worker versions', () => {
     const judged = Promise.withResolvers<void>();
     const ingestion = stubIngestion({
       embedChunks: async ({ documentId }) => {
-        if (documentId === 'parked' && !ingestion.calls.includes('recordResumed'))
+        if (documentId === 'parked' && !ingestion.names.includes('recordResumed'))
           throw appError('model_not_configured');
         return { chunksEmbedded: 3, chunksLeft: 0 };
       },
+      recordResumed: async () => undefined,
     });
     const activities = {
       ...ingestion.activities,

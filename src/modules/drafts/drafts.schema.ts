@@ -8,6 +8,7 @@ import {
   type SentDraftFields,
 } from '#src/domain/agents/drafts.ts';
 import { evalStatuses } from '#src/domain/judging/outcome.ts';
+import { isBlank } from '#src/domain/text/plain-text.ts';
 import {
   agentFields,
   idField,
@@ -98,7 +99,10 @@ export const startEvaluationBody = z.strictObject({
 });
 
 export const renameDraftVersionBody = z.strictObject({
-  title: oneLineField(256).trim().min(1).meta({ pattern: namePattern }),
+  title: oneLineField(256)
+    .trim()
+    .refine((title) => !isBlank(title), { error: 'must not be blank', params: { code: 'blank' } })
+    .meta({ pattern: namePattern }),
 });
 
 export const changeDraftScopeBody = z.strictObject({ visibility: visibilityField, team_ids: teamIds });

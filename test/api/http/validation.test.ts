@@ -1,0 +1,263 @@
+import { expect } from 'chai';
+import type { Route } from '#src/http/routing/route.ts';
+import { badEmails, badNames, badPasswords, badSwitches, blankNames } from '#test/support/bad-fields.ts';
+import type { Member } from '#test/support/client.ts';
+import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+const unknownId = '0197f1a0-0000-7000-8000-000000000000';
+const noId = ['', 'x', 7, null, [], `${unknownId}0`];
+const noText = [7, null, [], {}, 'a\0', '\ud800'];
+const noTextButNull = noText.filter((value) => value !== null);
+const noBoolean = badSwitches;
+const noList = ['x', 7, {}, null];
+const noObject = ['x', 7, [], null];
+const noNumber = ['x', null, [], {}, true];
+const notOneOf = ['no_such_value', '', 7, null, []];
+const listOf = (values: readonly unknown[], tooMany: number, right: unknown) => [
+  ...noList,
+  ...values.map((value) => [value]),
+  Array(tooMany).fill(right),
+];
+const noIdList = listOf(noId, 1_001, unknownId);
+const noWords = listOf(noText, 2_001, 'word');
+const noName = [...badNames, ...blankNames];
+const noOptionalName = badNames;
+const fileName = ['a\nb', 'x'.repeat(256), ...noText];
+const folderName = [...blankNames, '.', '..', 'a/b', 'a\\b', 'a\nb', 'x'.repeat(256), ...noText];
+/** What stands in paths: nothing that exists, except where a provider is read before the body. */
+const idsOf = ({ path }: Route): Ids => {
+  const provider = path.startsWith('/connectors') ? 'acme_drive' : 'brave_search';
+  const named: Ids = { provider, round_index: '1', code: 'not_found' };
+  return new Proxy(named, { get: (_, name: string) => named[name] ?? unknownId });
+};
+const goldenCase = { id: 'a', prompt: 'x' };
+
+/**
+ * Values that a field of a body refuses, by the field's name, or by operation and name where operations differ. Written
+ * by hand from the contract, so that a schema that became too wide is found.
+ */
+const refused: Record<string, readonly unknown[]> = {
+  accept_deletions: noBoolean,
+  agent_id: noId,
+  agent_name: [...noText, 'a\nb', 'x'.repeat(257)],
+  agent_prompt: noText,
+  anchor_words: [...noObject, { tax: 11 }, { tax: 0 }, { tax: '1' }, { 'one two three four': 1 }, { '': 1 }],
+  'expandAnchorWords.anchor_words': noWords,
+  api_key: [...noText, ''],
+  baseline_version_id: noId,
+  case: [...noObject, {}, { input: 7 }],
+  cases: [...noList, [{}], ['x'], Array(1_001).fill({ input: 'x' })],
+  chat_id: noId,
+  chat_model: noTextButNull,
+  chunking: [...noObject, {}],
+  chunking_method: notOneOf,
+  color: ['blue', '#12345', 7, []],
+  config: noObject,
+  connection_id: noId,
+  consent_code: [...noText, ''],
+  content: noText,
+  credentials: noObject,
+  current_password: noText,
+  display_name: noOptionalName,
+  'createS3Connection.display_name': noName,
+  document_id: noId,
+  draft_id: noId,
+  email: badEmails,
+  embedding: [...noObject, {}],
+  enable_rag: noBoolean,
+  enabled_tools: [...noList, ['no.such.tool'], [7]],
+  error_code: [...noText, '', 'x'.repeat(101)],
+  eval_scores: ['x', 7, []],
+  evaluator_model: noText,
+  exclude_document_ids: noIdList,
+  exclude_words: noWords,
+  files: [...noList, [], [{}], ['x'], [{ path: '' }]],
+  first_name: noOptionalName,
+  folder: noText,
+  folder_id: noId,
+  force: noBoolean,
+  golden_case_ids: [...noList, [7], [null]],
+  golden_cases: [...noList, [{}], [{ id: 'a' }], [goldenCase, goldenCase], [{ ...goldenCase, extra: 1 }]],
+  icon_name: [7, [], {}, 'a\nb'],
+  include_document_ids: noIdList,
+  ingest: [null, 'perhaps', [], {}],
+  is_admin: noBoolean,
+  is_org_admin: noBoolean,
+  is_team_admin: noBoolean,
+  last_name: noOptionalName,
+  max_tokens: [...noNumber, 0, -1, 1.5],
+  message: [...noText, '', ' \n'],
+  name: noName,
+  'createFolder.name': folderName,
+  'changeFolder.name': folderName,
+  'pasteDocument.name': [...fileName, ''],
+  'importDocumentFromUrl.name': fileName,
+  'changeDocument.name': fileName,
+  new_password: badPasswords,
+  org_name: noOptionalName,
+  overlap_tokens: [...noNumber, -1, 1.5, 8_193],
+  page: noText,
+  parent_id: noId,
+  parent_version_id: noId,
+  password: badPasswords,
+  'login.password': noText,
+  'deleteAccount.password': noText,
+  path: noText,
+  promote: noBoolean,
+  provider: noText,
+  redirect_uri: [...noText, 'x'],
+  redo: noBoolean,
+  refresh_token: [...noText, ''],
+  reranking: noBoolean,
+  'setRagConfig.reranking': [...noObject, {}],
+  reranking_type: notOneOf,
+  retrieval: [...noObject, {}],
+  rubric: noText,
+  run_golden: noBoolean,
+  source_agent_id: noId,
+  source_format: [...notOneOf, 'pdf'],
+  source_version_id: noId,
+  tags: [...noList, [7], [null], ['x'.repeat(201)]],
+  target_folder_id: noId,
+  target_tokens: [...noNumber, 0, -1, 1.5, 8_193],
+  team_id: noId,
+  team_ids: noIdList,
+  temperature: [...noNumber, -0.1, 2.1],
+  title: [...badNames.filter((value) => value !== badNames[4]), ...blankNames, 'x'.repeat(257)],
+  'commitVersion.title': [...noText, 'a\nb', 'x'.repeat(257)],
+  url: [...noText, '', 'x'],
+  user_off_topic_streak_threshold: [1],
+  user_on_topic_streak_threshold: [1],
+  username: badEmails,
+  version_id: noId,
+  visibility: [...notOneOf, 'public'],
+  words: noWords,
+};
+
+/** Query parameters. Where a filter takes any text, only its control characters are refused. */
+const refusedInQuery: Record<string, readonly string[]> = {
+  agent_id: ['', 'x', '7'],
+  cascade: ['perhaps', ''],
+  connection_id: ['', 'x'],
+  cursor: ['x', '%00'],
+  date_from: ['yesterday', '2026-13-01', ''],
+  date_to: ['tomorrow', '2026-02-30', ''],
+  document_id: ['', 'x'],
+  error_code: ['', 'x'.repeat(101)],
+  folder_id: ['', 'x'],
+  include_documents: ['perhaps', ''],
+  include_total: ['perhaps', ''],
+  kind: ['no_such_kind', ''],
+  limit: ['0', '-1', '1.5', 'x', '1001', ''],
+  mine: ['perhaps', ''],
+  offset: ['-1', '1.5', 'x'],
+  preview: ['perhaps', ''],
+  state: ['no_such_state', ''],
+  status: ['no_such_status', ''],
+};
+/** Texts that the service does not read itself, and those whose rules their own tests hold. */
+const freeQuery = new Set(['code', 'error', 'format', 'iss', 'login_hint', 'q', 'return_to', 'scopes', 'site_id']);
+
+const fieldsOf = ({ body }: Route): string[] => {
+  const schema = body !== undefined && 'kind' in body ? body.fields : body;
+  return Object.keys(Object(schema).shape ?? Object(schema).in?.shape ?? {});
+};
+
+describe('a request that does not fit its route', () => {
+  let api: Stack;
+  let member: Member;
+  let bodies: ReturnType<typeof bodiesOfRoutes>;
+  let withJson: Route[];
+
+  before(async () => {
+    api = await stack();
+    member = await api.signUp();
+    bodies = bodiesOfRoutes('word', {});
+    withJson = api.routes.filter((route) => fieldsOf(route).length > 0);
+  });
+
+  async function send(route: Route, body: object | undefined, query?: string) {
+    const path = query === undefined ? route.path : `${route.path}?${query}`;
+    const answer = await askRoute(member, { ...route, path }, idsOf(route), { body });
+    return { status: answer.status, problem: Object(await answer.json().catch(() => ({}))) };
+  }
+
+  const rightBody = (route: Route) => Object(bodies[route.operationId]?.(idsOf(route)) ?? {});
+  const isForm = (route: Route) => Object(route.body).kind === 'multipart';
+  const pathsOf = ({ errors = [] }: { errors?: { path: string }[] }) => errors.map(({ path }) => path.split('.')[0]);
+
+  it('422 names the field of a body whose value is wrong', async () => {
+    const wrong: string[] = [];
+    for (const route of withJson.filter((each) => !isForm(each))) {
+      for (const field of fieldsOf(route)) {
+        const values = refused[`${route.operationId}.${field}`] ?? refused[field];
+        if (values === undefined) wrong.push(`${route.operationId}: no values for ${field}`);
+        for (const value of values ?? []) {
+          const { status, problem } = await send(route, { ...rightBody(route), [field]: value });
+          if (status === 422 && pathsOf(problem).includes(field)) continue;
+          wrong.push(
+            `${route.operationId}: ${field}=${JSON.stringify(value)?.slice(0, 60)} ${status} ${problem.detail ?? ''}`,
+          );
+        }
+      }
+    }
+    expect(wrong).deep.equal([]);
+  });
+
+  it('422 names a field of a body that is not known', async () => {
+    for (const route of withJson.filter((each) => !isForm(each))) {
+      const { status, problem } = await send(route, { ...rightBody(route), no_such_field: 1 });
+      expect(status, route.operationId).equal(422);
+      expect(problem.errors[0], route.operationId).include({ path: 'no_such_field', code: 'unknown_field' });
+    }
+  });
+
+  it('400 for broken JSON, 415 for another media type, 422 for a value that is no object', async () => {
+    for (const route of withJson.filter((each) => !isForm(each))) {
+      const ids = idsOf(route);
+      const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => ids[name] ?? '');
+      const statusOf = async (type: string, body: string) => {
+        const answer = await member.raw(path, {
+          method: route.method.toUpperCase(),
+          headers: { 'content-type': type },
+          body,
+        });
+        await answer.arrayBuffer();
+        return answer.status;
+      };
+      expect(await statusOf('application/json', '{"a":'), route.operationId).equal(400);
+      expect(await statusOf('text/plain', '{}'), route.operationId).equal(415);
+      for (const text of ['null', '[]', '"text"', '7']) {
+        expect(await statusOf('application/json', text), `${route.operationId} ${text}`).equal(422);
+      }
+    }
+  });
+
+  it('422 names a query parameter whose value is wrong or that is not known', async () => {
+    const wrong: string[] = [];
+    for (const route of api.routes) {
+      for (const field of Object.keys(Object(route.query).shape ?? {})) {
+        if (freeQuery.has(field) || route.access === 'public') continue;
+        const values = refusedInQuery[field];
+        if (values === undefined) wrong.push(`${route.operationId}: no values for ${field}`);
+        for (const value of values ?? []) {
+          const { status, problem } = await send(route, undefined, `${field}=${value}`);
+          if (status === 422 || (field === 'cursor' && status === 400)) continue;
+          wrong.push(`${route.operationId}: ?${field}=${value} ${status} ${problem.detail ?? ''}`);
+        }
+      }
+      const { status } = await send(route, undefined, 'no_such_parameter=1');
+      if (status !== 422) wrong.push(`${route.operationId}: ?no_such_parameter ${status}`);
+    }
+    expect(wrong).deep.equal([]);
+  });
+
+  it('404 for an id in the path that is no id', async () => {
+    for (const route of api.routes.filter(({ path, access }) => /:\w+_id/.test(path) && access !== 'public')) {
+      const path = route.path.replaceAll(/:\w+/g, 'no-id');
+      const { status } = await send({ ...route, path }, bodies[route.operationId]?.(idsOf(route)));
+      expect(status, route.operationId).equal(404);
+    }
+  });
+});
