@@ -5,13 +5,12 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Caller, Identity, IdentityProvider, SignInAttempt, SignInRequest } from '#src/ports/identity.ts';
 
-/** Access rights are cached for this long, so a revoked role or an ended session counts within seconds. */
 const actorMaxAgeMs = 2_000;
 const maxCachedActors = 10_000;
 
 /**
- * `actorNow` reads the user's current rights, even after the token has expired; throws `invalid_token` after the
- * session.
+ * The user behind a valid access token. `actorNow` reads the user's current rights, even after the token has expired;
+ * it throws `invalid_token` after the session has ended.
  */
 export type Authenticated = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
 
@@ -19,26 +18,30 @@ export type Authenticate = (authorization: string | undefined) => Promise<Authen
 
 type TokenCheckDeps = {
   verifyToken: (token: string) => Caller;
-  /** The caller is null if the session has ended or the user is disabled, deleted or in no organization. */
+  /** Returns null if the session has ended or the user is disabled, deleted or in no organization. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
   onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
 /**
- * Rights are read from Postgres and not from the token, so that a logout or a revoked role takes effect within seconds.
+ * Rights are read from Postgres and not from the token, and cached for `actorMaxAgeMs`, so that a logout or a revoked
+ * role takes effect within seconds.
  */
 function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
-  /** Requests of one session share a look-up; `actor` is set when it has ended. */
+  /**
+   * Cached rights of one session. `lookUp` is the database query, which concurrent requests share; `actor` is its
+   * result, undefined while it runs.
+   */
   type Session = { lookUp: Promise<Actor | null>; actor?: Actor | null };
   const sessions = new LRUCache<string, Session>({
     max: maxCachedActors,
     perf: Date,
-    // The session cache reads the clock each time, instead of starting a timer for each millisecond with a request.
+    // Makes lru-cache read the clock at each access, instead of caching the time and starting a timer for that.
     ttlResolution: 0,
   });
   onAccessChange((orgId) => {
     for (const [key, { actor }] of sessions.entries()) {
-      // A look-up that has not ended may have read the old rights.
+      // Also drops queries that are still running, because they may have read the old rights.
       if (actor === undefined || actor?.orgId === orgId) sessions.delete(key);
     }
   });
@@ -49,7 +52,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
     if (cached !== undefined) return cached.lookUp;
     const session: Session = { lookUp: findCaller(caller) };
     const start = Date.now();
-    // A look-up that has not ended does not expire, so that a slow database gets no second one.
+    // No expiry while the database query runs, so that a slow database does not get the same query twice.
     sessions.set(key, session, { ttl: 0 });
     session.lookUp.then(
       (actor) => {
@@ -77,7 +80,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
 }
 
 export type PassportDeps = TokenCheckDeps & {
-  /** Passport strategy of OpenID Connect; its option `request` is a {@link SignInRequest}. */
+  /** Finds the Passport strategy for OpenID Connect; its option `request` is a {@link SignInRequest}. */
   findSignInStrategy: (() => Promise<passport.Strategy>) | null;
 };
 

@@ -3,7 +3,7 @@ import { type PasswordFault, passwordFaults } from '#src/domain/access/credentia
 import { tools, unknownTools } from '#src/domain/agents/tools.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 
-// Rules for names are also JSON Schema patterns, so that clients can validate them.
+// Rules for names are regular expressions that JSON Schema accepts too, so that clients can validate names.
 const unseen = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069';
 const oneLinePattern = `^[^${unseen}]*$`;
 export const namePattern = `^[^${unseen}]*[^${unseen}\\s][^${unseen}]*$`;
@@ -16,7 +16,7 @@ export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
 
 export const tierField = z.enum(['free', 'pro', 'max']);
 
-/** Emails are lower-cased after validation, because the Kelvin sign would become a valid k. */
+/** Emails are lower-cased after validation, because the Kelvin sign (U+212A) would become a valid "k" before. */
 export const emailField = z
   .string()
   .max(320)
@@ -60,7 +60,7 @@ export const oneLineField = (maxLength: number) =>
     .refine(isOneLine, 'must be one line without control characters')
     .meta({ pattern: oneLinePattern });
 
-/** Names are trimmed and NFC-normalized; a blank name is empty. */
+/** Trims a name and normalizes it to NFC; turns a name of only white space into ''. */
 const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
 
 export const optionalNameField = nameText.transform((name) => name || undefined).optional();
@@ -110,7 +110,7 @@ export const agentFields = {
   enabled_tools: toolsField.optional(),
 };
 
-/** The schema of the OAuth callback is loose, because providers send additional parameters. */
+/** Not strict, because OAuth providers add parameters of their own to the callback. */
 export const callbackQuery = z.looseObject({
   state: z.string().min(1).max(200),
   code: z.string().max(4_096).optional(),

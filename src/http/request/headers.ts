@@ -13,7 +13,7 @@ export function clientNetwork(address: string | undefined): string {
   return isIPv6(plain) ? prefixOf(plain, networkBits) : plain;
 }
 
-/** The /48 of an IPv6 address, which companies and some servers get; null for IPv4. */
+/** Returns the /48 prefix of an IPv6 address, which companies and some servers are assigned; null for IPv4. */
 export function clientBlock(address: string | undefined): string | null {
   const plain = plainAddress(address);
   return isIPv6(plain) ? prefixOf(plain, blockBits) : null;
@@ -43,7 +43,10 @@ export function entityTag(body: string, version?: number): string {
   return `"${prefix}${hash('sha256', body, 'base64url').slice(0, 22)}"`;
 }
 
-/** Whether `If-None-Match` contains the tag. Ignores `W/`, because compressing proxies weaken tags. */
+/**
+ * Returns whether an `If-None-Match` header contains the ETag. Ignores the `W/` of weak tags, because compressing
+ * proxies add it.
+ */
 export function includesTag(header: string, tag: string): boolean {
   if (header.trim() === '*') return true;
   const opaque = (text: string) => text.trim().replace(/^W\//, '');
@@ -74,7 +77,7 @@ export function wantsFresh(cacheControl: string | undefined): boolean {
 export type ByteRange = { start: number; end: number };
 
 /**
- * Parses a `Range` header with one range. RFC 9110 allows to ignore other forms, such as several ranges.
+ * Parses a `Range` header with one range. Ignores other forms, such as several ranges, which RFC 9110 allows.
  * @returns undefined for the whole file; null if the range is outside of the file
  */
 export function parseByteRange(header: string | undefined, sizeBytes: number): ByteRange | null | undefined {

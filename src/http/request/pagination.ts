@@ -10,7 +10,10 @@ export const keysetQuery = {
   cursor: z.string().min(1).max(1_000).optional(),
 };
 
-/** A signed cursor is only valid for the list and filters that `list` identifies; otherwise throws `invalid_cursor`. */
+/**
+ * Encodes and decodes signed page cursors. `list` identifies a list and its filters; `decode` throws `invalid_cursor`
+ * for a cursor of another list.
+ */
 export type Cursors = {
   encode(position: ListPosition | null, list: unknown): string | null;
   decode(cursor: string | undefined, list: unknown): ListPosition | null;

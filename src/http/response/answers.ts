@@ -28,7 +28,7 @@ export type EventsAnswer = {
   kind: 'events';
   status: 200;
   run: (events: EventSink) => Promise<void>;
-  /** A watch only reports events, possibly for hours; a shutdown closes it immediately. */
+  /** A watch only reports events, such as the progress of a job; a shutdown closes it immediately. */
   isWatch: boolean;
   headers: AnswerHeaders;
 };
@@ -59,7 +59,7 @@ export function ok<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<20
   return { kind: 'json', status: 200, data, headers };
 }
 
-/** Response to a GET of a resource that supports `If-Match`. Read the version before or together with the data. */
+/** Responds to a GET of a resource that supports `If-Match`. Read the version before or together with the data. */
 export function versioned<Data>(data: Data, { version }: { version: number }): JsonAnswer<200, Data> {
   return { ...ok(data), version };
 }
@@ -84,7 +84,10 @@ export function seeOther(location: string): EmptyAnswer<303> {
   return { kind: 'empty', status: 303, headers: { Location: location } };
 }
 
-/** A stream of Server-Sent Events ends with its handler; an unexpected error ends it with an `error` event. */
+/**
+ * Creates a response of Server-Sent Events, which ends when `run` ends. An unexpected error of `run` ends it with an
+ * `error` event.
+ */
 export function eventStream(
   run: (events: EventSink) => Promise<void>,
   options: { headers?: AnswerHeaders; isWatch?: boolean } = {},
@@ -92,7 +95,10 @@ export function eventStream(
   return { kind: 'events', status: 200, run, isWatch: options.isWatch ?? false, headers: options.headers ?? {} };
 }
 
-/** Generated downloads have no `ETag` and no `Range`. If one fails midway, the connection is closed. */
+/**
+ * Creates a response whose content is generated while it is sent, without `ETag` and `Range`. If the generator fails
+ * midway, the connection is closed.
+ */
 export function download(made: Pick<DownloadAnswer, 'fileName' | 'mediaType' | 'content'>): DownloadAnswer {
   return { kind: 'download', status: 200, ...made, headers: {} };
 }
@@ -101,7 +107,10 @@ export function file(content: FileContent): FileAnswer {
   return { kind: 'file', status: 200, content, headers: {} };
 }
 
-/** An event stream whose handler has finished. It stays open until `end`, so that its events can be stored first. */
+/**
+ * An event stream whose handler has finished. It stays open until `end` is called, so that its events can be stored for
+ * an `Idempotency-Key` first.
+ */
 type SentStream = { end: () => void };
 
 export type Delivery = {
@@ -225,7 +234,7 @@ async function sendFile(req: Request, res: Response, content: FileContent): Prom
 
 async function sendDownload(req: Request, res: Response, { content, ...described }: DownloadAnswer): Promise<void> {
   const pieces = content[Symbol.asyncIterator]();
-  // The first piece is generated before any header is set, so that an early error becomes an error response.
+  // Generates the first part of the content before any header is set, so that an early error becomes an error response.
   const first = await pieces.next();
   async function* all(): AsyncGenerator<string> {
     for (let piece = first; !piece.done; piece = await pieces.next()) yield piece.value;
@@ -237,7 +246,7 @@ async function sendDownload(req: Request, res: Response, { content, ...described
     res.end();
     return;
   }
-  // The generator must be closed also when the client disconnects.
+  // Closes the generator also when the client disconnects.
   await pipeline(Readable.from(all(), { highWaterMark: 1 }), res).finally(() => pieces.return?.());
 }
 
@@ -247,7 +256,7 @@ function describeFile(res: Response, { fileName, mediaType }: Pick<FileContent, 
     'Content-Disposition': attachmentDisposition(fileName),
     'Content-Security-Policy': "sandbox; default-src 'none'",
   });
-  // `set` would add a charset, and that of a user's file is unknown.
+  // `res.set` would append a charset to the media type, but the charset of a user's file is unknown.
   res.setHeader('Content-Type', mediaType);
 }
 

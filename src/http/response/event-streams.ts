@@ -3,7 +3,10 @@ import { appError } from '#src/errors.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 
 const heartbeatMs = 15_000;
-/** A client that reads nothing for this long, or has this much unsent data, is disconnected; it can resume. */
+/**
+ * Limits for slow clients of an event stream. A client that reads nothing for `stallMs` or has more than
+ * `maxBufferedBytes` of unsent data is disconnected; it can resume the stream.
+ */
 const stallMs = 30_000;
 const maxBufferedBytes = 256 * 1024;
 const reconnectMs = 3_000;
@@ -14,10 +17,10 @@ export const eventStreamHeaders = {
   'X-Accel-Buffering': 'no',
 };
 
-/** `send` waits while the client is slow, and does nothing after the client or a shutdown has closed the stream. */
+/** `send` waits while the client is slow. It does nothing once the client or a shutdown has closed the stream. */
 export type EventSink = { send(event: StoredEvent): Promise<void>; closed: AbortSignal };
 
-/** Ending a stream again has no effect; nothing is written after the first call. */
+/** Further calls of `end` have no effect, and nothing is written after the first. */
 export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
 
 const disconnectedStream: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
@@ -35,7 +38,7 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
   res.once('close', close);
 
   const write = (event: StoredEvent): boolean => {
-    // The limit of unsent data ignores the new event, because a single event may have any size.
+    // Checks the unsent data before adding the new event, because a single event may be larger than the limit.
     if (res.writableLength > maxBufferedBytes) res.destroy();
     return !res.destroyed && res.write(format(event));
   };
@@ -51,7 +54,7 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
       if (last !== undefined) write(last);
       close();
       res.end();
-      // A slow client has this time to read the rest.
+      // A slow client has `stallMs` to read the remaining data.
       const late = setTimeout(() => res.destroy(), stallMs).unref();
       res.once('close', () => clearTimeout(late));
     },
@@ -87,12 +90,15 @@ function drained(res: ServerResponse): Promise<void> {
   });
 }
 
-/** Interval of the session check; with the query it ends streams of a revoked session within five seconds. */
+/**
+ * Interval for checking whether the sessions of open streams have ended; a stream of a revoked session ends within five
+ * seconds.
+ */
 const defaultCheckMs = 2_000;
 
 export type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
 
-/** Registry of the open event streams. Streams of a session that ends are closed with an `error` event. */
+/** Registry of the open event streams. If a session ends, its streams are closed with an `error` event. */
 export type OpenStreams = {
   open(res: ServerResponse, facts?: StreamFacts): OpenEventStream;
   count(): number;
@@ -104,7 +110,7 @@ export type OpenStreams = {
 };
 
 export function createOpenStreams(deps: {
-  /** @returns which of these sessions are active; called once for all open streams */
+  /** Returns which of the given sessions are active; called once for all open streams. */
   activeSessions: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
   onWarning: (error: unknown) => void;
   checkEveryMs?: number | undefined;
@@ -131,7 +137,7 @@ export function createOpenStreams(deps: {
   function scheduleCheck(): void {
     if (streams.size === 0 || nextCheck !== undefined) return;
     nextCheck = setTimeout(async () => {
-      // If the database is unreachable, streams stay open until the next check.
+      // If the database is unreachable, streams stay open until the next check of their sessions.
       await closeStreamsOfEndedSessions().catch(onWarning);
       nextCheck = undefined;
       scheduleCheck();

@@ -68,7 +68,6 @@ export type DispatchDeps = {
   isOutage: (error: unknown) => boolean;
 };
 
-/** Routes without a query reject any query parameter. */
 const noQuery = z.strictObject({});
 
 type Admitted =
@@ -91,7 +90,8 @@ export function createDispatcher(deps: DispatchDeps) {
           releaseSlot = release;
         });
       } finally {
-        // The request's slot is released when both handler and connection have ended: a disconnect does not stop work.
+        // Releases the request's slot when the handler has finished and the connection has ended, because a handler
+        // continues after a disconnect.
         if (res.closed) releaseSlot();
         else res.once('close', releaseSlot);
       }
@@ -131,7 +131,7 @@ export function createDispatcher(deps: DispatchDeps) {
         expectedVersions: expectedVersionsOf(route, req),
       };
 
-      // The upload slot is held only until the body has arrived, because the response may take an hour.
+      // The upload slot is released when the body has arrived, because the response may take an hour.
       const releaseUploadSlot = actor && isUpload(route, req) ? concurrency.take('uploads', actor) : undefined;
       const body = await receiveBody(route, req, actor, request.params).finally(releaseUploadSlot);
       let isBodyUsed = false;
@@ -157,8 +157,8 @@ export function createDispatcher(deps: DispatchDeps) {
           const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
           const asked = { params: req.params, query: req.query, body: body.identity() };
           const fingerprint = fingerprintOf(deps.fingerprintKey, asked);
-          // Error responses are not stored for an `Idempotency-Key`: the fingerprint of a request leaves out secrets,
-          // and another password may succeed.
+          // For requests with secrets no error responses are stored: the fingerprint leaves out secrets such as a
+          // password, so a repeated request may contain another, correct one.
           const storesErrors = !body.hasSecrets();
           send = await answerOnce(req, res, { key: name, fingerprint, storesErrors }, call);
         } else {
@@ -178,7 +178,7 @@ export function createDispatcher(deps: DispatchDeps) {
     return { actor: permitted(route, actor, requestId), sessionId, actorNow };
   }
 
-  /** The only permission that needs no resource is checked here; services check all others. */
+  /** Checks the only permission that does not depend on a resource; the services check all others. */
   function permitted(route: Route, actor: Actor, requestId: string): RequestActor {
     if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
@@ -192,7 +192,10 @@ export function createDispatcher(deps: DispatchDeps) {
     });
   }
 
-  /** Returns a function that sends the response, or ends an event stream that was already sent. */
+  /**
+   * Runs a request with an `Idempotency-Key`. Returns a function that sends the response, or ends an event stream that
+   * was already sent.
+   */
   async function answerOnce(
     req: Request,
     res: AppResponse,
@@ -236,7 +239,10 @@ export function createDispatcher(deps: DispatchDeps) {
   return dispatch;
 }
 
-/** Throws `precondition_failed` for a PATCH or PUT of a resource without a version. Other methods ignore `If-Match`. */
+/**
+ * Reads `If-Match` of a PATCH or PUT; other methods ignore the header. Throws `precondition_failed` if the resource has
+ * no version.
+ */
 function expectedVersionsOf({ method, takesIfMatch }: Route, req: Request): ExpectedVersions {
   const expected = method === 'patch' || method === 'put' ? readIfMatch(req.get('if-match')) : null;
   if (expected !== null && !takesIfMatch) {
@@ -245,7 +251,7 @@ function expectedVersionsOf({ method, takesIfMatch }: Route, req: Request): Expe
   return expected;
 }
 
-/** Limits per email are checked later, because they need the validated body. */
+/** Splits off the limits per email, which are checked later because they need the validated body. */
 function splitLimits(limits: readonly RateLimited[]) {
   const { perEmail = [], perCaller = [] } = Object.groupBy(limits, ({ by }) =>
     by === 'ip_and_email' ? 'perEmail' : 'perCaller',
@@ -279,8 +285,8 @@ const renewEveryMs = 5_000;
 const neverStored = new Set([401, 409, 429]);
 
 /**
- * Maximum size of a stored response in characters. Larger ones would bypass all storage quotas; without a stored
- * response, a repeated request runs again with the same `newId`.
+ * Maximum size of a stored response in characters, because stored responses count for no quota. If a response was too
+ * large to be stored, a repeated request runs again with the same `newId`.
  */
 const maxStoredLength = 64 * 1024;
 
@@ -292,7 +298,10 @@ function readIdempotencyKey(header: string | string[] | undefined): string | und
   throw appError('malformed_request', { detail: 'Idempotency-Key must have 1 to 255 visible ASCII characters.' });
 }
 
-/** Fingerprints are keyed, because a stored plain hash could be used to verify guesses of a request's content. */
+/**
+ * Hashes a request with a secret key (HMAC): a plain hash in the database could be used to verify guesses of the
+ * request's content.
+ */
 export function fingerprintOf(key: Buffer, request: unknown): string {
   return createHmac('sha256', key).update(canonicalJson(request)).digest('hex');
 }
@@ -304,8 +313,8 @@ function isStorable({ status, body }: StoredResponse): boolean {
 }
 
 /**
- * Runs `work` for one request per key at a time and stores its response for repeated requests. After an interrupted
- * request, a repeated one gets the same `reservedId`. `work` only rejects if nothing may be stored.
+ * Runs `work` for one request per key at a time and stores its response for repeated requests. A request that repeats
+ * an interrupted one gets the same `reservedId`. If `work` rejects, nothing is stored and the key is released.
  */
 async function withIdempotency(
   store: IdempotencyStore,
@@ -333,7 +342,7 @@ async function withIdempotency(
     return { response, isReplay: false };
   } finally {
     clearInterval(lease);
-    // If storing fails, the request has still taken effect; only the stored response is lost.
+    // If the response cannot be stored, the error is only logged, because the request has taken effect.
     const settled =
       response !== undefined && isStorable(response)
         ? store.complete(key, leaseOwner, response)

@@ -13,7 +13,7 @@ import type { AppResponse } from '../server/middleware.ts';
 
 export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
 
-/** The networks (/56) of an IPv6 /48 together have this many times the limit of one network. */
+/** The rate limit of an IPv6 /48 is this many times the limit of one /56 network in it. */
 const blockFactor = 10;
 
 export type RateLimitingDeps = {
@@ -22,7 +22,7 @@ export type RateLimitingDeps = {
   limits: Readonly<Record<RateLimitName, RateLimit | null>>;
 };
 
-/** A rate limit whose subject is undefined is skipped. */
+/** What a rate limit counts by. A limit is skipped if its value is undefined, such as `userId` on a public route. */
 export type Subject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
 
 export type RateLimiting = (uses: readonly RateLimited[], subject: Subject, res: AppResponse) => Promise<void>;
@@ -46,7 +46,8 @@ export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): R
       res.append('RateLimit-Policy', `"${name}";q=${limit.count};w=${limit.seconds}`);
       res.append('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
       if (!isAllowed) useUp(name, limit, resetSeconds);
-      // Rejected requests do not count for the /48, so that one network cannot use up the limit of its neighbours.
+      // Requests that the /56 network's limit rejects do not count for its /48, so that one network cannot use up the
+      // limit of its neighbours.
       const block = isAllowed && by === 'ip' ? clientBlock(subject.ip) : null;
       if (block === null) continue;
       const blockLimit = { ...limit, count: limit.count * blockFactor };
@@ -76,13 +77,16 @@ function subjectOf(by: RateLimited['by'], { ip, userId, email }: Subject): strin
 type Kind = 'requests' | 'streams' | 'uploads';
 
 /**
- * Limits per process. A stream needs about 30 KB of memory; an upload about 300 KB, and with S3 its size in the
- * temporary folder.
+ * Maximum numbers per process. An event stream needs about 30 KB of memory; an upload needs about 300 KB, and with S3
+ * its size in the temporary folder.
  */
 const PROCESS_LIMITS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
 /** Browsers send six concurrent requests over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
 const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
-/** Share of a process's slots for all organizations; the rest is reserved for those that use few slots. */
+/**
+ * Share of a process's slots that every organization may use. The rest is reserved for organizations that use fewer
+ * than `RESERVED_PER_ORGANIZATION` slots.
+ */
 const UNRESERVED_PART = 3 / 4;
 const RESERVED_PER_ORGANIZATION = 4;
 const RETRY_AFTER_SECONDS = 5;
@@ -90,7 +94,10 @@ const PROCESS = '';
 
 const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams', uploads: 'uploads' };
 
-/** Streams do not count as requests; uploads count as both. A limit of null is disabled. */
+/**
+ * Limits the concurrent requests, event streams and uploads of a user and of an organization. Streams do not count as
+ * requests; uploads count as both. Null disables a limit.
+ */
 export function createConcurrencyLimiter(
   limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
 ) {
@@ -99,8 +106,8 @@ export function createConcurrencyLimiter(
 
   return {
     /**
-     * Returns the function that releases the slot. Throws `rate_limited`, or `service_unavailable` if the process is
-     * full.
+     * Takes a slot and returns the function that releases it. Throws `rate_limited`, or `service_unavailable` if the
+     * process is full.
      */
     take(kind: Kind, { userId, orgId }: Pick<Actor, 'userId' | 'orgId'>): () => void {
       const open = openOf[kind];

@@ -25,7 +25,7 @@ export type IncomingFile = { fileName: string; mediaType: string; content: Reada
 
 export type PathParams = Readonly<Record<string, string | undefined>>;
 
-/** A stored upload. Files with equal name and `sha256` are the same for an `Idempotency-Key`. */
+/** A stored upload. An `Idempotency-Key` treats files with equal name and `sha256` as the same. */
 type ReceivedFile = { fileName: string; sha256: string };
 
 type FileForm<Fields extends z.ZodType, Stored extends ReceivedFile> = {
@@ -102,7 +102,7 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   waitSeconds: number | null;
   wantsFresh: boolean;
   signal: AbortSignal;
-  /** Versions in `If-Match`, which the service compares with the row that it has locked for the write. */
+  /** Versions in `If-Match`. The service compares them with the row that it has locked for the write. */
   expectedVersions: ExpectedVersions;
 };
 
@@ -114,7 +114,10 @@ type RouteFacts = {
   summary: string;
   /** `isSafe: false` marks a GET with side effects: it rejects HEAD, which link scanners send. */
   isSafe?: false;
-  /** `If-Match` is for a PATCH or PUT whose resource has a version; its GET must answer `versioned`. */
+  /**
+   * Allows `If-Match` for a PATCH or PUT of a resource that has a version. The GET of that resource must respond with
+   * `okWithVersion`.
+   */
   takesIfMatch?: true;
   /** An idempotent route supports `Idempotency-Key`: it creates one resource, under `newId`. */
   idempotent?: true;
@@ -179,8 +182,8 @@ export function isEventStream({ method, responses }: Route): boolean {
 }
 
 /**
- * All error codes of a route: its `errors` and those that follow from its access, body and method. OpenAPI lists them,
- * and the test client accepts no others.
+ * Returns all error codes of a route: its `errors` and those that follow from its access, body and method. OpenAPI
+ * lists them, and the test client accepts no others.
  */
 export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
   return new Set<ErrorCode>([
@@ -193,7 +196,7 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
       ? []
       : (['malformed_request', 'payload_too_large', 'request_timeout', 'unsupported_media_type'] as const)),
     'validation_failed',
-    // An invalid `Idempotency-Key` is `malformed_request`.
+    // `malformed_request`: an invalid `Idempotency-Key`.
     ...(route.idempotent ? (['malformed_request', 'idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
     ...(route.method === 'patch' || route.method === 'put' ? (['precondition_failed'] as const) : []),
     'internal_error',
@@ -201,7 +204,10 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
   ]);
 }
 
-/** Users who may not read a resource get 404; users who may read but not change it get 403. */
+/**
+ * Returns whether the route can respond with 403. A user who may not read a resource gets 404; a user who may read but
+ * not change it gets 403.
+ */
 function isRefusable(access: Access): boolean {
   return access !== 'public' && access !== 'user' && !access.endsWith(':read');
 }

@@ -13,8 +13,8 @@ const portErrors: Readonly<Record<string, string>> = {
 const hostErrors = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'];
 
 /**
- * Starts listening on host and port. Throws ConfigError if the server cannot listen; `settings` names the settings of
- * host and port.
+ * Starts listening on host and port. Throws ConfigError if the server cannot listen; `settings` are the names of the
+ * two settings for the message.
  */
 export async function listen(
   server: NetServer,
@@ -36,8 +36,8 @@ export async function listen(
 const localHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 /**
- * Whether the `Host` header names this machine. False for DNS rebinding, and for proxied requests that keep their
- * `Host`.
+ * Returns whether the `Host` header names this machine. Not true for DNS rebinding attacks, and for proxied requests
+ * that keep their `Host`.
  */
 export function isSentToLocalHost({ host }: IncomingHttpHeaders): boolean {
   return localHost.test(host ?? '');
@@ -90,7 +90,7 @@ export function metricsResponse(metrics: Pick<Metrics, 'page'>): () => Promise<P
   return async () => ({ status: 200, ...(await metrics.page()) });
 }
 
-/** Serves metrics on the API's port, only to this machine. Proxied requests fall through to 404. */
+/** Serves metrics on the API's port to clients on this machine only. Proxied requests get 404. */
 export function createMetricsPage(metrics: Pick<Metrics, 'page'>) {
   return async (req: Request, res: Response, next: () => void): Promise<void> => {
     res.locals.route = '/metrics';
@@ -103,7 +103,7 @@ export function createMetricsPage(metrics: Pick<Metrics, 'page'>) {
   };
 }
 
-/** During a shutdown, clients may send requests on open connections for this long. */
+/** After the last request, a shutdown waits this long for further requests on open connections. */
 const LINGER_MS = 1_000;
 
 export type GracefulServer = {
@@ -147,7 +147,7 @@ export function createGracefulServer(server: Server): GracefulServer {
       const ended = new AbortController();
       const wait = (ms: number) => delay(ms, undefined, { signal: ended.signal }).catch(() => undefined);
       const closed = once(server, 'close').then(() => ended.abort());
-      // `close` also closes idle connections, after a delay in which clients can notice `Connection: close`.
+      // `server.close` also closes idle connections, after a delay in which clients can notice `Connection: close`.
       server.close();
       while (!ended.signal.aborted && performance.now() < deadline) {
         if (answers.size > 0) await Promise.race([whenIdle(), wait(deadline - performance.now())]);
@@ -164,7 +164,7 @@ export function createGracefulServer(server: Server): GracefulServer {
   };
 }
 
-/** A response whose headers were sent may have promised keep-alive; then the next response closes the connection. */
+/** Does nothing if the headers were already sent; the next response then closes the connection. */
 function endConnectionWith(res: ServerResponse): void {
   if (!res.headersSent) res.setHeader('Connection', 'close');
 }

@@ -13,7 +13,10 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 type JsonSchemas = {
   components: Record<string, unknown>;
-  /** `io`: `input` for requests, `output` for responses. `owner` is the prefix of unnamed shared parts. */
+  /**
+   * Converts a schema to JSON Schema. `io` is `input` for requests and `output` for responses; `owner` is the name
+   * prefix of shared parts without an id.
+   */
   convert(schema: z.ZodType, io: 'input' | 'output', owner: string): JsonSchema;
 };
 
@@ -169,7 +172,6 @@ function describeBody(route: Route, schemas: JsonSchemas) {
   const owner = `${route.operationId}Body`;
   if (!('kind' in spec)) {
     const schema = schemas.convert(spec, 'input', owner);
-    // In OpenAPI a body is optional if it has no required fields.
     const required = !spec.safeParse({}).success;
     return { required, content: { 'application/json': { schema } } };
   }
@@ -228,7 +230,8 @@ function describeProblems(route: Route) {
   const byStatus = Map.groupBy(problemsOf(route), (code) => appError(code).status);
   return Object.fromEntries(
     [...byStatus]
-      // A status that the route declares itself, such as the 503 of `/readyz`, is not a problem response.
+      // Skips a status that the route declares itself, such as the 503 of `/readyz`: its response is not a problem
+      // response.
       .filter(([status]) => !(status in route.responses))
       .map(([status, ofStatus]) => [
         status,
@@ -241,7 +244,10 @@ function describeProblems(route: Route) {
   );
 }
 
-/** The document is created at the first request, because that takes 0.1 s, which would delay the start of a process. */
+/**
+ * The OpenAPI document is created at the first request, because creating it takes 0.1 s, which would delay the start of
+ * a process.
+ */
 export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
   let document: OpenApiDocument | undefined;
   return [
@@ -263,13 +269,13 @@ export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
 
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
 
-/** Swagger UI for `/openapi.json`, served from this process without external files. */
+/** Creates the Swagger UI for `/openapi.json`; all its files are served from this process. */
 export function createDocsPage(options: { basePath: string; title: string }): Router {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const here = `${options.basePath}/docs`;
   const router = express.Router();
 
-  // Swagger UI needs style attributes and data: images; scripts only come from files.
+  // Swagger UI needs inline style attributes and `data:` images; scripts are only loaded from files.
   router.use(
     helmet.contentSecurityPolicy({
       useDefaults: false,

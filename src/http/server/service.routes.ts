@@ -59,7 +59,7 @@ export function healthRoutes(deps: {
         503: { description: 'The service is not ready; `checks` says why', schema: readinessSchema },
       },
       handle: async ({ query: { exclude } }) => {
-        // During a shutdown readiness fails without checks, so that load balancers notice it in time.
+        // During a shutdown `/readyz` fails without running the checks, so that load balancers notice it in time.
         const results = deps.isShuttingDown() ? {} : await runChecks(exclude);
         const checked = { ...results, serving: !deps.isShuttingDown() };
         return Object.values(checked).every(Boolean)
@@ -70,7 +70,6 @@ export function healthRoutes(deps: {
   ];
 }
 
-/** Concurrent requests share one run of a readiness check; its result is reused for `checkMaxAgeMs`. */
 function cachedCheck(check: () => Promise<boolean>): () => Promise<boolean> {
   let cached = { result: false, expiresAtMs: 0 };
   let running: Promise<boolean> | undefined;

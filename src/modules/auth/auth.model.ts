@@ -65,7 +65,6 @@ export class UserIdentityModel extends model(
   ['issuer', 'subject'],
 ) {}
 
-/** A user with the organization that they belong to. */
 export const account = shape({
   userId: uuid(),
   email: text(),
@@ -82,11 +81,10 @@ export const account = shape({
 
 export type Account = Row<typeof account>;
 
-/** A user who is about to be created. */
 export type NewUser = {
   userId: string;
   email: string;
-  /** Null for a user who signs in by the identity provider only. */
+  /** Null for a user who signs in only with the identity provider. */
   passwordHash: string | null;
   firstName: string | null;
   lastName: string | null;
@@ -96,10 +94,9 @@ export type NewUser = {
 /** `addedBy` is null for the founder of the organization. */
 export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: string | null };
 
-/** Origin of a request: the network of its address, and its `User-Agent`. */
+/** The client that sent a request: the network of its IP address, and its `User-Agent`. */
 export type Client = { network: string; userAgent: string | null };
 
-/** Where a sign-in comes from: the id of its request, and the client. */
 export type SignInOrigin = { requestId: string; client: Client };
 
 export type SignIn = {

@@ -132,7 +132,6 @@ export const ssoAuthorizeBody = z
 
 export type SsoAuthorizeBody = z.output<typeof ssoAuthorizeBody>;
 
-/** The callback's query is not strict, because identity providers add parameters of their own. */
 export const ssoCallbackQuery = z
   .looseObject({
     code: z.string().min(1).max(4_096).optional(),
@@ -153,10 +152,9 @@ export const ssoAuthorizeSchema = z.strictObject({
   authorization_url: z.url().describe('Keep its `state` in this browser, and finish no sign-in with another one'),
 });
 
-/** An unusable name from the identity provider counts as missing. */
 const nameClaim = optionalNameField.catch(undefined);
 
-/** Claims of an identity provider about a user. Unusable claims are no error: a missing email is refused later. */
+/** Claims of an identity provider about a user. Invalid claims count as missing; `email` is required later. */
 export const identityClaims = z
   .object({
     email: emailField.optional().catch(undefined),
@@ -181,7 +179,7 @@ export const identityClaims = z
 
 export type IdentityClaims = z.output<typeof identityClaims>;
 
-/** Returns the normalized URL; null for one that browsers should not load. */
+/** Returns the normalized URL of a picture; null for a URL that browsers should not load. */
 function toPictureUrl(text: string): string | null {
   const url = URL.parse(text);
   if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '') return null;

@@ -9,7 +9,6 @@ import type { SessionsService } from './sessions.service.ts';
 
 export type PasswordsService = ReturnType<typeof createPasswordsService>;
 
-/** Changes, sets and confirms the password of the signed-in user. */
 export function createPasswordsService(deps: {
   db: Knex;
   passwords: PasswordHasher;
@@ -30,7 +29,7 @@ export function createPasswordsService(deps: {
     await audit.record(trx, { orgId, actorId: userId, action, target: userId, ...detail, requestId });
   }
 
-  /** Returns the stored hash if the password matches it. Throws `wrong_password`, also if there is no password. */
+  /** Returns the stored hash if the password matches. Throws `wrong_password`, also for an account without one. */
   async function confirm(actor: RequestActor, password: string): Promise<string> {
     const { passwordHash } = await getAccount(actor);
     if (passwordHash === null) throw appError('wrong_password', { detail: 'The account has no password yet.' });
@@ -43,7 +42,8 @@ export function createPasswordsService(deps: {
     confirm,
 
     /**
-     * Requires the password of the account, if it has one. Throws `validation_failed`, `wrong_password`.
+     * Checks the password of the account; an account without one needs none. Throws `validation_failed`,
+     * `wrong_password`.
      * @returns the confirmed hash for {@link lock}; null for an account without a password
      */
     async confirmOwner(actor: RequestActor, password: string | undefined): Promise<string | null> {
@@ -52,15 +52,15 @@ export function createPasswordsService(deps: {
       throw fieldError('password', 'is required: the account has one', 'password_required');
     },
 
-    /** Locks the confirmed password until the transaction ends. Throws `wrong_password` if it has changed. */
+    /** Locks the user until the transaction ends. Throws `wrong_password` if the confirmed password has changed. */
     async lock(trx: Knex, actor: RequestActor, confirmed: string | null): Promise<void> {
       if (await createAccountsRepository(trx).lockPassword(actor.userId, confirmed)) return;
       throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
     },
 
     /**
-     * Ends all other sessions. The session of the request loses its refresh tokens only: its access token works until
-     * it expires. Throws `wrong_password`.
+     * Changes the password and ends all other sessions. The session of the request only loses its refresh tokens: its
+     * access token works until it expires. Throws `wrong_password`.
      */
     async change(actor: RequestActor, sessionId: string, input: { current: string; next: string }): Promise<void> {
       const confirmed = await confirm(actor, input.current);

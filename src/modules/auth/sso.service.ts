@@ -15,7 +15,6 @@ export type SignInFacts = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
 
 export type SsoServiceDeps = {
   db: Knex;
-  /** Null if the deployment has no identity provider. */
   sso: { provider: IdentityProvider; redirectUri: string; redirectOrigins: readonly string[] } | null;
   states: OneTimeStates<SignInFacts>;
   accounts: Pick<AccountsService, 'prepare'>;
@@ -24,17 +23,16 @@ export type SsoServiceDeps = {
   audit: AuditService;
 };
 
-/** A user whom the provider has authenticated; `claims` are those of `identity` that could be used. */
+/** A user whom the identity provider has authenticated; `claims` are the valid claims of `identity`. */
 type Authenticated = { identity: Identity; claims: IdentityClaims; origin: SignInOrigin };
 
-/** Names by which clients may ask for the one provider of the deployment. */
+/** Accepted values of the request field `provider`; they all mean the one identity provider of the deployment. */
 const providerNames = ['acme', 'acmeoauth'];
-/** Refused sign-ins that the audit log records without an account. */
+/** Error codes of refused sign-ins that are recorded in the audit log although no account is known. */
 const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified'];
-/** Attempts of a sign-in: repeated if another request has created, linked or deleted the account meanwhile. */
+/** A sign-in is tried again if another request has created, linked or deleted the account meanwhile. */
 const maxAttempts = 3;
 
-/** Sign-in with the identity provider of the deployment (OpenID Connect). */
 export function createSsoService(deps: SsoServiceDeps) {
   const { db, sso, states, accounts, sessions, auth, audit } = deps;
 
@@ -43,7 +41,10 @@ export function createSsoService(deps: SsoServiceDeps) {
     throw appError('provider_not_configured', { detail: 'This deployment has no identity provider.' });
   }
 
-  /** Returns the address as it is sent to the provider, which compares the two times as strings. */
+  /**
+   * Returns the redirect URI unchanged, because the provider requires the same string in the authorization request and
+   * in the token request.
+   */
   function allowedRedirect(address: string | undefined): string {
     const { redirectUri, redirectOrigins } = configured();
     if (address === undefined || address === redirectUri) return redirectUri;
@@ -67,7 +68,7 @@ export function createSsoService(deps: SsoServiceDeps) {
     throw appError('email_taken', { detail: ownedByAnother });
   }
 
-  /** Signs in a user whose identity is linked. Undefined when the account was deleted meanwhile. */
+  /** Signs in a user whose identity is linked. Returns undefined if the account was deleted meanwhile. */
   async function signIn(account: Account, { claims, origin }: Authenticated): Promise<SignIn | undefined> {
     await refuseDisabled(account, origin.requestId);
     return db.transaction(async (trx) => {
@@ -79,10 +80,10 @@ export function createSsoService(deps: SsoServiceDeps) {
   }
 
   /**
-   * Links an account to the user whom the provider has verified as the owner of its email. Registering by password
-   * verifies no email, and an attacker may have registered it in advance: the password is removed and all sessions end.
-   * Throws `email_taken` if the account is linked to another user of the provider. Undefined when another request has
-   * changed the account meanwhile.
+   * Links an account to the user whom the provider has verified as the owner of its email. An attacker may have
+   * registered the account with a password in advance, because that verifies no email: the password is removed and all
+   * sessions end. Throws `email_taken` if the account is linked to another user of the provider. Returns undefined if
+   * another request has changed the account meanwhile.
    */
   async function link(account: Account, user: Authenticated): Promise<SignIn | undefined> {
     const { identity, claims, origin } = user;
@@ -103,13 +104,14 @@ export function createSsoService(deps: SsoServiceDeps) {
     });
   }
 
-  /** Creates an account with an organization. Undefined when another request has created one with the email. */
+  /** Creates an account with an organization. Returns undefined if another request has just taken the email. */
   async function register(email: string, { identity, claims, origin }: Authenticated): Promise<SignIn | undefined> {
     try {
       const founder = await accounts.prepare({ ...claims, email, password: null }, origin.client.network);
       return await db.transaction(async (trx) => {
         const signedIn = await auth.registerFounder(trx, founder, undefined, origin);
-        // Another request has linked the identity to an account with another email: rolls back.
+        // Another request has linked the identity to an account with another email. The error rolls the transaction
+        // back.
         if (!(await createIdentitiesRepository(trx).insert(identity, founder.userId))) throw appError('email_taken');
         await createAccountsRepository(trx).setAvatarUrl(founder.userId, claims.pictureUrl);
         return signedIn;
@@ -144,7 +146,7 @@ export function createSsoService(deps: SsoServiceDeps) {
 
   return {
     /**
-     * Returns the address to which the client must send the browser. Throws `unsupported_provider`,
+     * Returns the URL of the provider's sign-in page for the browser. Throws `unsupported_provider`,
      * `redirect_not_allowed`, `provider_not_configured`, `provider_rejected`, `provider_response_invalid`,
      * `provider_unavailable`.
      */
@@ -161,9 +163,9 @@ export function createSsoService(deps: SsoServiceDeps) {
     },
 
     /**
-     * Finishes a sign-in with the parameters of the provider's redirect; their state works once. Throws
+     * Finishes a sign-in with the parameters of the provider's redirect; their `state` works once. Throws
      * `sign_in_invalid`, `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `email_taken`,
-     * `account_disabled`, and what `identify` throws.
+     * `account_disabled`, and the errors of `IdentityProvider.identify`.
      */
     async finish({ code, state, error, issuer }: SsoCallback, origin: SignInOrigin): Promise<SignIn> {
       const { provider } = configured();

@@ -18,7 +18,10 @@ export type ConsentCallback = {
   issuer: string | undefined;
 };
 
-/** Redirect address after the OAuth callback, or the consent code if the consent was begun without `return_to`. */
+/**
+ * Where the OAuth callback redirects the browser. Without `return_to` in the first request there is no redirect, and
+ * the callback responds with the consent code.
+ */
 export type ConsentReturn = { location: string } | { location: null; consentCode: string };
 
 export type ConsentRequest = {
@@ -90,8 +93,9 @@ export function createConsentsService(deps: {
     },
 
     /**
-     * Turns the OAuth callback into a consent code without changing any state. Redirects errors to `return_to` if the
-     * state is known and has one; otherwise throws `consent_invalid` or `consent_denied`.
+     * Handles the OAuth callback: turns its parameters into a consent code without changing the stored `state`.
+     * Redirects errors to `return_to` if the state is known and has one; otherwise throws `consent_invalid` or
+     * `consent_denied`.
      */
     async comeBack(callback: ConsentCallback, purpose: ConsentPurpose): Promise<ConsentReturn> {
       const { provider, state, code, error, issuer = null } = callback;
@@ -112,7 +116,7 @@ export function createConsentsService(deps: {
     },
 
     /**
-     * Exchanges a consent code for tokens. Deletes the OAuth state even if another user began the consent. Throws
+     * Exchanges a consent code for tokens. Deletes the stored `state` even if another user began the consent. Throws
      * `consent_invalid` and the errors of the token exchange.
      */
     async finish(
@@ -153,8 +157,8 @@ function consentInvalid(): AppError {
 const outcomes = ['consent_code', 'error'] as const;
 
 /**
- * Sets the outcome parameter of a `return_to` address and replaces that of an earlier consent. Relative paths stay
- * relative.
+ * Adds the query parameter `consent_code` or `error` to a `return_to` address, and removes those of an earlier consent.
+ * Relative paths stay relative.
  */
 function withOutcome(address: string, name: (typeof outcomes)[number], value: string): string {
   const url = new URL(address, 'http://path');

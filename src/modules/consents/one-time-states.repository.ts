@@ -10,23 +10,23 @@ type StateRow<Facts> = Facts & { stateHash: Buffer; codeVerifier: string };
 
 type TakenRow<Facts> = StateRow<Facts> & { isFresh: boolean };
 
-/** Table of OAuth states: the columns of one purpose plus those that every state has. */
+/** Database table of OAuth states: columns for `Facts` plus those that every state has. */
 export type StatesModel<Facts> = {
   tableName: string;
   columns: Columns & { readonly [Name in keyof StateRow<Facts>]: Column<StateRow<Facts>[Name]> };
 };
 
-/** OAuth state whose row was deleted. The caller must reject it as expired if `isFresh` is false. */
+/** An OAuth state whose row was deleted. If `isFresh` is false, it has expired and must be rejected. */
 export type TakenState<Facts> = Facts & { codeVerifier: string; isFresh: boolean };
 
 /**
- * Stores OAuth 2.0 `state` values between the redirect to the provider and the callback. Each state works once, for ten
+ * Stores the OAuth 2.0 `state` between the redirect to the provider and the callback. Each state works once, for ten
  * minutes. The table stores only the hash of the state; the code verifier (RFC 7636) is encrypted.
  */
 export type OneTimeStates<Facts> = {
   newState(): string;
   keep(state: string, facts: Facts & { codeVerifier: string }): Promise<void>;
-  /** Reads an OAuth state without consuming it. Returns undefined if the state is unknown or was used. */
+  /** Reads an OAuth state without deleting it. Returns undefined if the state is unknown or was used. */
   find(state: string): Promise<(Facts & { isFresh: boolean }) | undefined>;
   /**
    * Deletes an OAuth state and returns it. Returns undefined if the state is unknown or used, or if no configured key

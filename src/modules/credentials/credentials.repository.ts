@@ -14,10 +14,7 @@ export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
   const inState = ({ orgId, id, generation }: CredentialsState) => db(table).where({ orgId, id, generation });
 
   return {
-    /**
-     * Takes the lease to refresh OAuth tokens. Returns false if another process holds it or the credentials have
-     * changed.
-     */
+    /** Takes the lease to refresh OAuth tokens. Returns false if it is taken or the credentials have changed. */
     async claimRefresh(state: CredentialsState, leaseSeconds: number): Promise<boolean> {
       const claimed = await inState(state)
         .whereRaw('(refresh_until is null or refresh_until < now())')

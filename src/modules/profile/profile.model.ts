@@ -17,7 +17,7 @@ export const profile = shape({
 
 export type Profile = Row<typeof profile>;
 
-/** In a change of names, undefined keeps a name and null removes it. */
+/** Changed names: undefined keeps a name, null removes it. */
 export type ProfileChange = {
   firstName?: string | null | undefined;
   lastName?: string | null | undefined;
@@ -51,8 +51,8 @@ export class AvatarModel extends model(
 /** An avatar is a square WebP of at most 512 pixels per side. */
 export type Avatar = Pick<Row<typeof AvatarModel>, 'content' | 'sha256'>;
 
-/** The avatar that others see: the uploaded one, else the picture at the identity provider. */
+/** The avatar that other members see: the uploaded one, else the picture at the identity provider. */
 export type ShownAvatar = ({ kind: 'stored' } & Avatar) | { kind: 'external'; url: string };
 
-/** An uploaded image in memory. Must be passed to `put` or `discard`, which release its slot. */
+/** An uploaded image in memory. Pass it to `put` or `discard` of the service, which release its upload slot. */
 export type AvatarUpload = { fileName: string; content: Buffer; sha256: string };

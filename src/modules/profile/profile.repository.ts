@@ -38,7 +38,7 @@ export function createProfileRepository(db: Knex) {
       await user(userId).patch({ ...withoutUndefined({ firstName, lastName, displayName }), updatedAt: db.fn.now() });
     },
 
-    /** Teams without disabled ones, in the order in which the user joined them. */
+    /** Finds the user's organization and teams; excludes disabled teams, and sorts by when the user joined. */
     async findMembership(userId: string): Promise<Membership | undefined> {
       const memberships = MembershipModel.query(db)
         .alias('m')
@@ -65,7 +65,8 @@ type Owner = { orgId: string; userId: string };
 export function createAvatarsRepository(db: Knex) {
   return {
     /**
-     * Gives the profile a new version, because the avatar is part of it, and locks the user against deletion.
+     * Increments the version of the profile, because the avatar is part of it, and locks the user's row against
+     * deletion.
      * @returns false for a deleted user
      */
     async touchUser(userId: string): Promise<boolean> {

@@ -30,7 +30,7 @@ export type Team = Row<typeof team>;
 
 export type TeamList = { orgId: string; tier: Tier; items: Team[] };
 
-/** `addedBy` and `addedAt` refer to the team, not to the organization. */
+/** A member of a team. `addedBy` and `addedAt` are about joining the team, not the organization. */
 export const teamMember = shape({
   userId: uuid(),
   email: text(),
@@ -45,7 +45,7 @@ export type TeamMember = Row<typeof teamMember>;
 
 export type TeamMemberList = { teamId: string; tier: Tier; items: TeamMember[] };
 
-/** `isEntrusted`: admins of the team may manage the user's account. */
+/** `isEntrusted`: whether admins of the team may manage the user's account. */
 export type NewTeamMember = {
   orgId: string;
   teamId: string;

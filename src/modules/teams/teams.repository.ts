@@ -36,7 +36,7 @@ export function createTeamsRepository(db: Knex) {
       return rows.map((row) => row.id);
     },
 
-    /** Returns undefined if another team of the organization has the name; upper and lower case are the same. */
+    /** Returns undefined if another team of the organization has the name, ignoring case. */
     async insert(team: Omit<Team, 'createdAt'>): Promise<Team | undefined> {
       const [row] = await TeamModel.table(db)
         .insert(team)
@@ -79,7 +79,7 @@ export function createTeamMembersRepository(db: Knex) {
       return firstRow(db, teamMember, members(teamId).where('u.id', userId));
     },
 
-    /** Adds a member. An existing member may gain the admin role or the entrusted state, but never loses either. */
+    /** Adds a member. For an existing member, `isTeamAdmin` and `isEntrusted` may become true but never false. */
     async add(member: NewTeamMember): Promise<void> {
       await TeamMembershipModel.query(db)
         .insert(member)

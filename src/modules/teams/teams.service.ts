@@ -8,10 +8,10 @@ import type { AccessChangesService, OrganizationService } from '#src/modules/org
 import type { NewTeamMember, Team, TeamList } from './teams.model.ts';
 import { createTeamMembersRepository, createTeamsRepository } from './teams.repository.ts';
 
-/** Access columns of a new row: its visibility, its teams and the access keys that follow from them. */
+/** Who may read a new row: its visibility, its teams, and the access keys (`acl`) computed from both. */
 export type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };
 
-/** Teams of an organization. Disabled teams are hidden; their rows stay, because shared content refers to them. */
+/** Disabled teams are hidden; their rows stay, because shared content refers to them. */
 export function createTeamsService(deps: {
   db: Knex;
   organizations: Pick<OrganizationService, 'get'>;
@@ -35,7 +35,9 @@ export function createTeamsService(deps: {
 
     get,
 
-    /** Throws `team_not_found` if an earlier attempt of the same request created the team, which was disabled since. */
+    /**
+     * Throws `team_not_found` if an earlier attempt of the same request created the team and it was disabled since.
+     */
     async create(actor: RequestActor, id: string, name: string): Promise<Team> {
       const { orgId, userId, requestId } = actor;
       const create = () =>
@@ -61,15 +63,15 @@ export function createTeamsService(deps: {
       });
     },
 
-    /** Adds a member to a team within `accessChanges`. Throws `team_not_found`. */
+    /** Adds a member to a team; call it inside of a transaction of `accessChanges`. Throws `team_not_found`. */
     async addMember(trx: Knex, member: NewTeamMember): Promise<void> {
       await get(trx, member.orgId, member.teamId);
       await createTeamMembersRepository(trx).add(member);
     },
 
     /**
-     * Checks a requested visibility and computes its access keys. `team_level` requires teams of the organization,
-     * which must be the caller's own unless the caller is an org admin. Throws `validation_failed`, `team_not_found`.
+     * Checks a requested visibility and computes its access keys. `team_level` requires teams of the organization; the
+     * caller must be in them or be an org admin. Throws `validation_failed`, `team_not_found`.
      */
     async grantScope(
       trx: Knex,
