@@ -12,9 +12,9 @@ const maxCachedActors = 10_000;
  * The user behind a valid access token. `actorNow` reads the user's current rights, even after the token has expired;
  * it throws `invalid_token` after the session has ended.
  */
-export type Authenticated = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
+type AuthenticatedUser = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
 
-export type Authenticate = (authorization: string | undefined) => Promise<Authenticated>;
+export type BearerAuthenticator = (authorization: string | undefined) => Promise<AuthenticatedUser>;
 
 type TokenCheckDeps = {
   verifyToken: (token: string) => Caller;
@@ -72,7 +72,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
     return actor;
   }
 
-  return async (token: string): Promise<Authenticated> => {
+  return async (token: string): Promise<AuthenticatedUser> => {
     const caller = verifyToken(token);
     const actorNow = () => findActor(caller);
     return { actor: await actorNow(), sessionId: caller.sessionId, actorNow };
@@ -102,7 +102,8 @@ export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
     return run('sign-in', {}, { request });
   }
 
-  const authenticate: Authenticate = (authorization) => run<Authenticated>('bearer', { headers: { authorization } });
+  const authenticate: BearerAuthenticator = (authorization) =>
+    run<AuthenticatedUser>('bearer', { headers: { authorization } });
   const identityProvider: IdentityProvider | null = findSignInStrategy && {
     begin: (request) => signIn<SignInAttempt & { url: string }>(findSignInStrategy, request),
     identify: (attempt, answer) => signIn<Identity>(findSignInStrategy, { ...attempt, answer }),
@@ -112,9 +113,9 @@ export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
 
 /** Accepts an access token only in the `Authorization` header, not in a body or query string (RFC 6750 §2). */
 class BearerStrategy extends passport.Strategy {
-  readonly check: (token: string) => Promise<Authenticated>;
+  readonly check: (token: string) => Promise<AuthenticatedUser>;
 
-  constructor(check: (token: string) => Promise<Authenticated>) {
+  constructor(check: (token: string) => Promise<AuthenticatedUser>) {
     super();
     this.check = check;
   }

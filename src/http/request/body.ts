@@ -97,7 +97,7 @@ type Schema = z.core.JSONSchema.BaseSchema;
 const jsonSchemas = new WeakMap<z.ZodType, Schema>();
 
 /** Removes the fields that the schema marks as secret: `.meta({ writeOnly: true })`. */
-export function withoutSecrets(schema: z.ZodType, sent: unknown): unknown {
+export function omitSecretFields(schema: z.ZodType, sent: unknown): unknown {
   let json = jsonSchemas.get(schema);
   if (json === undefined) {
     json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
@@ -194,6 +194,6 @@ export async function receiveBody(
 }
 
 function identified(schema: z.ZodType, sent: unknown): Pick<ReceivedBody, 'identity' | 'hasSecrets'> {
-  const identity = () => withoutSecrets(schema, sent);
+  const identity = () => omitSecretFields(schema, sent);
   return { identity, hasSecrets: () => !isDeepStrictEqual(identity(), sent) };
 }

@@ -14,14 +14,14 @@ export const keysetQuery = {
  * Encodes and decodes signed page cursors. `list` identifies a list and its filters; `decode` throws `invalid_cursor`
  * for a cursor of another list.
  */
-export type Cursors = {
+export type CursorCodec = {
   encode(position: ListPosition | null, list: unknown): string | null;
   decode(cursor: string | undefined, list: unknown): ListPosition | null;
 };
 
 const position = z.tuple([z.string(), z.string(), z.string()]);
 
-export function createCursors(signingKey: string | Buffer): Cursors {
+export function createCursorCodec(signingKey: string | Buffer): CursorCodec {
   const sign = (payload: string) =>
     createHmac('sha256', signingKey).update(payload).digest().subarray(0, 16).toString('base64url');
 

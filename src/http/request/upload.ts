@@ -15,7 +15,7 @@ const maxSmallBodyBytes = 1024 * 1024;
  * over each window, so that short pauses are allowed.
  */
 const defaultMinimumRate = { windowMs: 60_000, windowBytes: 60 * 1024 };
-export type MinimumUploadRate = typeof defaultMinimumRate;
+type MinimumUploadRate = typeof defaultMinimumRate;
 
 type FormTarget<Stored> = {
   store: (upload: IncomingFile) => Promise<Stored>;
@@ -23,7 +23,7 @@ type FormTarget<Stored> = {
   isFileOptional?: boolean;
 };
 
-export type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stored | undefined };
+type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stored | undefined };
 
 /**
  * Reads a form and streams its part `file` to `store`. If the form turns out to be invalid, calls `discard` with the

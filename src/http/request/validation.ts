@@ -54,7 +54,7 @@ const kinds: Readonly<Record<string, string>> = {
 const units: Readonly<Record<string, string>> = { string: ' characters', array: ' items', record: ' entries' };
 
 /** Words a message to follow the field's name: "limit: must be at most 100". Undefined keeps the schema's message. */
-export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
+function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
       if (issue.input === undefined) return 'is required';

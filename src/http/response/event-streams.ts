@@ -21,11 +21,11 @@ export const eventStreamHeaders = {
 export type EventSink = { send(event: StoredEvent): Promise<void>; closed: AbortSignal };
 
 /** Further calls of `end` have no effect, and nothing is written after the first. */
-export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
+type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
 
 const disconnectedStream: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
 
-export function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStream {
+function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStream {
   if (res.destroyed) return disconnectedStream;
   const closing = new AbortController();
   res.flushHeaders();
@@ -61,9 +61,9 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
   };
 }
 
-export type EventFormat = (event: StoredEvent) => Buffer;
+type EventFormat = (event: StoredEvent) => Buffer;
 
-export function createEventFormat(): EventFormat {
+function createEventFormat(): EventFormat {
   const formatted = new WeakMap<StoredEvent, Buffer>();
   return (event) => {
     const known = formatted.get(event);
@@ -96,10 +96,10 @@ function drained(res: ServerResponse): Promise<void> {
  */
 const defaultCheckMs = 2_000;
 
-export type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
+type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
 
 /** Registry of the open event streams. If a session ends, its streams are closed with an `error` event. */
-export type OpenStreams = {
+export type EventStreamRegistry = {
   open(res: ServerResponse, facts?: StreamFacts): OpenEventStream;
   count(): number;
   /**
@@ -109,12 +109,12 @@ export type OpenStreams = {
   drain(timeoutMs: number): Promise<void>;
 };
 
-export function createOpenStreams(deps: {
+export function createEventStreamRegistry(deps: {
   /** Returns which of the given sessions are active; called once for all open streams. */
   activeSessions: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
   onWarning: (error: unknown) => void;
   checkEveryMs?: number | undefined;
-}): OpenStreams {
+}): EventStreamRegistry {
   const { activeSessions, onWarning, checkEveryMs = defaultCheckMs } = deps;
   const streams = new Map<OpenEventStream, StreamFacts>();
   const format = createEventFormat();

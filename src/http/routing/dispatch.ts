@@ -9,17 +9,17 @@ import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError, type ExpectedVersions } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
-import type { Authenticate } from '../request/authentication.ts';
+import type { BearerAuthenticator } from '../request/authentication.ts';
 import { type ReceivedBody, receiveBody } from '../request/body.ts';
-import { clientNetwork, preferredWaitSeconds, readIfMatch, wantsFresh } from '../request/headers.ts';
+import { clientNetwork, parseIfMatch, preferredWaitSeconds, requestsNoCache } from '../request/headers.ts';
 import { isUpload } from '../request/upload.ts';
 import { parseParams, requireStorableInput, validate } from '../request/validation.ts';
-import { type Answer, createDelivery, type EventsAnswer, noContent } from '../response/answers.ts';
-import type { OpenStreams } from '../response/event-streams.ts';
+import { type Answer, createAnswerSender, type EventsAnswer, noContent } from '../response/answers.ts';
+import type { EventStreamRegistry } from '../response/event-streams.ts';
 import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
 import type { AppResponse } from '../server/middleware.ts';
-import type { ConcurrencyLimiter, RateLimited, RateLimiting } from './request-limits.ts';
-import { isEventStream, limitsOf, type Route } from './route.ts';
+import type { ConcurrencyLimiter, RateLimitCheck, RateLimitRule } from './request-limits.ts';
+import { isEventStream, type Route, rateLimitsOf } from './route.ts';
 
 export function createRouteTable(routes: readonly Route[], dispatch: (route: Route) => Dispatch): Router {
   const router = express.Router({ caseSensitive: true });
@@ -55,13 +55,13 @@ function comparePaths(a: string, b: string): number {
   return left.length - right.length;
 }
 
-export type DispatchDeps = {
-  authenticate: Authenticate;
+type DispatchDeps = {
+  authenticate: BearerAuthenticator;
   idempotency: IdempotencyStore;
   fingerprintKey: Buffer;
-  streams: OpenStreams;
+  streams: EventStreamRegistry;
   logger: Logger;
-  rateLimit: RateLimiting;
+  rateLimit: RateLimitCheck;
   concurrency: ConcurrencyLimiter;
   readInTurn: FairQueue;
   publicUrl: string | null;
@@ -77,10 +77,10 @@ type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 export function createDispatcher(deps: DispatchDeps) {
   const { authenticate, idempotency, rateLimit, concurrency, readInTurn, logger, isOutage } = deps;
-  const delivery = createDelivery(deps);
+  const answerSender = createAnswerSender(deps);
 
   function dispatch(route: Route): Dispatch {
-    const { perCaller, perEmail } = splitLimits(limitsOf(route));
+    const { perCaller, perEmail } = splitLimits(rateLimitsOf(route));
     const kind = isEventStream(route) ? 'streams' : 'requests';
     const isRead = kind === 'requests' && perCaller.some(({ limit }) => limit === 'read');
     return async (req, res) => {
@@ -126,7 +126,7 @@ export function createDispatcher(deps: DispatchDeps) {
         idempotencyKey: key ?? null,
         lastEventId: req.get('last-event-id') ?? null,
         waitSeconds: preferredWaitSeconds(req.get('prefer')),
-        wantsFresh: wantsFresh(req.get('cache-control')),
+        wantsFresh: requestsNoCache(req.get('cache-control')),
         signal: disconnected.signal,
         expectedVersions: expectedVersionsOf(route, req),
       };
@@ -156,14 +156,14 @@ export function createDispatcher(deps: DispatchDeps) {
         if (key && actor) {
           const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
           const asked = { params: req.params, query: req.query, body: body.identity() };
-          const fingerprint = fingerprintOf(deps.fingerprintKey, asked);
+          const fingerprint = fingerprintRequest(deps.fingerprintKey, asked);
           // For requests with secrets no error responses are stored: the fingerprint leaves out secrets such as a
           // password, so a repeated request may contain another, correct one.
           const storesErrors = !body.hasSecrets();
           send = await answerOnce(req, res, { key: name, fingerprint, storesErrors }, call);
         } else {
           const answer = await call();
-          send = () => delivery.send(req, res, answer);
+          send = () => answerSender.send(req, res, answer);
         }
       } finally {
         if (!isBodyUsed) await discard(body, requestId);
@@ -213,7 +213,7 @@ export function createDispatcher(deps: DispatchDeps) {
       }
       if (answer.kind !== 'events') return toStored(answer);
       const events: StoredEvent[] = [];
-      const sent = await delivery.stream(res, answer, (event) => events.push(event));
+      const sent = await answerSender.stream(res, answer, (event) => events.push(event));
       endStream = sent.end;
       return { status: answer.status, headers: answer.headers, body: { kind: 'events', events } };
     };
@@ -224,7 +224,7 @@ export function createDispatcher(deps: DispatchDeps) {
     if (isReplay) res.set('Idempotency-Replayed', 'true');
     return async () => {
       // Responses are stored before they are sent, so that an immediate repetition finds them.
-      if (endStream === undefined) await delivery.sendAgain(req, res, response);
+      if (endStream === undefined) await answerSender.sendAgain(req, res, response);
       else endStream();
     };
   }
@@ -244,7 +244,7 @@ export function createDispatcher(deps: DispatchDeps) {
  * no version.
  */
 function expectedVersionsOf({ method, takesIfMatch }: Route, req: Request): ExpectedVersions {
-  const expected = method === 'patch' || method === 'put' ? readIfMatch(req.get('if-match')) : null;
+  const expected = method === 'patch' || method === 'put' ? parseIfMatch(req.get('if-match')) : null;
   if (expected !== null && !takesIfMatch) {
     throw appError('precondition_failed', { detail: 'This resource has no ETag, so If-Match only accepts `*`.' });
   }
@@ -252,7 +252,7 @@ function expectedVersionsOf({ method, takesIfMatch }: Route, req: Request): Expe
 }
 
 /** Splits off the limits per email, which are checked later because they need the validated body. */
-function splitLimits(limits: readonly RateLimited[]) {
+function splitLimits(limits: readonly RateLimitRule[]) {
   const { perEmail = [], perCaller = [] } = Object.groupBy(limits, ({ by }) =>
     by === 'ip_and_email' ? 'perEmail' : 'perCaller',
   );
@@ -302,7 +302,7 @@ function readIdempotencyKey(header: string | string[] | undefined): string | und
  * Hashes a request with a secret key (HMAC): a plain hash in the database could be used to verify guesses of the
  * request's content.
  */
-export function fingerprintOf(key: Buffer, request: unknown): string {
+export function fingerprintRequest(key: Buffer, request: unknown): string {
   return createHmac('sha256', key).update(canonicalJson(request)).digest('hex');
 }
 

@@ -8,30 +8,34 @@ import {
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
-import { clientBlock, clientNetwork } from '../request/headers.ts';
+import { clientNetwork, ipv6SitePrefix } from '../request/headers.ts';
 import type { AppResponse } from '../server/middleware.ts';
 
-export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
+export type RateLimitRule = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
 
 /** The rate limit of an IPv6 /48 is this many times the limit of one /56 network in it. */
 const blockFactor = 10;
 
-export type RateLimitingDeps = {
+type RateLimitCheckDeps = {
   shared: Pick<RateLimiter, 'take'>;
   own: Pick<RateLimiter, 'take'>;
   limits: Readonly<Record<RateLimitName, RateLimit | null>>;
 };
 
 /** What a rate limit counts by. A limit is skipped if its value is undefined, such as `userId` on a public route. */
-export type Subject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
+export type RateLimitSubject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
 
-export type RateLimiting = (uses: readonly RateLimited[], subject: Subject, res: AppResponse) => Promise<void>;
+export type RateLimitCheck = (
+  uses: readonly RateLimitRule[],
+  subject: RateLimitSubject,
+  res: AppResponse,
+) => Promise<void>;
 
 /**
  * Counts a request against its limits and reports them in the response headers `RateLimit` and `RateLimit-Policy`
  * (draft-ietf-httpapi-ratelimit-headers). Throws `rate_limited` if one is exceeded.
  */
-export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): RateLimiting {
+export function createRateLimitCheck({ shared, own, limits }: RateLimitCheckDeps): RateLimitCheck {
   return async (uses, subject, res) => {
     let used: { name: string; limit: RateLimit; waitSeconds: number } | undefined;
     const useUp = (name: string, limit: RateLimit, waitSeconds: number) => {
@@ -48,7 +52,7 @@ export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): R
       if (!isAllowed) useUp(name, limit, resetSeconds);
       // Requests that the /56 network's limit rejects do not count for its /48, so that one network cannot use up the
       // limit of its neighbours.
-      const block = isAllowed && by === 'ip' ? clientBlock(subject.ip) : null;
+      const block = isAllowed && by === 'ip' ? ipv6SitePrefix(subject.ip) : null;
       if (block === null) continue;
       const blockLimit = { ...limit, count: limit.count * blockFactor };
       const ofBlock = await limiter.take(name, block, blockLimit);
@@ -63,7 +67,7 @@ export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): R
   };
 }
 
-function subjectOf(by: RateLimited['by'], { ip, userId, email }: Subject): string | undefined {
+function subjectOf(by: RateLimitRule['by'], { ip, userId, email }: RateLimitSubject): string | undefined {
   switch (by) {
     case 'ip':
       return clientNetwork(ip);

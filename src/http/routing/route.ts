@@ -4,14 +4,14 @@ import type { Action } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { ErrorCode, ExpectedVersions } from '#src/errors.ts';
 import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from '../response/answers.ts';
-import type { RateLimited } from './request-limits.ts';
+import type { RateLimitRule } from './request-limits.ts';
 
 /**
  * Access to a route. `public`: no authentication. `user`: any signed-in user, for own resources and filtered lists. An
  * action: users with this permission for the resource in the path. There is no default.
  */
-export type Access = 'public' | 'user' | Action;
-export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+export type RouteAccess = 'public' | 'user' | Action;
+type RouteMethod = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 export type ResponseSpec =
   | { description: string; schema: z.ZodType }
@@ -34,7 +34,7 @@ type FileForm<Fields extends z.ZodType, Stored extends ReceivedFile> = {
   discard(stored: Stored): Promise<void>;
 };
 
-export type MultipartBody<
+type MultipartBody<
   Fields extends z.ZodType = z.ZodType,
   Kind extends 'multipart' | 'multipart_or_json' = 'multipart' | 'multipart_or_json',
   Stored extends ReceivedFile = ReceivedFile,
@@ -57,13 +57,13 @@ export function multipartOrJson<Fields extends z.ZodType, Stored extends Receive
   return { kind: 'multipart_or_json', ...spec };
 }
 
-export type FormBody<Fields extends z.ZodType = z.ZodType> = { kind: 'form_or_json'; fields: Fields };
+type FormBody<Fields extends z.ZodType = z.ZodType> = { kind: 'form_or_json'; fields: Fields };
 
 export function formOrJson<Fields extends z.ZodType>(fields: Fields): FormBody<Fields> {
   return { kind: 'form_or_json', fields };
 }
 
-export type BodySpec = z.ZodType | MultipartBody | FormBody;
+type BodySpec = z.ZodType | MultipartBody | FormBody;
 
 type BodyOf<Body> =
   Body extends MultipartBody<infer Fields, infer Kind, infer Stored>
@@ -84,7 +84,7 @@ type AnswerOf<Spec extends Responses> = {
       : EmptyAnswer<Status>;
 }[keyof Spec & number];
 
-export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
+export type RouteContext<WhoMayCall extends RouteAccess, Params, Query, Body> = {
   actor: WhoMayCall extends 'public' ? undefined : RequestActor;
   sessionId: WhoMayCall extends 'public' ? undefined : string;
   /** Reads the caller's current rights, for long responses. Throws `invalid_token` if the session has ended. */
@@ -107,7 +107,7 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
 };
 
 type RouteFacts = {
-  method: Method;
+  method: RouteMethod;
   path: string;
   operationId: string;
   tag: string;
@@ -122,7 +122,7 @@ type RouteFacts = {
   /** An idempotent route supports `Idempotency-Key`: it creates one resource, under `newId`. */
   idempotent?: true;
   resumable?: true;
-  limits?: readonly RateLimited[];
+  limits?: readonly RateLimitRule[];
   /** Limit of a JSON body; by default 1 MiB, and 16 KiB for public routes. */
   bodyLimitBytes?: number;
   /** A handler that fetches and stores a file counts as an upload while it runs. */
@@ -130,8 +130,8 @@ type RouteFacts = {
   errors?: readonly ErrorCode[];
 };
 
-export type RouteDefinition<
-  WhoMayCall extends Access,
+type RouteDefinition<
+  WhoMayCall extends RouteAccess,
   Spec extends Responses,
   Params extends z.ZodType | undefined,
   Query extends z.ZodType | undefined,
@@ -148,12 +148,12 @@ export type RouteDefinition<
 };
 
 export type Route = RouteFacts & {
-  access: Access;
+  access: RouteAccess;
   params?: z.ZodType | undefined;
   query?: z.ZodType | undefined;
   body?: BodySpec | undefined;
   responses: Responses;
-  handle(context: RouteContext<Access, unknown, unknown, unknown>): Promise<Answer> | Answer;
+  handle(context: RouteContext<RouteAccess, unknown, unknown, unknown>): Promise<Answer> | Answer;
 };
 
 /**
@@ -161,7 +161,7 @@ export type Route = RouteFacts & {
  * `responses` does not declare does not compile.
  */
 export function route<
-  WhoMayCall extends Access,
+  WhoMayCall extends RouteAccess,
   const Spec extends Responses,
   Params extends z.ZodType | undefined = undefined,
   Query extends z.ZodType | undefined = undefined,
@@ -171,7 +171,7 @@ export function route<
 }
 
 /** Rate limits of a route; by default `read` for GET and `write` for other methods, per user. */
-export function limitsOf({ access, method, limits }: Route): readonly RateLimited[] {
+export function rateLimitsOf({ access, method, limits }: Route): readonly RateLimitRule[] {
   if (limits !== undefined || access === 'public') return limits ?? [];
   return [{ limit: method === 'get' ? 'read' : 'write', by: 'user' }];
 }
@@ -185,7 +185,7 @@ export function isEventStream({ method, responses }: Route): boolean {
  * Returns all error codes of a route: its `errors` and those that follow from its access, body and method. OpenAPI
  * lists them, and the test client accepts no others.
  */
-export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
+export function errorCodesOf(route: Route): ReadonlySet<ErrorCode> {
   return new Set<ErrorCode>([
     ...(route.errors ?? []),
     ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
@@ -208,7 +208,7 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
  * Returns whether the route can respond with 403. A user who may not read a resource gets 404; a user who may read but
  * not change it gets 403.
  */
-function isRefusable(access: Access): boolean {
+function isRefusable(access: RouteAccess): boolean {
   return access !== 'public' && access !== 'user' && !access.endsWith(':read');
 }
 

@@ -11,7 +11,7 @@ import { type AppResponse, createRequestLog } from './middleware.ts';
 
 type StoredPayload = { metadata?: Record<string, Uint8Array> | null; data?: Uint8Array | null };
 
-export type CodecAppDeps = {
+type CodecAppDeps = {
   codec: Record<'encode' | 'decode', (payloads: StoredPayload[]) => Promise<StoredPayload[]>>;
   uiOrigins: readonly string[];
   /** If null, the server requires no token, but only accepts requests whose `Host` header names this machine. */

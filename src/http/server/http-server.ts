@@ -43,19 +43,19 @@ export function isSentToLocalHost({ host }: IncomingHttpHeaders): boolean {
   return localHost.test(host ?? '');
 }
 
-export type PlainResponse = { status: number; text: string; mediaType: string };
+type ProbeResponse = { status: number; text: string; mediaType: string };
 
-export type PlainServer = { close(): Promise<void> };
+type ProbeServer = { close(): Promise<void> };
 
 /**
  * Starts a server for probes and metrics inside of a deployment, without authentication. Throws as {@link listen} does.
  * @param pages GET handlers by path
  */
-export async function startPlainServer(
+export async function startProbeServer(
   address: { host: string; port: number },
   settings: { host: string; port: string },
-  pages: Readonly<Record<string, () => Promise<PlainResponse> | PlainResponse>>,
-): Promise<PlainServer> {
+  pages: Readonly<Record<string, () => Promise<ProbeResponse> | ProbeResponse>>,
+): Promise<ProbeServer> {
   const server = createServer({ requestTimeout: 10_000 }, async (req, res) => {
     const path = (req.url ?? '').split('?', 1)[0] ?? '';
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
@@ -81,17 +81,17 @@ export async function startPlainServer(
   };
 }
 
-export function probeResponse(isHealthy: boolean, words: { yes: string; no: string }): PlainResponse {
+export function probeResponse(isHealthy: boolean, words: { yes: string; no: string }): ProbeResponse {
   const text = JSON.stringify({ status: isHealthy ? words.yes : words.no });
   return { status: isHealthy ? 200 : 503, text, mediaType: 'application/json' };
 }
 
-export function metricsResponse(metrics: Pick<Metrics, 'page'>): () => Promise<PlainResponse> {
+export function metricsResponse(metrics: Pick<Metrics, 'page'>): () => Promise<ProbeResponse> {
   return async () => ({ status: 200, ...(await metrics.page()) });
 }
 
 /** Serves metrics on the API's port to clients on this machine only. Proxied requests get 404. */
-export function createMetricsPage(metrics: Pick<Metrics, 'page'>) {
+export function createMetricsHandler(metrics: Pick<Metrics, 'page'>) {
   return async (req: Request, res: Response, next: () => void): Promise<void> => {
     res.locals.route = '/metrics';
     const isForwarded = ['forwarded', 'x-forwarded-for', 'x-forwarded-host'].some(

@@ -4,7 +4,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
-export type RequestLocals = {
+type RequestLocals = {
   requestId: string;
   path: string;
   orgId?: string;

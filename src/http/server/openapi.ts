@@ -7,7 +7,7 @@ import { appError } from '#src/errors.ts';
 import { ok } from '../response/answers.ts';
 import { problemSchema } from '../response/problem.ts';
 import { idempotencyKeyPattern } from '../routing/dispatch.ts';
-import { problemsOf, type ResponseSpec, type Route, route } from '../routing/route.ts';
+import { errorCodesOf, type ResponseSpec, type Route, route } from '../routing/route.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
@@ -60,7 +60,7 @@ function withoutId(schema: JsonSchema): JsonSchema {
   return rest;
 }
 
-export type OpenApiDocument = {
+type OpenApiDocument = {
   openapi: '3.1.0';
   info: { title: string; version: string; description: string };
   servers: { url: string }[];
@@ -68,7 +68,7 @@ export type OpenApiDocument = {
   components: Record<string, unknown>;
 };
 
-export function createOpenApi(
+export function createOpenApiDocument(
   routes: readonly Route[],
   options: { basePath: string; title: string; version: string; description: string },
 ): OpenApiDocument {
@@ -227,7 +227,7 @@ const retryHeaders: Record<number, object> = {
 };
 
 function describeProblems(route: Route) {
-  const byStatus = Map.groupBy(problemsOf(route), (code) => appError(code).status);
+  const byStatus = Map.groupBy(errorCodesOf(route), (code) => appError(code).status);
   return Object.fromEntries(
     [...byStatus]
       // Skips a status that the route declares itself, such as the 503 of `/readyz`: its response is not a problem
@@ -270,7 +270,7 @@ export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
 
 /** Creates the Swagger UI for `/openapi.json`; all its files are served from this process. */
-export function createDocsPage(options: { basePath: string; title: string }): Router {
+export function createSwaggerUi(options: { basePath: string; title: string }): Router {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const here = `${options.basePath}/docs`;
   const router = express.Router();

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { appError, isErrorCode, listErrors } from '#src/errors.ts';
-import { answer, ok } from '../response/answers.ts';
+import { jsonAnswer, ok } from '../response/answers.ts';
 import { type Route, route } from '../routing/route.ts';
 
 const checkTimeoutMs = 3_000;
 /** Check results are cached, because `/readyz` is public and costs a query and a Temporal call per task queue. */
 const checkMaxAgeMs = 1_000;
 
-export const healthSchema = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });
+const healthSchema = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });
 
 export const readinessSchema = z
   .strictObject({
@@ -64,7 +64,7 @@ export function healthRoutes(deps: {
         const checked = { ...results, serving: !deps.isShuttingDown() };
         return Object.values(checked).every(Boolean)
           ? ok({ status: 'ready' as const, checks: checked }, { 'Cache-Control': 'no-store' })
-          : answer(503, { status: 'not_ready' as const, checks: checked });
+          : jsonAnswer(503, { status: 'not_ready' as const, checks: checked });
       },
     }),
   ];

@@ -5,7 +5,7 @@ import { OrganizationModel } from '#src/modules/organization/organization.model.
 import type { Identity } from '#src/ports/identity.ts';
 import {
   type Account,
-  account as accountShape,
+  accountShape,
   MembershipModel,
   type NewMembership,
   type NewUser,

@@ -65,7 +65,7 @@ export class UserIdentityModel extends model(
   ['issuer', 'subject'],
 ) {}
 
-export const account = shape({
+export const accountShape = shape({
   userId: uuid(),
   email: text(),
   passwordHash: text().nullable(),
@@ -79,7 +79,7 @@ export const account = shape({
   isOrgAdmin: boolean(),
 });
 
-export type Account = Row<typeof account>;
+export type Account = Row<typeof accountShape>;
 
 export type NewUser = {
   userId: string;
@@ -95,11 +95,11 @@ export type NewUser = {
 export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: string | null };
 
 /** The client that sent a request: the network of its IP address, and its `User-Agent`. */
-export type Client = { network: string; userAgent: string | null };
+export type SignInClient = { network: string; userAgent: string | null };
 
-export type SignInOrigin = { requestId: string; client: Client };
+export type SignInOrigin = { requestId: string; client: SignInClient };
 
-export type SignIn = {
+export type SignInResult = {
   accessToken: string;
   expiresInSeconds: number;
   refreshToken: string;

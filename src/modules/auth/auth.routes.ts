@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
+import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { created, noContent, ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
@@ -38,7 +38,7 @@ export function authRoutes(
   passwords: PasswordsService,
   sessions: Pick<SessionsService, 'listOwn' | 'endOwn' | 'endOthers'>,
   sso: SsoService,
-  cursors: Cursors,
+  cursors: CursorCodec,
 ): Route[] {
   return [
     route({

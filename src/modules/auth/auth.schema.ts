@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { emailField, idField, newPasswordField, optionalNameField, tierField } from '#src/http/request/fields.ts';
-import type { SignIn } from './auth.model.ts';
+import type { SignInResult } from './auth.model.ts';
 import type { OpenSession } from './sessions.repository.ts';
 
 const givenPassword = z.string().min(1).max(1_024).meta({ writeOnly: true });
@@ -100,7 +100,7 @@ export function toSessionDto(session: OpenSession, current: string): z.input<typ
   };
 }
 
-export function toTokenResponse({ account, ...signIn }: SignIn): TokenResponse {
+export function toTokenResponse({ account, ...signIn }: SignInResult): TokenResponse {
   return {
     access_token: signIn.accessToken,
     token_type: 'bearer',
@@ -146,7 +146,7 @@ export const ssoCallbackQuery = z
   })
   .transform(({ code, state, error, iss }) => ({ code, state, error, issuer: iss }));
 
-export type SsoCallback = z.output<typeof ssoCallbackQuery>;
+export type SsoCallbackQuery = z.output<typeof ssoCallbackQuery>;
 
 export const ssoAuthorizeSchema = z.strictObject({
   authorization_url: z.url().describe('Keep its `state` in this browser, and finish no sign-in with another one'),

@@ -6,7 +6,7 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccessTokens, Caller, PasswordHasher } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { Account, NewUser, SignIn, SignInOrigin } from './auth.model.ts';
+import type { Account, NewUser, SignInOrigin, SignInResult } from './auth.model.ts';
 import type { LoginBody, RegisterBody } from './auth.schema.ts';
 import type { Session, SessionsService } from './sessions.service.ts';
 import type { SignInDelay } from './sign-in-delay.ts';
@@ -24,7 +24,7 @@ export function createAuthService(deps: {
 }) {
   const { db, passwords, accessTokens, accounts, sessions, signInDelay, audit } = deps;
 
-  async function login(input: LoginBody, origin: SignInOrigin): Promise<SignIn> {
+  async function login(input: LoginBody, origin: SignInOrigin): Promise<SignInResult> {
     const { requestId, client } = origin;
     const users = createAccountsRepository(db);
     const account = await users.findByEmail(input.email);
@@ -69,7 +69,7 @@ export function createAuthService(deps: {
    * Signs in the user of an existing account. The caller must have locked the user's row until the transaction ends.
    * Throws `account_disabled`.
    */
-  async function openSession(trx: Knex, account: Account, { requestId, client }: SignInOrigin): Promise<SignIn> {
+  async function openSession(trx: Knex, account: Account, { requestId, client }: SignInOrigin): Promise<SignInResult> {
     const { userId, orgId } = account;
     const session = await sessions.open(trx, userId, client);
     const entry = { orgId, actorId: userId, target: session.sessionId, requestId };
@@ -83,7 +83,7 @@ export function createAuthService(deps: {
     founder: NewUser,
     orgName: string | undefined,
     { requestId, client }: SignInOrigin,
-  ): Promise<SignIn> {
+  ): Promise<SignInResult> {
     const { userId, displayName } = founder;
     const orgId = uuidv7();
     await accounts.createOrganization(trx, founder, { orgId, name: orgName ?? `${displayName}'s organization` });
@@ -93,7 +93,7 @@ export function createAuthService(deps: {
     return issueTokens(trx, account, await sessions.open(trx, userId, client), true);
   }
 
-  async function issueTokens(trx: Knex, account: Account, session: Session, isNewUser: boolean): Promise<SignIn> {
+  async function issueTokens(trx: Knex, account: Account, session: Session, isNewUser: boolean): Promise<SignInResult> {
     const actor = await createAccountsRepository(trx).findActor(account.userId);
     if (actor === undefined) throw appError('account_disabled');
     const accessToken = await accessTokens.sign({ ...actor, sessionId: session.sessionId, tier: account.tier });
@@ -107,14 +107,14 @@ export function createAuthService(deps: {
   }
 
   return {
-    async register(input: RegisterBody, origin: SignInOrigin): Promise<SignIn> {
+    async register(input: RegisterBody, origin: SignInOrigin): Promise<SignInResult> {
       const founder = await accounts.prepare(input, origin.client.network);
       return db.transaction((trx) => registerFounder(trx, founder, input.orgName, origin));
     },
 
     login,
 
-    refresh(refreshToken: string, requestId: string): Promise<SignIn> {
+    refresh(refreshToken: string, requestId: string): Promise<SignInResult> {
       return sessions.rotate(refreshToken, requestId, async (trx, session) => {
         const account = await createAccountsRepository(trx).findById(session.userId);
         if (account === undefined) throw appError('refresh_invalid');

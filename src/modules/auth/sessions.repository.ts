@@ -16,7 +16,7 @@ const session = shape({
   isUserDisabled: boolean(),
 });
 
-export type SessionRow = Row<typeof session>;
+type SessionRow = Row<typeof session>;
 
 /**
  * A session is `revoked` if its refresh tokens no longer work, and `cut_off` if its access tokens do not work either.
@@ -30,7 +30,7 @@ const sessionOfUser = shape({
   expiresAt: timestamp(),
 });
 
-export type SessionOfUser = Row<typeof sessionOfUser>;
+export type UserSession = Row<typeof sessionOfUser>;
 
 const openSession = shape({
   id: uuid(),
@@ -46,14 +46,14 @@ export type OpenSession = Row<typeof openSession>;
 /** A refresh token that cannot be used: either it was used before, or it has expired (`wasUsed` is false). */
 const spentToken = shape({ wasUsed: boolean(), wasJustRotated: boolean() });
 
-export type SpentToken = Row<typeof spentToken>;
+type SpentToken = Row<typeof spentToken>;
 
 /** Joins the newest refresh token of a session, which gives the time of the session's last use and its expiry. */
 const lastToken = `lateral (select created_at as used_at, expires_at from refresh_tokens
   where family_id = f.id order by generation desc limit 1) as t`;
 
 /** The network's hash contains the user id, so that two users of the same network have different hashes. */
-export function networkHashOf(userId: string, network: string): Buffer {
+export function hashNetwork(userId: string, network: string): Buffer {
   return createHash('sha256').update(`${userId} ${network}`).digest();
 }
 
@@ -150,7 +150,7 @@ export function createSessionsRepository(db: Knex) {
       return toPage(await rows(db, openSession, listed), page.limit);
     },
 
-    async listOf(userId: string): Promise<SessionOfUser[]> {
+    async listOf(userId: string): Promise<UserSession[]> {
       const sessions = RefreshTokenFamilyModel.query(db)
         .alias('f')
         .joinRaw(`join ${lastToken} on true`)

@@ -5,13 +5,8 @@ import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { Client } from './auth.model.ts';
-import {
-  createSessionsRepository,
-  networkHashOf,
-  type OpenSession,
-  type SessionOfUser,
-} from './sessions.repository.ts';
+import type { SignInClient } from './auth.model.ts';
+import { createSessionsRepository, hashNetwork, type OpenSession, type UserSession } from './sessions.repository.ts';
 
 const tokenBytes = 32;
 const absoluteDays = 30;
@@ -50,11 +45,11 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
   }
 
   return {
-    async open(trx: Knex, userId: string, { network, userAgent }: Client): Promise<Session> {
+    async open(trx: Knex, userId: string, { network, userAgent }: SignInClient): Promise<Session> {
       const sessionId = uuidv7();
       const client = {
         userAgent: userAgent?.slice(0, maxUserAgentLength) ?? null,
-        networkHash: networkHashOf(userId, network),
+        networkHash: hashNetwork(userId, network),
       };
       await createSessionsRepository(trx).insertFamily({
         id: sessionId,
@@ -117,7 +112,7 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       await createSessionsRepository(trx).endAll(userIds, except);
     },
 
-    list(userId: string): Promise<SessionOfUser[]> {
+    list(userId: string): Promise<UserSession[]> {
       return createSessionsRepository(db).listOf(userId);
     },
 

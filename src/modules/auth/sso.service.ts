@@ -2,21 +2,21 @@ import type { Knex } from 'knex';
 import { validateReturnUrl } from '#src/domain/access/return-address.ts';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { OneTimeStates } from '#src/modules/consents/consents.service.ts';
+import type { OAuthStateStore } from '#src/modules/consents/consents.service.ts';
 import type { Identity, IdentityProvider, SignInAttempt } from '#src/ports/identity.ts';
 import { createAccountsRepository, createIdentitiesRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { Account, SignIn, SignInOrigin } from './auth.model.ts';
-import { type IdentityClaims, identityClaims, type SsoAuthorizeBody, type SsoCallback } from './auth.schema.ts';
+import type { Account, SignInOrigin, SignInResult } from './auth.model.ts';
+import { type IdentityClaims, identityClaims, type SsoAuthorizeBody, type SsoCallbackQuery } from './auth.schema.ts';
 import type { AuthService } from './auth.service.ts';
 import type { SessionsService } from './sessions.service.ts';
 
-export type SignInFacts = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
+export type SignInStateFields = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
 
-export type SsoServiceDeps = {
+type SsoServiceDeps = {
   db: Knex;
   sso: { provider: IdentityProvider; redirectUri: string; redirectOrigins: readonly string[] } | null;
-  states: OneTimeStates<SignInFacts>;
+  states: OAuthStateStore<SignInStateFields>;
   accounts: Pick<AccountsService, 'prepare'>;
   sessions: Pick<SessionsService, 'endAll'>;
   auth: Pick<AuthService, 'openSession' | 'registerFounder' | 'recordRefusal'>;
@@ -69,7 +69,7 @@ export function createSsoService(deps: SsoServiceDeps) {
   }
 
   /** Signs in a user whose identity is linked. Returns undefined if the account was deleted meanwhile. */
-  async function signIn(account: Account, { claims, origin }: Authenticated): Promise<SignIn | undefined> {
+  async function signIn(account: Account, { claims, origin }: Authenticated): Promise<SignInResult | undefined> {
     await refuseDisabled(account, origin.requestId);
     return db.transaction(async (trx) => {
       const users = createAccountsRepository(trx);
@@ -85,7 +85,7 @@ export function createSsoService(deps: SsoServiceDeps) {
    * sessions end. Throws `email_taken` if the account is linked to another user of the provider. Returns undefined if
    * another request has changed the account meanwhile.
    */
-  async function link(account: Account, user: Authenticated): Promise<SignIn | undefined> {
+  async function link(account: Account, user: Authenticated): Promise<SignInResult | undefined> {
     const { identity, claims, origin } = user;
     const { requestId } = origin;
     await refuseDisabled(account, requestId);
@@ -105,7 +105,10 @@ export function createSsoService(deps: SsoServiceDeps) {
   }
 
   /** Creates an account with an organization. Returns undefined if another request has just taken the email. */
-  async function register(email: string, { identity, claims, origin }: Authenticated): Promise<SignIn | undefined> {
+  async function register(
+    email: string,
+    { identity, claims, origin }: Authenticated,
+  ): Promise<SignInResult | undefined> {
     try {
       const founder = await accounts.prepare({ ...claims, email, password: null }, origin.client.network);
       return await db.transaction(async (trx) => {
@@ -122,7 +125,7 @@ export function createSsoService(deps: SsoServiceDeps) {
     }
   }
 
-  async function attempt(user: Authenticated): Promise<SignIn | undefined> {
+  async function attempt(user: Authenticated): Promise<SignInResult | undefined> {
     const { identity, claims } = user;
     const users = createAccountsRepository(db);
     const userId = await createIdentitiesRepository(db).findUserId(identity);
@@ -135,7 +138,7 @@ export function createSsoService(deps: SsoServiceDeps) {
     return account === undefined ? register(email, user) : link(account, user);
   }
 
-  async function admit(identity: Identity, origin: SignInOrigin): Promise<SignIn> {
+  async function admit(identity: Identity, origin: SignInOrigin): Promise<SignInResult> {
     const user = { identity, claims: identityClaims.parse(identity.claims), origin };
     for (let count = 0; count < maxAttempts; count += 1) {
       const signedIn = await attempt(user);
@@ -167,7 +170,7 @@ export function createSsoService(deps: SsoServiceDeps) {
      * `sign_in_invalid`, `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `email_taken`,
      * `account_disabled`, and the errors of `IdentityProvider.identify`.
      */
-    async finish({ code, state, error, issuer }: SsoCallback, origin: SignInOrigin): Promise<SignIn> {
+    async finish({ code, state, error, issuer }: SsoCallbackQuery, origin: SignInOrigin): Promise<SignInResult> {
       const { provider } = configured();
       const begun = await states.take(state);
       if (begun === undefined || !begun.isFresh) throw appError('sign_in_invalid', { detail: beginAgain });

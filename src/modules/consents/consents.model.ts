@@ -35,10 +35,10 @@ export class SignInStateModel extends model(
 /** What an OAuth consent is for. The callback of one purpose rejects the `state` of another. */
 export type ConsentPurpose = 'tools' | 'connectors';
 
-export type ConsentFacts = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
+export type PendingConsent = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
 /**
  * A finished OAuth consent; its stored `state` is deleted, so that it works only once. If `isFresh` is false, it has
  * expired and must be rejected.
  */
-export type Consent = ConsentFacts & { codeVerifier: string; isFresh: boolean };
+export type Consent = PendingConsent & { codeVerifier: string; isFresh: boolean };

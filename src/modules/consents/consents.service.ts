@@ -4,11 +4,11 @@ import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { SecretCipher } from '#src/ports/encryption.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
-import type { Consent, ConsentFacts, ConsentPurpose } from './consents.model.ts';
-import type { OneTimeStates } from './one-time-states.repository.ts';
+import type { Consent, ConsentPurpose, PendingConsent } from './consents.model.ts';
+import type { OAuthStateStore } from './one-time-states.repository.ts';
 
-export type { Consent, ConsentFacts } from './consents.model.ts';
-export type { OneTimeStates } from './one-time-states.repository.ts';
+export type { Consent, PendingConsent } from './consents.model.ts';
+export type { OAuthStateStore } from './one-time-states.repository.ts';
 
 export type ConsentCallback = {
   provider: string;
@@ -22,7 +22,7 @@ export type ConsentCallback = {
  * Where the OAuth callback redirects the browser. Without `return_to` in the first request there is no redirect, and
  * the callback responds with the consent code.
  */
-export type ConsentReturn = { location: string } | { location: null; consentCode: string };
+export type ConsentCallbackResult = { location: string } | { location: null; consentCode: string };
 
 export type ConsentRequest = {
   purpose: ConsentPurpose;
@@ -46,7 +46,7 @@ const codeContent = z.tuple([z.string(), z.string(), z.string().nullable()]);
  * A state works once, for ten minutes, for its user, purpose and provider.
  */
 export function createConsentsService(deps: {
-  states: OneTimeStates<ConsentFacts>;
+  states: OAuthStateStore<PendingConsent>;
   oauth: OAuthClient;
   secrets: Pick<SecretCipher, 'encrypt' | 'decrypt'>;
   /**
@@ -97,7 +97,7 @@ export function createConsentsService(deps: {
      * Redirects errors to `return_to` if the state is known and has one; otherwise throws `consent_invalid` or
      * `consent_denied`.
      */
-    async comeBack(callback: ConsentCallback, purpose: ConsentPurpose): Promise<ConsentReturn> {
+    async comeBack(callback: ConsentCallback, purpose: ConsentPurpose): Promise<ConsentCallbackResult> {
       const { provider, state, code, error, issuer = null } = callback;
       const consent = await states.find(state);
       if (!matches(consent, { purpose, provider })) throw consentInvalid();
@@ -144,7 +144,7 @@ export type ConsentsService = ReturnType<typeof createConsentsService>;
 
 const placeOf = (purpose: ConsentPurpose, provider: string) => `consent_code/${purpose}/${provider}`;
 
-type Begun = Pick<ConsentFacts, 'purpose' | 'provider'>;
+type Begun = Pick<PendingConsent, 'purpose' | 'provider'>;
 
 function matches<Facts extends Begun>(consent: Facts | undefined, begun: Begun): consent is Facts {
   return consent !== undefined && consent.purpose === begun.purpose && consent.provider === begun.provider;

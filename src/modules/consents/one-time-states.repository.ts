@@ -11,19 +11,19 @@ type StateRow<Facts> = Facts & { stateHash: Buffer; codeVerifier: string };
 type TakenRow<Facts> = StateRow<Facts> & { isFresh: boolean };
 
 /** Database table of OAuth states: columns for `Facts` plus those that every state has. */
-export type StatesModel<Facts> = {
+type StatesModel<Facts> = {
   tableName: string;
   columns: Columns & { readonly [Name in keyof StateRow<Facts>]: Column<StateRow<Facts>[Name]> };
 };
 
 /** An OAuth state whose row was deleted. If `isFresh` is false, it has expired and must be rejected. */
-export type TakenState<Facts> = Facts & { codeVerifier: string; isFresh: boolean };
+type TakenState<Facts> = Facts & { codeVerifier: string; isFresh: boolean };
 
 /**
  * Stores the OAuth 2.0 `state` between the redirect to the provider and the callback. Each state works once, for ten
  * minutes. The table stores only the hash of the state; the code verifier (RFC 7636) is encrypted.
  */
-export type OneTimeStates<Facts> = {
+export type OAuthStateStore<Facts> = {
   newState(): string;
   keep(state: string, facts: Facts & { codeVerifier: string }): Promise<void>;
   /** Reads an OAuth state without deleting it. Returns undefined if the state is unknown or was used. */
@@ -36,11 +36,11 @@ export type OneTimeStates<Facts> = {
   deleteExpired(): Promise<void>;
 };
 
-export function createOneTimeStates<Facts extends object>(deps: {
+export function createOAuthStateStore<Facts extends object>(deps: {
   db: Knex;
   secrets: SecretCipher;
   model: StatesModel<Facts>;
-}): OneTimeStates<Facts> {
+}): OAuthStateStore<Facts> {
   const { db, secrets, model } = deps;
   const table = statesTable(db, model);
   const placeOf = (stateHash: Buffer) => `${model.tableName}/${stateHash.toString('hex')}`;

@@ -25,7 +25,7 @@ const PAGE_SIZE = 500;
 type Keys = { kind: string };
 type Grant<Row> = { row: Row; credentials: OAuthGrant };
 
-export type CredentialUse<Row> = {
+type CredentialUse<Row> = {
   load: () => Promise<Row>;
   requestId: string;
   /**

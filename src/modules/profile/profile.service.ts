@@ -5,7 +5,7 @@ import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
-import type { Avatar, AvatarUpload, Membership, Profile, ProfileChange, ShownAvatar } from './profile.model.ts';
+import type { Avatar, AvatarUpload, Membership, Profile, ProfileChange, VisibleAvatar } from './profile.model.ts';
 import { createAvatarsRepository, createProfileRepository } from './profile.repository.ts';
 
 export function createProfileService({ db }: { db: Knex }) {
@@ -63,7 +63,7 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
     inMemory.delete(memory);
   };
 
-  async function find(actor: Actor, userId: string): Promise<ShownAvatar | undefined> {
+  async function find(actor: Actor, userId: string): Promise<VisibleAvatar | undefined> {
     const found = await avatars.find({ orgId: actor.orgId, userId });
     if (found === undefined) return undefined;
     const { content, sha256, externalUrl } = found;
@@ -134,7 +134,7 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
       return avatar;
     },
 
-    async get(actor: Actor, userId: string): Promise<ShownAvatar> {
+    async get(actor: Actor, userId: string): Promise<VisibleAvatar> {
       const avatar = await find(actor, userId);
       if (avatar === undefined) throw appError('avatar_not_found');
       return avatar;

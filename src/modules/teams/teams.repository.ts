@@ -6,7 +6,7 @@ import {
   type TeamMember,
   TeamMembershipModel,
   TeamModel,
-  teamMember,
+  teamMemberShape,
 } from './teams.model.ts';
 
 const columns = ['id', 'orgId', 'name', 'createdAt'] as const;
@@ -72,11 +72,11 @@ export function createTeamMembersRepository(db: Knex) {
 
   return {
     async list(teamId: string): Promise<TeamMember[]> {
-      return rows(db, teamMember, members(teamId).orderBy(['tm.addedAt', 'u.id']));
+      return rows(db, teamMemberShape, members(teamId).orderBy(['tm.addedAt', 'u.id']));
     },
 
     async find(teamId: string, userId: string): Promise<TeamMember | undefined> {
-      return firstRow(db, teamMember, members(teamId).where('u.id', userId));
+      return firstRow(db, teamMemberShape, members(teamId).where('u.id', userId));
     },
 
     /** Adds a member. For an existing member, `isTeamAdmin` and `isEntrusted` may become true but never false. */

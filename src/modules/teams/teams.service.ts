@@ -9,7 +9,7 @@ import type { NewTeamMember, Team, TeamList } from './teams.model.ts';
 import { createTeamMembersRepository, createTeamsRepository } from './teams.repository.ts';
 
 /** Who may read a new row: its visibility, its teams, and the access keys (`acl`) computed from both. */
-export type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };
+type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };
 
 /** Disabled teams are hidden; their rows stay, because shared content refers to them. */
 export function createTeamsService(deps: {
