@@ -176,7 +176,8 @@ export async function receiveBody(
       discard: nothingToDiscard,
     };
   }
-  if (actor === undefined) throw new Error(`${route.operationId}: an upload needs a caller`);
+  if (actor === undefined)
+    throw new Error(`route ${route.operationId} takes an upload, so its access must not be 'public'`);
   const { fields, file } = await receiveForm(req, {
     store: (upload) => spec.store(actor, upload, params),
     discard: (stored) => spec.discard(stored),

@@ -164,7 +164,7 @@ function openParser(req: IncomingMessage) {
   try {
     return busboy({ headers: req.headers, limits, defParamCharset: 'utf8' });
   } catch (error) {
-    throw appError('malformed_request', { detail: 'The form has no boundary.', cause: error });
+    throw appError('malformed_request', { detail: 'The Content-Type of the form has no boundary.', cause: error });
   }
 }
 

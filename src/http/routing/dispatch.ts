@@ -36,7 +36,8 @@ export function createRouteTable(routes: readonly Route[], dispatch: (route: Rou
         method === 'get' && isSafe ? ['GET', 'HEAD'] : [method.toUpperCase()],
       );
       res.set('Allow', methods.join(', '));
-      if (req.method !== 'OPTIONS') throw appError('method_not_allowed', { detail: `Use ${methods.join(' or ')}.` });
+      if (req.method !== 'OPTIONS')
+        throw appError('method_not_allowed', { detail: `This path only accepts ${methods.join(' or ')}.` });
       res.status(204).end();
     });
   }
@@ -273,7 +274,7 @@ function toStored(answer: Exclude<Answer, EventsAnswer>): StoredResponse {
       return { status, headers, body: { kind: 'empty' } };
     case 'file':
     case 'download':
-      throw new Error('a route with downloads cannot be idempotent');
+      throw new Error('an idempotent route cannot respond with a file or a download');
   }
 }
 

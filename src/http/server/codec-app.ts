@@ -46,7 +46,7 @@ export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps
     const origin = req.get('origin');
     if (token === null && !isSentToLocalHost(req.headers)) {
       throw appError('forbidden', {
-        detail: 'Without CODEC_TOKEN the server only accepts requests that are addressed to this machine.',
+        detail: 'Without CODEC_TOKEN the server only accepts requests whose Host header names this machine.',
       });
     }
     res.vary('Origin');

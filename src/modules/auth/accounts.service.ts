@@ -72,7 +72,7 @@ export function createAccountsService(deps: {
 
 export type AccountsService = ReturnType<typeof createAccountsService>;
 
-const emailTaken = () => appError('email_taken', { detail: 'Take another address, or sign in with this one.' });
+const emailTaken = () => appError('email_taken', { detail: 'Use another email, or sign in to the existing account.' });
 
 function fullName({ firstName, lastName }: Names): string {
   return [firstName, lastName].filter((name) => name !== undefined).join(' ');

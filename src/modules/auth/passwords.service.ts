@@ -55,7 +55,7 @@ export function createPasswordsService(deps: {
     /** Locks the user until the transaction ends. Throws `wrong_password` if the confirmed password has changed. */
     async lock(trx: Knex, actor: RequestActor, confirmed: string | null): Promise<void> {
       if (await createAccountsRepository(trx).lockPassword(actor.userId, confirmed)) return;
-      throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
+      throw appError('wrong_password', { detail: 'The password was changed by another request. Send the new one.' });
     },
 
     /**
@@ -67,7 +67,9 @@ export function createPasswordsService(deps: {
       const passwordHash = await passwords.hash(input.next, actor.orgId);
       await db.transaction(async (trx) => {
         if (!(await createAccountsRepository(trx).replacePassword(actor.userId, confirmed, passwordHash))) {
-          throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
+          throw appError('wrong_password', {
+            detail: 'The password was changed by another request. Send the new one.',
+          });
         }
         await sessions.endAll(trx, [actor.userId], { except: sessionId });
         await record(trx, actor, 'password.changed');
@@ -76,7 +78,8 @@ export function createPasswordsService(deps: {
 
     /** Sets the first password of an account without one. Throws `password_already_set`. */
     async set(actor: RequestActor, password: string): Promise<void> {
-      const alreadySet = () => appError('password_already_set', { detail: 'Change it by POST /auth/change-password.' });
+      const alreadySet = () =>
+        appError('password_already_set', { detail: 'Change the password with POST /auth/change-password.' });
       if ((await getAccount(actor)).passwordHash !== null) throw alreadySet();
       const passwordHash = await passwords.hash(password, actor.orgId);
       await db.transaction(async (trx) => {

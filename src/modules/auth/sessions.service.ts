@@ -93,9 +93,14 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       });
       // Errors are thrown after the transaction, because the revocation of a session has to be committed.
       if (outcome === 'disabled') throw appError('account_disabled');
-      if (outcome === 'invalid') throw appError('refresh_invalid', { detail: 'Sign in again.' });
+      if (outcome === 'invalid')
+        throw appError('refresh_invalid', {
+          detail: 'The refresh token is unknown, expired or revoked. Sign in again.',
+        });
       if (outcome === 'reused')
-        throw appError('refresh_reused', { detail: 'Use the newest refresh token or sign in again.' });
+        throw appError('refresh_reused', {
+          detail: 'The refresh token was used before. Use the newest one of the session, or sign in again.',
+        });
       return outcome.accepted;
     },
 

@@ -32,10 +32,9 @@ export function createSignInDelay(
       if (await createSessionsRepository(db).isKnownNetwork(userId, hashNetwork(userId, network))) return;
       const { isAllowed, waitSeconds } = await rateLimiter.takeWithBackoff(limitName, email, limit);
       if (isAllowed) return;
-      throw appError('rate_limited', {
-        detail: `Too many failed sign-ins for this email. Try again in ${waitSeconds} s, or where you have signed in before.`,
-        retryAfterSeconds: waitSeconds,
-      });
+      const retry = `Try again in ${waitSeconds} s, or from a network in which you have signed in before.`;
+      const detail = `Too many failed sign-ins for this email. ${retry}`;
+      throw appError('rate_limited', { detail, retryAfterSeconds: waitSeconds });
     },
 
     async forgetFailures(email: string): Promise<void> {

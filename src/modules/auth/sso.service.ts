@@ -196,8 +196,8 @@ const ownedByAnother =
   'The account with this email belongs to another user of the provider. Ask an admin of its organization.';
 
 function verifiedEmail({ email, isEmailVerified }: IdentityClaims): string {
-  if (email === undefined) throw appError('email_not_verified', { detail: 'The provider sent no email.' });
+  if (email === undefined) throw appError('email_not_verified', { detail: 'The identity provider sent no email.' });
   if (!isEmailVerified)
-    throw appError('email_not_verified', { detail: 'Verify it at the provider, and sign in again.' });
+    throw appError('email_not_verified', { detail: 'Verify your email at the identity provider, and sign in again.' });
   return email;
 }

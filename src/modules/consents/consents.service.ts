@@ -151,7 +151,7 @@ function matches<Facts extends Begun>(consent: Facts | undefined, begun: Begun):
 }
 
 function consentInvalid(): AppError {
-  return appError('consent_invalid', { detail: 'Begin the consent again.' });
+  return appError('consent_invalid', { detail: 'The consent is unknown, expired or already used. Begin a new one.' });
 }
 
 const outcomes = ['consent_code', 'error'] as const;

@@ -78,7 +78,7 @@ export function createAccountDeletionService(deps: {
         const { isOrgAdmin } = await members.get(trx, orgId, userId);
         if (isOrgAdmin) await members.requireAnotherAdmin(trx, orgId, userId);
         if (userId === actor.userId) {
-          throw appError('forbidden', { detail: 'Delete your own account by DELETE /auth/account.' });
+          throw appError('forbidden', { detail: 'Delete your own account with DELETE /auth/account.' });
         }
         return deleteAccount(trx, actor, userId, 'member.removed');
       });

@@ -154,7 +154,8 @@ export function createMembersService(deps: {
         const user = await getManaged(trx, caller, userId);
         if (user.isDisabled) return;
         if (user.isOrgAdmin) await requireAnotherAdmin(trx, actor.orgId, userId);
-        if (userId === actor.userId) throw appError('forbidden', { detail: 'Another admin has to disable you.' });
+        if (userId === actor.userId)
+          throw appError('forbidden', { detail: 'You cannot disable your own account. Ask another admin.' });
         await setDisabled(trx, userId, true);
         await record(trx, actor, { action: 'user.disabled', target: userId });
       });
@@ -172,7 +173,7 @@ export function createMembersService(deps: {
     /** Sets the password of another user. Ends the user's sessions and resets their delay after failed sign-ins. */
     async resetPassword(actor: RequestActor, userId: string, newPassword: string): Promise<void> {
       if (userId === actor.userId) {
-        throw appError('forbidden', { detail: 'Change your own password by POST /auth/change-password.' });
+        throw appError('forbidden', { detail: 'Change your own password with POST /auth/change-password.' });
       }
       // The caller's rights may change during the slow password hashing, so they are checked before and after it.
       const { email } = await getManaged(db, actor, userId);

@@ -52,7 +52,9 @@ export function createTierLimitsService(deps: {
       return {
         take(limit, used, added = 1) {
           if (added <= 0 || used + added <= limits[limit]) return;
-          throw appError(errorOfLimit[limit], { detail: `The organization's tier allows ${limits[limit]}.` });
+          throw appError(errorOfLimit[limit], {
+            detail: `The limit "${limit}" of the organization's tier is ${limits[limit]}.`,
+          });
         },
       };
     },

@@ -43,7 +43,10 @@ export function createTeamsService(deps: {
       const create = () =>
         accessChanges.administer(actor, async (trx) => {
           const team = await createTeamsRepository(trx).insert({ id, orgId, name });
-          if (team === undefined) throw appError('name_taken', { detail: 'Another team has this name.' });
+          if (team === undefined)
+            throw appError('name_taken', {
+              detail: 'Another team of the organization has this name. Choose another name.',
+            });
           await folders.createTeamRoot(trx, { orgId, teamId: id, name, createdBy: userId });
           await audit.record(trx, { orgId, actorId: userId, action: 'team.created', target: id, requestId });
           return team;
