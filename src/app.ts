@@ -15,7 +15,7 @@ import type { Route } from './http/routing/route.ts';
 import { createMetricsHandler } from './http/server/http-server.ts';
 import { createCors, createRequestLog, createRequestTelemetry } from './http/server/middleware.ts';
 import { createOpenApiDocument, createSwaggerUi, openApiRoutes } from './http/server/openapi.ts';
-import { healthRoutes, referenceRoutes } from './http/server/service.routes.ts';
+import { healthRoutes, serviceInfoRoutes } from './http/server/service.routes.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
@@ -107,7 +107,7 @@ export function createApp(container: Container): App {
     ...openApiRoutes(() =>
       createOpenApiDocument(routes, { basePath, title, version: manifest.version, description: manifest.description }),
     ),
-    ...referenceRoutes({ title, basePath }),
+    ...serviceInfoRoutes({ title, basePath }),
   ];
 
   const dispatch = createDispatcher({

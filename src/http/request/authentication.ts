@@ -41,7 +41,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
   });
   onAccessChange((orgId) => {
     for (const [key, { actor }] of sessions.entries()) {
-      // Also drops queries that are still running, because they may have read the old rights.
+      // A query that is still running may have read the old rights, so its cache entry is dropped too.
       if (actor === undefined || actor?.orgId === orgId) sessions.delete(key);
     }
   });
@@ -52,7 +52,8 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
     if (cached !== undefined) return cached.lookUp;
     const session: Session = { lookUp: findCaller(caller) };
     const start = Date.now();
-    // No expiry while the database query runs, so that a slow database does not get the same query twice.
+    // The cache entry does not expire while its database query runs, so that a slow database does not get the query
+    // twice.
     sessions.set(key, session, { ttl: 0 });
     session.lookUp.then(
       (actor) => {

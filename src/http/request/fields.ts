@@ -16,7 +16,7 @@ export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
 
 export const tierField = z.enum(['free', 'pro', 'max']);
 
-/** Emails are lower-cased after validation, because the Kelvin sign (U+212A) would become a valid "k" before. */
+/** Emails are lower-cased only after validation; otherwise the Kelvin sign (U+212A) would become a valid "k". */
 export const emailField = z
   .string()
   .max(320)
@@ -110,7 +110,7 @@ export const agentFields = {
   enabled_tools: toolsField.optional(),
 };
 
-/** Not strict, because OAuth providers add parameters of their own to the callback. */
+/** Query of the OAuth callback; not strict, because providers add parameters of their own. */
 export const oauthCallbackQuery = z.looseObject({
   state: z.string().min(1).max(200),
   code: z.string().max(4_096).optional(),

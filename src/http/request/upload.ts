@@ -44,8 +44,8 @@ export async function receiveForm<Stored>(
   let bytesWithoutFile = 0;
   const fail = (error: unknown) => {
     failure ??= error;
-    // Ends the wait for the rest of the form, so that the client gets the response at once. After a lost connection the
-    // parser ends the wait, because the lost connection is then the cause of all errors.
+    // Rejects the form without waiting for the rest of it. If the connection was lost, waits for the parser instead,
+    // which reports the lost connection as the cause.
     if (!req.destroyed) refusal.resolve();
   };
 

@@ -179,7 +179,7 @@ export function createDispatcher(deps: DispatchDeps) {
     return { actor: permitted(route, actor, requestId), sessionId, actorNow };
   }
 
-  /** Checks the only permission that does not depend on a resource; the services check all others. */
+  /** Checks `organization:administer`, which depends on no resource; services check all other permissions. */
   function permitted(route: Route, actor: Actor, requestId: string): RequestActor {
     if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });

@@ -22,7 +22,9 @@ type RateLimitCheckDeps = {
   limits: Readonly<Record<RateLimitName, RateLimit | null>>;
 };
 
-/** What a rate limit counts by. A limit is skipped if its value is undefined, such as `userId` on a public route. */
+/**
+ * Values that rate limits count by. A limit is skipped if its value is undefined, such as `userId` on a public route.
+ */
 export type RateLimitSubject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
 
 export type RateLimitCheck = (

@@ -196,7 +196,7 @@ export function errorCodesOf(route: Route): ReadonlySet<ErrorCode> {
       ? []
       : (['malformed_request', 'payload_too_large', 'request_timeout', 'unsupported_media_type'] as const)),
     'validation_failed',
-    // `malformed_request`: an invalid `Idempotency-Key`.
+    // An invalid `Idempotency-Key` gives `malformed_request`.
     ...(route.idempotent ? (['malformed_request', 'idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
     ...(route.method === 'patch' || route.method === 'put' ? (['precondition_failed'] as const) : []),
     'internal_error',

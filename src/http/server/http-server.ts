@@ -153,7 +153,7 @@ export function createGracefulServer(server: Server): GracefulServer {
         if (answers.size > 0) await Promise.race([whenIdle(), wait(deadline - performance.now())]);
         else {
           await wait(lingerMs);
-          // Repeats until no request is open, because requests may arrive meanwhile on open connections.
+          // Waits again if requests have arrived on open connections in the meantime.
           if (answers.size === 0) break;
         }
       }
@@ -164,7 +164,7 @@ export function createGracefulServer(server: Server): GracefulServer {
   };
 }
 
-/** Does nothing if the headers were already sent; the next response then closes the connection. */
+/** Announces the end of the connection. If the headers were already sent, the next response does so. */
 function endConnectionWith(res: ServerResponse): void {
   if (!res.headersSent) res.setHeader('Connection', 'close');
 }

@@ -79,7 +79,7 @@ export function createRequestTelemetry({ metrics, tracing }: Telemetry) {
   };
 }
 
-/** Unknown methods share one label value, because clients may send any method. */
+/** Unknown HTTP methods share one label value in metrics, because clients may send any text as a method. */
 function methodOf({ method }: Request): string {
   return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
 }

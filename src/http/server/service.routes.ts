@@ -112,7 +112,7 @@ const problemTypeSchema = z
 
 const serviceSchema = z.strictObject({ title: z.string(), docs: z.string(), openapi: z.string(), health: z.string() });
 
-export function referenceRoutes({ title, basePath }: { title: string; basePath: string }): Route[] {
+export function serviceInfoRoutes({ title, basePath }: { title: string; basePath: string }): Route[] {
   return [
     route({
       method: 'get',

@@ -124,7 +124,7 @@ export function createAccountsRepository(db: Knex) {
       return (await UserModel.table(db).where({ id: userId, passwordHash: from }).update({ passwordHash: to })) === 1;
     },
 
-    /** Returns false if the stored hash is no longer `from`, which is null for an account without a password. */
+    /** Stores a new password hash. Returns false if the stored hash is no longer `from` (null: no password). */
     async replacePassword(userId: string, from: string | null, to: string): Promise<boolean> {
       const updated = await UserModel.table(db)
         .where({ id: userId, passwordHash: from })
@@ -136,7 +136,7 @@ export function createAccountsRepository(db: Knex) {
       await OrganizationModel.query(db).insert(organization);
     },
 
-    /** Returns false if another user has the email of the new user. */
+    /** Stores a new user. Returns false if another user has the email. */
     async insert({ userId, ...user }: NewUser, membership: NewMembership): Promise<boolean> {
       const inserted = await UserModel.table(db)
         .insert({ id: userId, ...user })
@@ -165,7 +165,10 @@ export function createIdentitiesRepository(db: Knex) {
       return row !== undefined;
     },
 
-    /** Returns false if the identity is linked already, or the user is linked to another identity of the issuer. */
+    /**
+     * Links an identity to a user. Returns false if it is linked already, or the user is linked to another identity of
+     * the issuer.
+     */
     async insert({ issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
       const inserted = await UserIdentityModel.table(db)
         .insert({ issuer, subject, userId })

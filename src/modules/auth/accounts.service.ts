@@ -44,7 +44,6 @@ export function createAccountsService(deps: {
 
     create,
 
-    /** Throws `user_not_found` if no account matches. */
     async find(who: { email: string } | { userId: string }): Promise<Account> {
       const accounts = createAccountsRepository(db);
       const account = await ('email' in who ? accounts.findByEmail(who.email) : accounts.findById(who.userId));

@@ -32,7 +32,7 @@ export class SignInStateModel extends model(
   'stateHash',
 ) {}
 
-/** What an OAuth consent is for. The callback of one purpose rejects the `state` of another. */
+/** Purpose of an OAuth consent. The callback of one purpose rejects the `state` of another. */
 export type ConsentPurpose = 'tools' | 'connectors';
 
 export type PendingConsent = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;

@@ -19,8 +19,8 @@ export type ConsentCallback = {
 };
 
 /**
- * Where the OAuth callback redirects the browser. Without `return_to` in the first request there is no redirect, and
- * the callback responds with the consent code.
+ * Result of the OAuth callback: the address to redirect the browser to, or the consent code for the response if the
+ * consent was begun without `return_to`.
  */
 export type ConsentCallbackResult = { location: string } | { location: null; consentCode: string };
 
@@ -41,9 +41,9 @@ const codeContent = z.tuple([z.string(), z.string(), z.string().nullable()]);
 /**
  * Consents (OAuth 2.0 authorization code grant with PKCE) in three steps: an authenticated request begins one, the
  * provider redirects the browser to the callback, and an authenticated request of the same user finishes it with the
- * consent code from the callback. Only the last step gets tokens: the callback cannot know whose browser it serves, so a
- * user could otherwise get hold of an account whose owner they sent their authorization URL (RFC 9700 §4.7).
- * A state works once, for ten minutes, for its user, purpose and provider.
+ * consent code from the callback. Only the last step gets tokens, because the callback cannot know whose browser it
+ * serves: an attacker could send their authorization URL to another user and get access to that user's account at the
+ * provider (RFC 9700 §4.7). A `state` works once, for ten minutes, for its user, purpose and provider.
  */
 export function createConsentsService(deps: {
   states: OAuthStateStore<PendingConsent>;

@@ -12,7 +12,7 @@ export type { OAuthGrant } from './credentials.model.ts';
 /** An access token is refreshed before a call to the provider unless it is still valid for longer than this. */
 const FRESH_MS = 120_000;
 /**
- * An access token that is valid for longer than this is still used while another process refreshes it, or if that
+ * An access token that is valid for longer than this is still used if another process is refreshing it or the refresh
  * fails.
  */
 const USABLE_MS = 15_000;

@@ -46,7 +46,6 @@ export function createMembersService(deps: {
     return member;
   }
 
-  /** Throws `last_org_admin` if the organization has no other enabled admin. */
   async function requireAnotherAdmin(trx: Knex, orgId: string, userId: string): Promise<void> {
     if ((await createMembersRepository(trx).countOtherAdmins(orgId, userId)) === 0) {
       throw appError('last_org_admin', { detail: 'Make another member an admin of the organization first.' });
@@ -64,7 +63,7 @@ export function createMembersService(deps: {
     return user;
   }
 
-  /** Call it in a transaction of `accessChanges`. Disabling a user ends all their sessions. */
+  /** Call `setDisabled` in a transaction of `accessChanges`. Disabling a user ends all their sessions. */
   async function setDisabled(trx: Knex, userId: string, isDisabled: boolean): Promise<void> {
     await createMembersRepository(trx).setDisabled(userId, isDisabled);
     if (isDisabled) await sessions.endAll(trx, [userId]);

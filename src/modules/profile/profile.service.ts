@@ -50,7 +50,7 @@ const LIMIT_BYTES = 5 * 1024 ** 2;
  */
 const MAX_UPLOADS = 22;
 const MAX_UPLOADS_PER_ORGANIZATION = 4;
-/** Slots that every organization may use; the rest is for organizations without an avatar upload in progress. */
+/** Upload slots for every organization; the rest is for organizations without an avatar upload in progress. */
 const UNRESERVED_UPLOADS = 16;
 
 export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar: AvatarMaker }) {

@@ -8,7 +8,7 @@ import type { AccessChangesService, OrganizationService } from '#src/modules/org
 import type { NewTeamMember, Team, TeamList } from './teams.model.ts';
 import { createTeamMembersRepository, createTeamsRepository } from './teams.repository.ts';
 
-/** Who may read a new row: its visibility, its teams, and the access keys (`acl`) computed from both. */
+/** Access to a new row: its visibility, its teams, and the access keys (`acl`) computed from both. */
 type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };
 
 /** Disabled teams are hidden; their rows stay, because shared content refers to them. */
