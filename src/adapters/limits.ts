@@ -1,8 +1,8 @@
 import type { FairQueue, RateLimiter } from '#src/ports/load-control.ts';
 
 /**
- * Runs at most `size` tasks at once; owners with waiting tasks take turns (round robin), so that an owner with a
- * thousand tasks delays a task of another owner by at most one.
+ * Creates a queue that runs at most `size` tasks at once. Owners with waiting tasks take turns (round robin), so that
+ * an owner with a thousand tasks delays a task of another owner by at most one.
  * @param options.maxRunningPerOwner default: one less than `size`
  * @param options.maxRunningInCrowd limit per owner while other owners have tasks; default: `maxRunningPerOwner`
  * @param options.bound rejects further tasks of an owner that already has this many waiting
@@ -19,7 +19,7 @@ export function createFairQueue(
     bound?: { maxWaitingPerOwner: number; refusal: () => Error };
   } = {},
 ): FairQueue {
-  /** Owners are ordered by turn: an owner whose task starts moves to the end. */
+  /** Map order is the order of turns: an owner whose task starts moves to the end. */
   const owners = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
 
@@ -57,7 +57,7 @@ export function createFairQueue(
 
 const maxWindows = 100_000;
 
-/** Counts requests in memory, which is enough for limits that only protect this process. */
+/** Counts requests in the memory of this process, which is enough for limits that only protect this process. */
 export function createMemoryRateLimiter(now: () => number = Date.now): Pick<RateLimiter, 'take'> {
   const windows = new Map<string, { used: number; endsAtMs: number }>();
 

@@ -2,7 +2,10 @@ import { writeSync } from 'node:fs';
 
 const WARN = 40;
 
-/** Writes lines synchronously, so that a crash loses none. Drops and counts unwritable lines (full disk). */
+/**
+ * Writes log lines synchronously, so that a crash loses none. Lines that cannot be written (full disk) are dropped and
+ * counted.
+ */
 export function createLogDestination(fd: number, onLost: () => void = () => undefined): { write(line: string): void } {
   let lost = 0;
   let reason = '';

@@ -4,9 +4,12 @@ import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 
 const script = join(import.meta.dirname, 'parser-sandbox.pl');
 
-export const programPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
+export const programSearchPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
 
-/** Folders of programs and libraries. Not all of /usr, which may also contain applications' data. */
+/**
+ * Folders of programs and libraries that a sandboxed parser may read. /usr is not included as a whole, because it may
+ * contain applications' data.
+ */
 const systemFolders = [
   ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/nix/store'],
   ...['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share'].map((name) => `/usr/${name}`),
@@ -14,14 +17,17 @@ const systemFolders = [
 ];
 const systemFiles = [
   ...['/etc/ld.so.cache', '/etc/localtime', '/dev/urandom'],
-  // Node does not start if OpenSSL's configuration exists but cannot be read.
+  // Node does not start if OpenSSL's configuration file exists but cannot be read.
   ...['/etc/ssl/openssl.cnf', '/etc/pki/tls/openssl.cnf', '/etc/crypto-policies'],
-  // The PDF parser measures its own memory here; other processes stay invisible.
+  // The PDF parser measures its own memory in /proc/self; other processes stay invisible.
   '/proc/self',
 ];
 
-/** Access of a parser besides the system's programs and libraries. Paths are absolute and include all files below. */
-export type ParserAccess = {
+/**
+ * Paths and system calls that a sandboxed parser may use, besides the system's programs and libraries. Paths are
+ * absolute and include everything below them.
+ */
+export type SandboxPermissions = {
   read: readonly string[];
   write?: readonly string[];
   unixSockets?: boolean;
@@ -31,11 +37,11 @@ export type ParserAccess = {
 
 type Command = readonly [program: string, ...args: string[]];
 
-/** Sandbox for programs that parse users' files: they can read no secret and no other file, and have no network. */
+/** Sandbox for programs that parse users' files: they can read no secrets and no other files, and have no network. */
 export type ParserSandbox = {
-  /** Reason why there is no sandbox; null if there is one. */
+  /** Reason why the sandbox is not available; null if it is. */
   missing: string | null;
-  confine(command: Command, access: ParserAccess): Command;
+  confine(command: Command, access: SandboxPermissions): Command;
 };
 
 export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
@@ -51,7 +57,7 @@ export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
 }
 
 export function findProgram(name: string): string | null {
-  const paths = programPath.split(':').map((folder) => join(folder, name));
+  const paths = programSearchPath.split(':').map((folder) => join(folder, name));
   return paths.find(isExecutable) ?? null;
 }
 
@@ -66,7 +72,7 @@ export function isExecutable(path: string): boolean {
 
 function confined(
   command: Command,
-  { read, write = [], unixSockets = false, childProcesses = false }: ParserAccess,
+  { read, write = [], unixSockets = false, childProcesses = false }: SandboxPermissions,
 ): Command {
   const readable = [
     ...systemFolders,
@@ -98,13 +104,12 @@ function foldersOf(program: string): string[] {
   }
   if (systemFolders.some((name) => folder === name || folder.startsWith(name + sep))) return [];
   if (basename(folder) !== 'bin') return [folder];
-  // Only the lib folders of the parent: for a program in ~/bin, the parent is the user's home.
+  // Allows only the lib folders of the parent folder: for a program in ~/bin, the parent is the user's home.
   return [folder, ...['lib', 'lib64'].map((name) => join(dirname(folder), name)).filter((path) => existsSync(path))];
 }
 
 let found: { missing: string | null } | undefined;
 
-/** Tested once per process, because the result only depends on the system. */
 function whatIsMissing(): string | null {
   found ??= { missing: tryOnce() };
   return found.missing;
@@ -113,7 +118,7 @@ function whatIsMissing(): string | null {
 function tryOnce(): string | null {
   if (process.platform !== 'linux') return 'only Linux has Landlock';
   if (findProgram('perl') === null) return 'perl is not installed';
-  // Tests with Node, which needs more of the system than the other parsers.
+  // The sandbox is tested with Node, which needs more of the system than the other parsers.
   const [program, ...args] = confined([process.execPath, '-e', ''], { read: [] });
   const { status, stderr, error } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
   if (status === 0) return null;

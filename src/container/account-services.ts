@@ -5,7 +5,7 @@ import { createAccountsService } from '../modules/auth/accounts.service.ts';
 import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';
 import { createSessionsService } from '../modules/auth/sessions.service.ts';
-import { createSignInDelay } from '../modules/auth/sign-in-delay.ts';
+import { createSignInDelay } from '../modules/auth/sign-in-delay.service.ts';
 import { createSsoService, type SignInStateFields } from '../modules/auth/sso.service.ts';
 import { SignInStateModel } from '../modules/consents/consents.model.ts';
 import { createOAuthStateStore } from '../modules/consents/one-time-states.repository.ts';

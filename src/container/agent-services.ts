@@ -1,5 +1,5 @@
 import { createPgCallLimiter } from '../adapters/postgres/limits.ts';
-import { createTopicWords } from '../adapters/text/topic-words.ts';
+import { createTopicWordIndex } from '../adapters/text/topic-words.ts';
 import { derivedKey } from '../derived-key.ts';
 import { createAgentsService } from '../modules/agents/agents.service.ts';
 import { createCandidateFinder } from '../modules/anchor-words/anchor-candidates.ts';
@@ -25,7 +25,7 @@ export function createAgentServices(services: SharedServices & AccountServices &
     chatModel,
     findCandidates: createCandidateFinder({
       embedder: alignmentEmbedder,
-      topicWords: createTopicWords(config.models.alignment),
+      topicWords: createTopicWordIndex(config.models.alignment),
       analyze,
     }),
   };

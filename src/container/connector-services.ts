@@ -5,10 +5,10 @@ import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
 import {
-  connectorOAuth,
   createConnectorCredentials,
   createGrantRevoker,
   createRefusedConnectionRecorder,
+  requireOAuthProvider,
 } from '../modules/connectors/connector-credentials.service.ts';
 import { OauthStateModel } from '../modules/consents/consents.model.ts';
 import { createConsentsService, type PendingConsent } from '../modules/consents/consents.service.ts';
@@ -59,7 +59,7 @@ export function createConnectorServices(
       table: 'connections',
       stored: storedConnections,
       oauth,
-      settingsOf: ({ provider }) => connectorOAuth(access, provider).settings,
+      settingsOf: ({ provider }) => requireOAuthProvider(access, provider).settings,
       onRefused: createRefusedConnectionRecorder({ audit }),
       onUnwanted: revokeGrant,
     }),

@@ -1,12 +1,12 @@
 import pLimit from 'p-limit';
-import { pageTitle } from '../adapters/converter/page-title.ts';
+import { findHtmlTitle } from '../adapters/converter/page-title.ts';
 import { createFairQueue } from '../adapters/limits.ts';
 import { createClamd } from '../adapters/malware/clamd.ts';
 import { derivedKey } from '../derived-key.ts';
 import { defaultRagConfig } from '../domain/documents/rag-config.ts';
 import { appError } from '../errors.ts';
 import { createDeletionService } from '../modules/deletion/deletion.service.ts';
-import { createDocumentFilesService, createFileTokens } from '../modules/documents/document-files.service.ts';
+import { createDocumentFilesService, createDownloadUrlTokens } from '../modules/documents/document-files.service.ts';
 import {
   createDocumentLinksService,
   createFolderContentsService,
@@ -84,10 +84,10 @@ export function createDocumentServices(shared: SharedServices) {
       db,
       blobs,
       previews,
-      tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
+      tokens: createDownloadUrlTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
       downloadUrlSeconds: config.downloadUrlSeconds,
     }),
-    webImport: createWebImportService({ web, documents, uploads, limits, pageTitle }),
+    webImport: createWebImportService({ web, documents, uploads, limits, pageTitle: findHtmlTitle }),
     chunkContexts,
     ingestion: createIngestionService({
       db,

@@ -1,5 +1,5 @@
 import { derivedKey } from '../derived-key.ts';
-import { createFileTokens } from '../modules/documents/document-files.service.ts';
+import { createDownloadUrlTokens } from '../modules/documents/document-files.service.ts';
 import { createExportStepsService } from '../modules/exports/export-steps.service.ts';
 import { createExportsService, createOperatorExportsService } from '../modules/exports/exports.service.ts';
 import { createVolumeWriter } from '../modules/exports/volume-writer.ts';
@@ -21,7 +21,7 @@ export function createExportServices(services: SharedServices & AccountServices 
     jobs,
     orchestrator,
     audit,
-    tokens: createFileTokens(derivedKey(config.urlSigningKey, 'export-addresses')),
+    tokens: createDownloadUrlTokens(derivedKey(config.urlSigningKey, 'export-addresses')),
     downloadUrlSeconds: config.downloadUrlSeconds,
     keepDays,
   });

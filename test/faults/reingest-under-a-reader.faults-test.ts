@@ -4,7 +4,7 @@ import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
-import { chunkId } from '#src/modules/ingestion/ingestion.service.ts';
+import { deriveChunkId } from '#src/modules/ingestion/ingestion.service.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { note } from '#test/support/fault-run.ts';
@@ -73,7 +73,7 @@ describe('a document that is ingested again and again while steps fail and worke
     const placeOf = new Map<string, { generation: number; index: number }>();
     for (let generation = 1; generation <= INGESTIONS + 1; generation += 1) {
       for (let index = 0; index < MOST_CHUNKS * 2; index += 1) {
-        placeOf.set(chunkId({ orgId: member.orgId, documentId, generation }, index), { generation, index });
+        placeOf.set(deriveChunkId({ orgId: member.orgId, documentId, generation }, index), { generation, index });
       }
     }
     /** How many chunks of a generation each way of reading gave. */

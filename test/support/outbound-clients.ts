@@ -14,7 +14,7 @@ import { createModelCatalog } from '#src/adapters/models/model-catalog.ts';
 import { createReranker } from '#src/adapters/models/reranker.ts';
 import { createOAuthClient } from '#src/adapters/oauth/oauth-client.ts';
 import { createSignInStrategy } from '#src/adapters/oauth/sign-in-strategy.ts';
-import { createGotenberg } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
+import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { createWebSearch } from '#src/adapters/tools/brave-search.ts';
 import { createHttpRequestTool } from '#src/adapters/tools/built-in-executors.ts';
 import { createListEvents } from '#src/adapters/tools/google-calendar.ts';
@@ -393,7 +393,7 @@ export async function openOutboundClients({
       call: () => {
         const pdfPath = join(folder, 'printed.pdf');
         rmSync(pdfPath, { force: true });
-        return createGotenberg({ url: baseUrl, limits: { wallMs: timeMs, pdfBytes: limitBytes } }).render({
+        return createGotenbergRenderer({ url: baseUrl, limits: { wallMs: timeMs, pdfBytes: limitBytes } }).render({
           ...{ path: join(folder, 'original'), format: 'docx', pdfPath, signal },
         });
       },

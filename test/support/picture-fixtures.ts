@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { crc32, deflateSync } from 'node:zlib';
 import { defaultConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { drawPdfPages } from '#src/adapters/converter/formats/pdf.ts';
-import { readGreyMaps } from '#src/adapters/converter/ocr/image-pages.ts';
+import { readPgmImages } from '#src/adapters/converter/ocr/image-pages.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { type PdfText, type Picture, pdfFile } from './document-fixtures.ts';
 
@@ -11,7 +11,7 @@ const margin = 100;
 /** The first page of a PDF as an image of 300 dpi, without the empty area below the text. */
 export async function scanOf(folder: string, path: string): Promise<Picture> {
   const images = new PassThrough();
-  const drawing = readGreyMaps(images).next();
+  const drawing = readPgmImages(images).next();
   await drawPdfPages(
     {
       sandbox: createParserSandbox('auto'),

@@ -1,15 +1,21 @@
 const MiB = 1024 ** 2;
 
 export type ConversionLimits = {
-  /** Wall time of a parser process, or of one page in OCR; up to `maxWallTimeExtensions` times as much on a busy machine. */
+  /**
+   * Maximum wall time of a parser process, or of one page in OCR. Up to `maxWallTimeExtensions` times as long under CPU
+   * contention.
+   */
   wallMs: number;
   processMemoryBytes: number;
-  /** JavaScript heap of a parser: V8 then ends with a readable error, before the process is killed for its memory. */
+  /**
+   * JavaScript heap limit of a parser. V8 then reports out of memory itself, before the parser is killed at
+   * `processMemoryBytes`.
+   */
   heapMiB: number;
-  /** Bytes that a parser process may write to stdout. */
+  /** Maximum bytes that a parser process may write to stdout. */
   outputBytes: number;
   bodyLength: number;
-  /** Size of files that are read into memory whole, which are all formats except PDF. */
+  /** Maximum file size for all formats except PDF, because these files are read into memory whole. */
   sourceBytes: number;
   /** Plain text up to this size is decoded without a child process, which costs 0.1 s to start. */
   inProcessBytes: number;
@@ -18,12 +24,15 @@ export type ConversionLimits = {
   imagePixels: number;
   zipEntries: number;
   zipInflatedBytes: number;
-  /** Ratio of inflated to compressed size of a zip entry, checked once `zipRatioFromBytes` are inflated. */
+  /** Maximum ratio of inflated to compressed size of a zip entry, checked once `zipRatioFromBytes` are inflated. */
   zipRatio: number;
   zipRatioFromBytes: number;
 };
 
-/** With less than half of its wall time as CPU time, a parser waited for a busy machine and gets another period. */
+/**
+ * A parser that got less than half of its wall time as CPU time suffers from CPU contention and gets another period
+ * of wall time, up to this many periods.
+ */
 export const maxWallTimeExtensions = 5;
 
 export const defaultConversionLimits: Readonly<ConversionLimits> = {
@@ -31,7 +40,8 @@ export const defaultConversionLimits: Readonly<ConversionLimits> = {
   processMemoryBytes: 700 * MiB,
   heapMiB: 400,
   outputBytes: 64 * MiB,
-  // 20 million UTF-16 units are about 6,000 dense pages; a worker can hold a few such bodies at once.
+  // Maximum text length of a document: 20 million UTF-16 units are about 6,000 dense pages. A worker can hold a few of
+  // them.
   bodyLength: 20_000_000,
   sourceBytes: 64 * MiB,
   inProcessBytes: MiB,

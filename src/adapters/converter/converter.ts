@@ -10,24 +10,27 @@ import { createFairQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
-import { drawPdfPages, layOutPdf, type PdfSource, readPdf } from './formats/pdf.ts';
+import { drawPdfPages, type PdfReadOptions, pdfToDocument, readPdf } from './formats/pdf.ts';
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
 import {
-  createPageRecognizer,
+  createOcrPageRecognizer,
   type DrawPdfPages,
   type OcrProgress,
-  readImage,
-  readPicturePages,
+  readImageByOcr,
+  readPdfPagesByOcr,
 } from './ocr/read-pictures.ts';
-import { type CleanDocument, cleanDocument, type DocumentParser, textTooLong } from './parsed-document.ts';
-import { parserCommand, runParserProcess } from './parser-process.ts';
+import { type CleanDocument, cleanDocument, type DocumentParser, textTooLongError } from './parsed-document.ts';
+import { runParserProcess, sandboxedNodeCommand } from './parser-process.ts';
 
-/** Part of the cache key of stored conversions: raise it with every change that can give a file another body. */
+/**
+ * Part of the cache key of stored conversions. Increment it with every change to the converter that changes a
+ * document's text.
+ */
 const version = '4';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
 
-/** Interval of `onProgress` calls, also while the parser is silent. */
+/** Interval of `onProgress` calls, which continue while the parser sends nothing. */
 const progressEveryMs = 1_000;
 
 const inProcessParsers: Partial<Record<SourceFormat, DocumentParser>> = {
@@ -73,14 +76,14 @@ export function createConverter(deps: {
     maxRunningInCrowd: Math.max(1, atOnce - 1),
   });
   const { sandbox, ocrLanguages = ['eng'] } = deps;
-  const recognize = createPageRecognizer({ sandbox, languages: ocrLanguages, workingDirectory, limits });
+  const recognize = createOcrPageRecognizer({ sandbox, languages: ocrLanguages, workingDirectory, limits });
 
   async function parseInChild(source: Source): Promise<CleanDocument> {
     let parsed: CleanDocument | undefined;
     const path = await realpath(source.path);
     const { format, fileName, encoding } = source;
     await runParserProcess({
-      ...parserCommand({
+      ...sandboxedNodeCommand({
         sandbox,
         script: childScript,
         args: [format, path, fileName, JSON.stringify(limits), ...(encoding === undefined ? [] : [encoding])],
@@ -98,31 +101,37 @@ export function createConverter(deps: {
     return parsed;
   }
 
-  async function pdfAt(path: string, signal: AbortSignal, onProgress: PdfSource['onProgress']): Promise<PdfSource> {
+  async function pdfAt(
+    path: string,
+    signal: AbortSignal,
+    onProgress: PdfReadOptions['onProgress'],
+  ): Promise<PdfReadOptions> {
     const { toolsDir, python = 'python3' } = deps;
     return { sandbox, path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
   }
 
-  /** A PDF from the office program that cannot be read is the program's error, not the file's. */
+  /**
+   * Blames the renderer (LibreOffice or Gotenberg) instead of the uploaded file when the rendered PDF cannot be read.
+   */
   async function readRenderedPdf(
     { orgId, path, signal }: Pick<Source, 'orgId' | 'path' | 'signal'>,
-    onProgress: PdfSource['onProgress'],
+    onProgress: PdfReadOptions['onProgress'],
   ) {
     const pdf = await pdfAt(path, signal, onProgress);
     try {
       return await limitParsers(orgId, () => readPdf(pdf));
     } catch (cause) {
       if (!(cause instanceof AppError && unreadablePdfCodes.has(cause.code))) throw cause;
-      throw appError('converter_refused', { detail: 'The office program did not return a readable PDF.', cause });
+      throw appError('converter_refused', { detail: 'LibreOffice or Gotenberg did not return a readable PDF.', cause });
     }
   }
 
-  async function parsePpt(source: Source, onProgress: PdfSource['onProgress']): Promise<CleanDocument> {
+  async function parsePpt(source: Source, onProgress: PdfReadOptions['onProgress']): Promise<CleanDocument> {
     if (!deps.renderer) {
       throw appError('converter_unavailable', {
         detail:
-          'Reading a .ppt file needs an office program, and none is configured. Save the file as .pptx, or ask an ' +
-          'operator to install LibreOffice or set GOTENBERG_URL.',
+          'Reading a .ppt file needs LibreOffice or Gotenberg, and neither is configured. Save the file as .pptx, or ' +
+          'ask an operator to install LibreOffice or set GOTENBERG_URL.',
       });
     }
     const folder = await makeTemporaryFolder(deps.tempDir, 'printed');
@@ -130,26 +139,30 @@ export function createConverter(deps: {
       const pdfPath = join(folder, 'rendered.pdf');
       const { path, signal } = source;
       await deps.renderer.render({ path, format: 'ppt', pdfPath, signal });
-      return await layOutPdf(await readRenderedPdf({ ...source, path: pdfPath }, onProgress));
+      return await pdfToDocument(await readRenderedPdf({ ...source, path: pdfPath }, onProgress));
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
   }
 
-  async function parsePdf(source: Source, onProgress: PdfSource['onProgress']): Promise<OcrProgress<CleanDocument>> {
+  async function parsePdf(
+    source: Source,
+    onProgress: PdfReadOptions['onProgress'],
+  ): Promise<OcrProgress<CleanDocument>> {
     const { signal, recognition } = source;
     const pdf = await pdfAt(source.path, signal, onProgress);
     const { pages, title } = await limitParsers(source.orgId, () => readPdf(pdf));
     const reader = { recognize, recognition, signal, limits };
     const draw: DrawPdfPages = (wanted, output, stop) => drawPdfPages({ ...pdf, signal: stop }, wanted, output);
-    const { document, pagesLeft } = await readPicturePages(pages, draw, reader);
-    return document === null ? { document, pagesLeft } : completed(await layOutPdf({ pages: document, title }));
+    const { document, pagesLeft } = await readPdfPagesByOcr(pages, draw, reader);
+    return document === null ? { document, pagesLeft } : completed(await pdfToDocument({ pages: document, title }));
   }
 
   async function parse(source: Source, onProgress: (note: string) => void): Promise<OcrProgress<CleanDocument>> {
     if (source.format === 'pdf') return parsePdf(source, onProgress);
     const { signal, recognition } = source;
-    if (source.format === 'image') return readImage(await realpath(source.path), { recognize, recognition, signal });
+    if (source.format === 'image')
+      return readImageByOcr(await realpath(source.path), { recognize, recognition, signal });
     return completed(await parseText(source, onProgress));
   }
 
@@ -162,7 +175,7 @@ export function createConverter(deps: {
   }
 
   return {
-    // OCR languages are part of the version, because the same picture gives another text in other languages.
+    // OCR languages are part of the cache key, because OCR reads another text from the same picture in other languages.
     version: `${ocrLanguages}` === 'eng' ? version : `${version} ${ocrLanguages}`,
     detect: (input) => detectFormat(input, limits),
     async convert(source) {
@@ -178,7 +191,7 @@ export function createConverter(deps: {
         }
         const { body, title, pageMap } = document;
         if (body.trim() === '') throw appError('empty_document', { detail: 'The file holds no text.' });
-        if (body.length > limits.bodyLength) throw textTooLong(limits);
+        if (body.length > limits.bodyLength) throw textTooLongError(limits);
         return {
           body,
           pageMap,

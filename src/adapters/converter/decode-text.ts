@@ -4,10 +4,13 @@ import type jschardet from 'jschardet';
 
 const require = createRequire(import.meta.url);
 
-/** Encoding detection uses a sample: jschardet is slow, and language statistics settle early. */
+/** Encoding detection reads only a sample of this size: jschardet is slow, and more text rarely changes its guess. */
 const detectionSampleBytes = 64 * 1024;
 
-/** jschardet's confidence is always below this for a few words, and above it for a few sentences. */
+/**
+ * jschardet's guess is unreliable below this confidence, which is typical of texts of a few words; a few sentences
+ * exceed it.
+ */
 const minConfidence = 0.15;
 
 const byteOrderMarks: { mark: number[]; encoding: string }[] = [
@@ -23,7 +26,7 @@ const byteOrderMarks: { mark: number[]; encoding: string }[] = [
  * strict UTF-8, the declared encoding, jschardet's guess, and windows-1252, which accepts any byte.
  */
 export function decodeText(bytes: Buffer, namedEncoding?: string): string {
-  const unicode = unicodeEncoding(bytes);
+  const unicode = detectUnicodeEncoding(bytes);
   if (unicode) return iconv.decode(bytes, unicode);
   if (isEscapedJapanese(bytes)) return new TextDecoder('iso-2022-jp').decode(bytes);
   try {
@@ -44,7 +47,10 @@ function guessedEncoding(sample: Buffer): string | null {
   return confidence < minConfidence && looksWestern(iconv.decode(sample, 'windows-1252')) ? 'windows-1252' : encoding;
 }
 
-/** Text of other encodings, decoded as windows-1252, soon has other letters, signs inside words or words of accents. */
+/**
+ * Whether text decoded as windows-1252 is plausible. With a wrong encoding it soon shows letters outside Western
+ * European languages, symbols inside words, or words that consist of accented letters.
+ */
 function looksWestern(text: string): boolean {
   const isAllKnown =
     /^[\0-\x7f\u00a0ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüœŒ€…‚„‘’“”‹›«»–—•™©®°§±·×¡¿£½²³ªº´]*$/;
@@ -53,7 +59,7 @@ function looksWestern(text: string): boolean {
   return isAllKnown.test(text) && !signAmidWord.test(text) && !wordOfAccents.test(text);
 }
 
-/** ISO-2022-JP switches to Japanese by 7-bit escape sequences, so all of it is also valid UTF-8. */
+/** Detects ISO-2022-JP, which switches to Japanese by 7-bit escape sequences. Such a file is also valid UTF-8. */
 function isEscapedJapanese(bytes: Buffer): boolean {
   return (bytes.includes('\x1b$B') || bytes.includes('\x1b$@')) && bytes.every((byte) => byte < 0x80);
 }
@@ -67,12 +73,12 @@ function canonicalEncoding(name: string): string {
   }
 }
 
-export function unicodeEncoding(bytes: Buffer): string | null {
+export function detectUnicodeEncoding(bytes: Buffer): string | null {
   const marked = byteOrderMarks.find(({ mark }) => mark.every((byte, index) => bytes[index] === byte));
   return marked?.encoding ?? unmarkedUtf16(bytes.subarray(0, 1024));
 }
 
-/** Latin text in UTF-16 has a NUL in every other byte and nowhere else. */
+/** Detects UTF-16 without a byte order mark: Latin text then has a NUL in every other byte and nowhere else. */
 function unmarkedUtf16(sample: Buffer): string | null {
   const pairs = Math.floor(sample.length / 2);
   if (pairs < 8) return null;
@@ -86,7 +92,7 @@ function unmarkedUtf16(sample: Buffer): string | null {
   return even > pairs * 0.7 && odd === 0 ? 'utf-16be' : null;
 }
 
-export function htmlEncoding(bytes: Buffer): string | undefined {
+export function findDeclaredEncoding(bytes: Buffer): string | undefined {
   const head = bytes.toString('latin1', 0, 2_048);
   const named =
     /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head) ?? /^<\?xml[^>]+encoding\s*=\s*["']([\w-]+)/i.exec(head);

@@ -3,23 +3,27 @@ import { fileTypeFromBuffer } from 'file-type';
 import { readableFormats, type SourceFormat, textFormat } from '#src/domain/documents/formats.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
-import { decodeText, unicodeEncoding } from './decode-text.ts';
+import { decodeText, detectUnicodeEncoding } from './decode-text.ts';
 import { listZipEntries, zipSignature } from './zip-guard.ts';
 
 type FileKind = SourceFormat | { name: string };
 
-/** Zip entries by which archives of a format are recognized: the first format with all of its patterns matched wins. */
+/** Patterns of entry names that identify a zip-based format. The first format whose patterns all match wins. */
 const archiveParts: [RegExp[], FileKind][] = [
   [[/^word\/document\d*\.xml$/], 'docx'],
   [[/^xl\/workbook\d*\.(?:xml|bin)$/], 'xlsx'],
   [[/^ppt\/presentation\d*\.xml$/], 'pptx'],
-  // MusicXML archives have a container.xml too; the media type entry is not reliable. An .opf file marks an e-book.
+  // An EPUB is identified by its .opf file too: MusicXML archives also have a container.xml, and the `mimetype` entry
+  // is not reliable.
   [[/^META-INF\/container\.xml$/, /\.opf$/i], 'epub'],
   [[/^visio\//], { name: 'a Visio drawing (.vsdx)' }],
   [[/^Index\/.*\.iwa$/], { name: 'a document of Pages, Numbers or Keynote' }],
 ];
 
-/** Protection comes first: protected compound files also have the usual streams. */
+/**
+ * Stream names that identify a compound file's format. Protection (encryption, DRM) is checked first: protected files
+ * also have the usual streams.
+ */
 const compoundStreams: [RegExp, FileKind | 'protected'][] = [
   [/^EncryptedPackage$/i, 'protected'],
   [/^\tDRMContent$/i, 'protected'],
@@ -49,21 +53,22 @@ const signatures: Record<string, FileKind> = {
   'image/webp': 'image',
 };
 
-/** file-type needs a TIFF's directory, which is mostly at the end of the file: the first bytes are enough here. */
+/** First bytes of a TIFF, checked without the file-type package, which needs the TIFF's directory at the file's end. */
 const tiffMarks = ['II*\0', 'MM\0*'];
 
-export function kindOfArchive(entryNames: readonly string[]): FileKind | undefined {
+export function detectArchiveFormat(entryNames: readonly string[]): FileKind | undefined {
   const hasEntry = (part: RegExp) => entryNames.some((name) => part.test(name));
   return archiveParts.find(([parts]) => parts.every(hasEntry))?.[1];
 }
 
-export function kindOfCompoundFile(rootNames: readonly string[]): FileKind | 'protected' {
+export function detectCompoundFileFormat(rootNames: readonly string[]): FileKind | 'protected' {
   const found = compoundStreams.find(([pattern]) => rootNames.some((name) => pattern.test(name)));
   return found?.[1] ?? { name: 'an old Office file of an unknown kind' };
 }
 
 async function kindOfSignature(head: Buffer): Promise<FileKind | undefined> {
-  // file-type throws when the head ends inside a structure; then the format stays undetermined.
+  // The file-type package throws when the sample of the file ends inside a structure; then the format stays
+  // undetermined.
   const type = await fileTypeFromBuffer(head).catch(() => undefined);
   if (type === undefined) return tiffMarks.includes(head.toString('latin1', 0, 4)) ? 'image' : undefined;
   const [family] = type.mime.split('/');
@@ -102,12 +107,14 @@ async function detectKind(
   limits: ArchiveLimits,
 ): Promise<FileKind | undefined> {
   if (startsWith(head, compoundFileSignature)) {
-    const kind = kindOfCompoundFile(await listCompoundRoot(file));
+    const kind = detectCompoundFileFormat(await listCompoundFileEntries(file));
     if (kind !== 'protected') return kind;
-    throw appError('encrypted_document', { detail: 'The file is protected; upload it without the protection.' });
+    throw appError('encrypted_document', {
+      detail: 'The file is protected by a password or by usage rights; upload it without the protection.',
+    });
   }
   if (startsWith(head, zipSignature)) {
-    return kindOfArchive(await listZipEntries(source.path, limits)) ?? kindOfSignature(head);
+    return detectArchiveFormat(await listZipEntries(source.path, limits)) ?? kindOfSignature(head);
   }
   const isText = looksLikeText(head);
   const pdfMark = head.subarray(0, pdfMarkWithinBytes).indexOf('%PDF-');
@@ -126,7 +133,7 @@ async function readHead(file: FileHandle): Promise<Buffer> {
 }
 
 function looksLikeText(head: Buffer): boolean {
-  if (unicodeEncoding(head)) return true;
+  if (detectUnicodeEncoding(head)) return true;
   let controls = 0;
   for (const byte of head) {
     if (byte === 0) return false;
@@ -152,18 +159,18 @@ function unsupportedFormat(kind: string | undefined): AppError {
 const compoundFileSignature = Buffer.from('d0cf11e0a1b11ae1', 'hex');
 
 const headerBytes = 512;
-/** Sector numbers from this one on end a chain (MS-CFB). */
+/** Sector numbers from this one on mark the end of a sector chain (MS-CFB). */
 const lastSector = 0xfffffffa;
 const entryBytes = 128;
 /**
- * Size limit of the file directory inside an Outlook message: with thousands of attachments it takes a few megabytes.
+ * Maximum size of a compound file's directory. An Outlook message with thousands of attachments needs a few megabytes.
  */
 const maxDirectoryBytes = 16 * 1024 ** 2;
 
 /**
  * Names of the root entries of a compound file (MS-CFB). Nested files, such as a workbook in a Word file, do not count.
  */
-export async function listCompoundRoot(file: FileHandle): Promise<string[]> {
+export async function listCompoundFileEntries(file: FileHandle): Promise<string[]> {
   const { size } = await file.stat();
   const header = await readAt(file, 0, headerBytes);
   const sectorBytes = 2 ** header.readUInt16LE(30);
@@ -185,7 +192,10 @@ export async function listCompoundRoot(file: FileHandle): Promise<string[]> {
   return readRootNames(Buffer.concat(sectors));
 }
 
-/** Sectors of the allocation table: the first 109 are in the header, the others in a chain of lists (MS-CFB, DIFAT). */
+/**
+ * Lists the sectors of the file allocation table: the first 109 are in the header, the others in a linked list (MS-CFB,
+ * DIFAT).
+ */
 async function listAllocationTables(
   header: Buffer,
   sectorCount: number,
@@ -228,6 +238,6 @@ async function readAt(file: FileHandle, position: number, length: number): Promi
 
 function damagedDirectory(): AppError {
   return appError('corrupt_document', {
-    detail: 'The file is damaged or cut off: its directory cannot be read.',
+    detail: 'The file is damaged or cut off: its internal directory cannot be read.',
   });
 }

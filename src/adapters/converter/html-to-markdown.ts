@@ -2,9 +2,9 @@ import { DOMParser, HTMLElement } from 'linkedom';
 import { NodeHtmlMarkdown } from 'node-html-markdown';
 import { appError } from '#src/errors.ts';
 
-/** The HTML parsers need hours for deeper nesting. */
+/** Maximum depth of HTML elements. The HTML parsers would need hours for deeper nesting. */
 const maxNesting = 2_000;
-/** Void elements, and elements whose end tag HTML lets a page omit. */
+/** Elements without an end tag, or whose end tag is optional in HTML. The nesting check does not count them. */
 const selfClosing =
   /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|d[td]|t[dhr]|tbody|thead|tfoot|option|optgroup)$/;
 
@@ -14,30 +14,34 @@ export function checkHtmlNesting(html: string): void {
   for (const [, slash, name = ''] of html.matchAll(/<(\/?)([a-z][a-z0-9]*)/gi)) {
     if (!selfClosing.test(name.toLowerCase())) depth = slash ? Math.max(0, depth - 1) : depth + 1;
     if (depth > maxNesting) {
-      throw appError('corrupt_document', { detail: `The page nests more than ${maxNesting} elements.` });
+      throw appError('corrupt_document', { detail: `The HTML nests elements more than ${maxNesting} levels deep.` });
     }
   }
 }
 
-/** Markdown marks would interrupt phrases for search and quotations, and link addresses would dominate embeddings. */
+/**
+ * Inline elements that are replaced by their text: Markdown markup would break phrases for search and quotations, and
+ * link addresses would dominate embeddings.
+ */
 const inlineElements = 'a, abbr, b, cite, del, em, font, i, ins, mark, s, small, span, strike, strong, sub, sup, u';
 const linesInCells = ['td', 'th']
   .flatMap((cell) => ['br', 'li', 'p', 'div'].map((line) => `${cell} ${line}`))
   .join(', ');
 const wrapper = /^(?:DIV|MAIN|ARTICLE|SECTION)$/;
 const block = /^(?:P|H[1-6]|UL|OL|DL|TABLE|PRE|BLOCKQUOTE|DIV|MAIN|ARTICLE|SECTION)$/;
-/** The converter's running time is quadratic in the length of its input. */
+/** Blocks per call of NodeHtmlMarkdown, whose running time is quadratic in the length of its input. */
 const blocksPerTranslation = 100;
 
 const translator = new NodeHtmlMarkdown({
   bulletMarker: '-',
   maxConsecutiveNewlines: 2,
-  // Nothing is escaped, because backslashes inside words break phrases; an accidental heading or list does less harm.
+  // Markdown characters are not escaped, because backslashes inside words break phrases; an accidental heading or list
+  // does less harm.
   globalEscape: [/(?!)/g, ''],
   lineStartEscape: [/(?!)/g, ''],
 });
 
-/** Converts an HTML fragment to Markdown (GFM); pictures give their alternative texts. */
+/** Converts an HTML fragment to GitHub-flavored Markdown. Pictures are replaced by their alternative texts. */
 export function htmlToMarkdown(html: string): string {
   const page = `<!doctype html><html><body>${html}</body></html>`;
   const { body } = new DOMParser().parseFromString(page, 'text/html');
@@ -45,7 +49,7 @@ export function htmlToMarkdown(html: string): string {
     caption.parentElement?.before(caption.textContent ?? '');
     caption.remove();
   }
-  // A table cell is one line of Markdown: a space keeps the words of its former lines apart.
+  // A table cell must be a single line of Markdown: a space separates the words of its former lines.
   for (const line of body.querySelectorAll(linesInCells)) line.after(' ');
   for (const image of body.querySelectorAll('img')) image.replaceWith(image.getAttribute('alt') ?? '');
   for (const code of body.querySelectorAll('code')) {
@@ -81,7 +85,7 @@ function onlyChild(element: HTMLElement): HTMLElement | null {
   return filled.length === 1 && first instanceof HTMLElement ? first : null;
 }
 
-/** The converter pads table columns to their widest cell, which wastes tokens. */
+/** Removes the padding of table cells that NodeHtmlMarkdown adds, because it wastes tokens. */
 function withoutPadding(row: string): string {
   return row.replace(/ {2,}/g, ' ').replace(/(?<=\| )-+(?= \|)/g, '---');
 }

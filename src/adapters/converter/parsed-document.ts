@@ -2,12 +2,12 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 
 export type ParsedDocument = {
-  /** Markdown of the whole document, or of each slide, sheet or page in order; pages may be empty. */
+  /** Markdown of the whole document as one string, or of each slide, sheet or page in order. Pages may be empty. */
   body: string | string[];
   title: string | null;
 };
 
-/** Parser of one format. Runs in a child process, except for plain text, and throws AppErrors. */
+/** Parser of one format; throws AppErrors. Runs in a child process, except that of plain text. */
 export type DocumentParser = (source: {
   bytes: Buffer;
   fileName: string;
@@ -17,8 +17,8 @@ export type DocumentParser = (source: {
 const emptyTitle =
   /^(?:\(?anonymous\)?|untitled.*|(?:microsoft word|powerpoint presentation)\b.*|.*\.\w{2,5}|[^\p{L}\p{N}]*)$/iu;
 
-/** The title in a document's properties; null if it is a default title. */
-export function meaningfulTitle(title: string): string | null {
+/** Normalizes the title in a document's properties; null if it is empty or a program's default title. */
+export function discardDefaultTitle(title: string): string | null {
   const text = title.trim().replace(/\s+/g, ' ');
   return emptyTitle.test(text) ? null : text;
 }
@@ -46,10 +46,10 @@ export function cleanMarkdown(markdown: string): string {
     .replace(/^\n+|\n+$/g, '');
 }
 
-/** Page n starts at `pageMap[n - 1]` of the body; null when the format has no pages. */
+/** A converted document. Page n starts at `pageMap[n - 1]` in `body`; `pageMap` is null if the format has no pages. */
 export type CleanDocument = { body: string; pageMap: number[] | null; title: string | null };
 
-/** Pages are cleaned before they are joined, because cleaning moves offsets. */
+/** Pages are cleaned before they are joined, because cleaning changes the text length and so the page offsets. */
 export function cleanDocument({ body, title }: ParsedDocument): CleanDocument {
   if (typeof body === 'string') return { body: cleanMarkdown(body), pageMap: null, title };
   const pageMap: number[] = [];
@@ -64,6 +64,6 @@ export function cleanDocument({ body, title }: ParsedDocument): CleanDocument {
   return { body: parts.join(''), pageMap, title };
 }
 
-export function textTooLong({ bodyLength }: Pick<ConversionLimits, 'bodyLength'>): AppError {
+export function textTooLongError({ bodyLength }: Pick<ConversionLimits, 'bodyLength'>): AppError {
   return appError('too_large', { detail: `The text of the file is longer than ${bodyLength} characters.` });
 }

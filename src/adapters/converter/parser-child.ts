@@ -4,9 +4,12 @@ import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
 import { sendFailureToParent, sendToParent } from './child-messages.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
-import { cleanDocument, type DocumentParser, textTooLong } from './parsed-document.ts';
+import { cleanDocument, type DocumentParser, textTooLongError } from './parsed-document.ts';
 
-/** Parsers are loaded on demand, so that a process starts fast. PDFs, images and .ppt files are read elsewhere. */
+/**
+ * Parsers are imported on demand, so that the process starts fast. PDFs, images and .ppt files have their own
+ * processes.
+ */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
   text: async () => (await import('./formats/plain-text.ts')).parsePlainText,
   markdown: async () => (await import('./formats/plain-text.ts')).parsePlainText,
@@ -31,13 +34,13 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);
 const limits: ConversionLimits = JSON.parse(limitsText);
 const parse = await parsers[format]?.();
-if (!parse) throw new Error(`The format ${format} has no parser in this process.`);
+if (!parse) throw new Error(`parser-child.ts has no parser for the format ${format}.`);
 sendToParent({ ready: true });
 try {
   const { size } = await stat(path);
   if (size > limits.sourceBytes)
     throw appError('too_large', {
-      detail: `The file has ${size} bytes; at most ${limits.sourceBytes} are read in this format.`,
+      detail: `The file has ${size} bytes; at most ${limits.sourceBytes} are allowed for its format.`,
     });
   const bytes = await readFile(path);
   if (bytes.subarray(0, 4).toString('latin1') === 'PK\x03\x04') {
@@ -45,8 +48,8 @@ try {
     await checkZip(path, limits);
   }
   const document = cleanDocument(await parse({ bytes, fileName, encoding }));
-  // The size is checked here, because the parent would have to hold an oversized body several times.
-  if (document.body.length > limits.bodyLength) throw textTooLong(limits);
+  // Checks the text length here and not in the parent process, which would hold several copies of an oversized text.
+  if (document.body.length > limits.bodyLength) throw textTooLongError(limits);
   sendToParent(document);
 } catch (error) {
   sendFailureToParent(error, 'The file is damaged: reading it failed.');

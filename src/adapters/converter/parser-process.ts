@@ -7,17 +7,17 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { AppError, appError } from '#src/errors.ts';
-import { type ParserSandbox, programPath } from '../parser-sandbox.ts';
+import { type ParserSandbox, programSearchPath } from '../parser-sandbox.ts';
 import { type ConversionLimits, maxWallTimeExtensions } from './conversion-limits.ts';
 
 const projectFolder = join(import.meta.dirname, '../../..');
 const readableCode = ['src/adapters/converter', 'src/domain', 'src/errors.ts', 'node_modules', 'package.json'];
 
 /**
- * A Node parser may read only its files (absolute paths, no symlinks) and its code. Node's permission model confines
- * JavaScript; the sandbox confines native code too, where the system has one.
+ * Command for a parser that runs in Node. It may read only `readable` (absolute paths, no symlinks) and its own code.
+ * Node's permission model confines JavaScript; the sandbox, where the system has one, also confines native code.
  */
-export function parserCommand(parser: {
+export function sandboxedNodeCommand(parser: {
   sandbox: ParserSandbox;
   script: string;
   args: string[];
@@ -38,18 +38,18 @@ export function parserCommand(parser: {
   return { command, args };
 }
 
-/** Memory is checked this often, because a PDF bomb can take gigabytes within a second. */
+/** Interval of memory checks: a PDF bomb can take gigabytes within a second. */
 const memoryCheckEveryMs = 50;
-/** A parser is killed at this share of its memory limit: its memory is only polled, and grows until the next poll. */
+/** Share of the memory limit at which a parser is killed, because its memory grows between two checks. */
 const killAtMemoryShare = 0.9;
 const maxErrorOutputLength = 4_000;
 const drainEveryMs = 50;
-/** Clock ticks in `/proc/<pid>/stat` are 10 ms on every Linux. */
+/** Duration of a clock tick in `/proc/<pid>/stat`, which is 10 ms on every Linux. */
 const msPerTick = 10;
-/** Parsers get only the PATH that finds python3: the service's environment holds secrets. */
-const parserEnvironment = { PATH: programPath, LANG: 'C.UTF-8' };
+/** Parsers get no environment variables of the service, because these hold secrets. PATH is needed to find python3. */
+const parserEnvironment = { PATH: programSearchPath, LANG: 'C.UTF-8' };
 
-/** Parsers run at low CPU priority, because requests wait for the service's other processes. */
+/** Parsers run at low CPU priority, so that the service's other processes answer requests first. */
 const niceness = 10;
 
 const ready = z.strictObject({ ready: z.literal(true) });
@@ -67,21 +67,22 @@ type ParserProcess = {
   input?: Readable;
 } & (
   | {
-      /** Called for each line of JSON, in order. An exception ends the process. */
+      /** Called for each line of JSON on stdout, in order. If it throws, the parser is killed. */
       onMessage: (message: unknown) => void;
-      /** Applies the wall time limit to each message instead of the whole run. */
+      /** Restarts the wall time limit with each message instead of applying it to the whole run. */
       isWallPerMessage?: boolean;
     }
   | {
-      /** Receives stdout unparsed. Its reader must have its own wall time limit and abort this process. */
+      /** Receives stdout unparsed. The stream's consumer must have its own wall time limit and abort this process. */
       output: Writable;
     }
 );
 
 /**
  * Runs a parser over an untrusted file, without the service's environment and within its limits.
- * @throws AppError with the parser's own code; or conversion_timeout, too_large or corrupt_document by how it ended
- * @throws Error when the parser failed before it was ready: the installation is broken, not the file
+ * @throws AppError with the parser's own code; otherwise conversion_timeout, too_large or corrupt_document depending on
+ * how the process ended
+ * @throws Error when the parser failed before it reported `ready`: the installation is broken, not the file
  * @throws the signal's reason after an abort
  */
 export async function runParserProcess(run: ParserProcess): Promise<void> {
@@ -134,7 +135,7 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
     else if (refused.success) end(appError(refused.data.error, { detail: refused.data.detail }));
     else onMessage(message);
   };
-  // Pipe errors are ignored: the exit of the process behind the broken pipe is reported by its own run.
+  // Pipe errors are ignored: if the process at the other end dies, its own run reports that.
   if ('output' in run) pipeline(child.stdout, run.output).catch(() => undefined);
   else {
     const endByOutput = (reason: unknown) =>
@@ -162,8 +163,8 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
 }
 
 /**
- * A grandchild can keep the output of an exited process open. All output has been written by then: if the stream flows
- * and one turn of the event loop brings no data, nothing is left.
+ * Closes an output stream of an exited process, because a grandchild can keep it open. The process wrote all its output
+ * before it exited: if the stream flows and an iteration of the event loop brings no data, nothing is left.
  */
 async function closeAfterExit(stream: Readable, wasKilled: () => boolean): Promise<void> {
   let isDrained = false;
@@ -172,10 +173,10 @@ async function closeAfterExit(stream: Readable, wasKilled: () => boolean): Promi
   });
   while (!isDrained && !wasKilled() && !stream.destroyed) {
     isDrained = !stream.isPaused();
-    // In a turn of the event loop, data is read after timers and before immediates.
+    // An iteration of the event loop reads data after timers and before immediates.
     await new Promise((resolve) => setTimeout(() => setImmediate(resolve), drainEveryMs));
   }
-  // Ends the stream normally instead of destroying it, so that readers still get buffered data.
+  // Ends the stream normally instead of destroying it, so that its consumer still gets buffered data.
   if (isDrained) stream.push(null);
   else stream.destroy();
 }
@@ -192,7 +193,9 @@ function readJsonLines(
     received += chunk.length;
     if (received > outputBytes)
       return end(
-        appError('too_large', { detail: `The file holds too much text: its parser may return ${outputBytes} bytes.` }),
+        appError('too_large', {
+          detail: `The file has too much text: its parser may output at most ${outputBytes} bytes.`,
+        }),
       );
     try {
       let start = 0;
@@ -210,9 +213,9 @@ function readJsonLines(
 }
 
 function exitError(exit: string, errorOutput: string, wasReady: boolean): Error {
-  const cause = new Error(`The parser ended with ${exit}: ${errorOutput.trim()}`);
+  const cause = new Error(`The parser process ended with ${exit}: ${errorOutput.trim()}`);
   if (!wasReady) return cause;
-  // An abort without a message comes from memory exhaustion in PDFium; V8, Python and glibc print a reason.
+  // PDFium aborts without a message when it runs out of memory; V8, Python and glibc print a message when they abort.
   const isSilentAbort = exit === 'SIGABRT' && errorOutput === '';
   return isSilentAbort || /heap out of memory|MemoryError|bad_alloc/.test(errorOutput)
     ? memoryExceeded(cause)
@@ -224,7 +227,7 @@ function damaged(why: string, cause: unknown): AppError {
 }
 
 function memoryExceeded(cause?: Error): AppError {
-  return appError('too_large', { detail: 'Reading the file takes more memory than is allowed.', cause });
+  return appError('too_large', { detail: 'Reading the file exceeds the memory limit of its parser.', cause });
 }
 
 async function residentBytes(child: ChildProcess): Promise<number> {
@@ -239,7 +242,7 @@ async function residentBytes(child: ChildProcess): Promise<number> {
 async function cpuMs({ pid }: ChildProcess): Promise<number> {
   if (process.platform === 'linux') {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // The process name in `/proc/<pid>/stat` is in brackets and may hold spaces.
+    // Fields are counted after the `)`, because the process name in brackets may contain spaces.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return (Number(fields[11]) + Number(fields[12])) * msPerTick;
   }
@@ -251,6 +254,6 @@ function lowerPriority({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) setPriority(pid, niceness);
   } catch {
-    // The process has already exited, which runParserProcess reports.
+    // The parser has already exited; runParserProcess reports that.
   }
 }

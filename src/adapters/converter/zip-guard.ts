@@ -4,12 +4,15 @@ import yauzl from 'yauzl';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 
-/** Signature of a zip archive with at least one entry. */
+/** First bytes of a zip archive with at least one entry. */
 export const zipSignature = Buffer.from('504b0304', 'hex');
 
 type ZipLimits = Pick<ConversionLimits, 'zipEntries' | 'zipInflatedBytes' | 'zipRatio' | 'zipRatioFromBytes'>;
 
-/** @throws AppError corrupt_document for an incomplete archive, too_large above `zipEntries` */
+/**
+ * Lists entry names.
+ * @throws AppError corrupt_document for an incomplete archive, too_large for more than `zipEntries` entries
+ */
 export async function listZipEntries(path: string, limits: Pick<ZipLimits, 'zipEntries'>): Promise<string[]> {
   const names: string[] = [];
   await eachEntry(path, limits, (entry) => void names.push(entry.fileName));
@@ -17,8 +20,8 @@ export async function listZipEntries(path: string, limits: Pick<ZipLimits, 'zipE
 }
 
 /**
- * Inflates every entry once and counts the bytes: sizes stated in the archive are not trusted.
- * @throws AppError too_large for a zip bomb; corrupt_document for damage and for XML entity definitions
+ * Inflates every entry once and counts the bytes, because the sizes stated in the archive are not trusted.
+ * @throws AppError too_large for a zip bomb; corrupt_document for a damaged archive or for XML entity definitions
  */
 export async function checkZip(path: string, limits: ZipLimits): Promise<void> {
   let total = 0;
@@ -33,13 +36,15 @@ export async function checkZip(path: string, limits: ZipLimits): Promise<void> {
         const ratio = inflated / Math.max(1, entry.compressedSize);
         if (total > limits.zipInflatedBytes || (inflated > limits.zipRatioFromBytes && ratio > limits.zipRatio)) {
           return done(
-            appError('too_large', { detail: 'The file unpacks to far more data than is allowed for its size.' }),
+            appError('too_large', { detail: 'The file decompresses to more data than is allowed for its size.' }),
           );
         }
         if (isXml) {
           const text = tail + chunk.toString('latin1');
           if (/<!entity/i.test(text)) {
-            return done(appError('corrupt_document', { detail: 'A part of the file defines XML entities.' }));
+            return done(
+              appError('corrupt_document', { detail: 'The file defines XML entities, which are not allowed.' }),
+            );
           }
           tail = text.slice(-16);
         }
@@ -60,13 +65,16 @@ async function eachEntry(
     zip = await yauzl.openPromise(path, { autoClose: false });
     if (zip.entryCount > limits.zipEntries) {
       throw appError('too_large', {
-        detail: `The file holds ${zip.entryCount} parts; ${limits.zipEntries} are allowed.`,
+        detail: `The file has ${zip.entryCount} zip entries; at most ${limits.zipEntries} are allowed.`,
       });
     }
     for await (const entry of zip.eachEntry()) await visit(entry, zip);
   } catch (cause) {
     if (cause instanceof AppError) throw cause;
-    throw appError('corrupt_document', { detail: 'The file is a damaged or cut off archive.', cause });
+    throw appError('corrupt_document', {
+      detail: 'The file is damaged or cut off: its zip archive cannot be read.',
+      cause,
+    });
   } finally {
     zip?.close();
   }

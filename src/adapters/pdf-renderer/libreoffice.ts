@@ -9,7 +9,7 @@ import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { findProgram, isExecutable, type ParserSandbox, programPath } from '../parser-sandbox.ts';
+import { findProgram, isExecutable, type ParserSandbox, programSearchPath } from '../parser-sandbox.ts';
 
 const MiB = 1024 ** 2;
 
@@ -21,15 +21,15 @@ export type RenderLimits = {
 };
 
 export const defaultRenderLimits: Readonly<RenderLimits> = {
-  // Rendering a workbook of a hundred thousand rows takes a minute on a slow core.
+  // LibreOffice needs a minute on a slow core to render a workbook of a hundred thousand rows.
   wallMs: 120_000,
   memoryBytes: 1_500 * MiB,
   pdfBytes: 256 * MiB,
 };
 
-export const pdfTooLarge = 'The PDF of this file would be too large.';
+export const pdfTooLargeMessage = 'The PDF made from this file exceeds the size limit.';
 
-/** LibreOffice settings that block macros and external links. The proxy port has no listener. */
+/** LibreOffice settings that block macros and external links. They set a proxy port on which nothing listens. */
 const settings: [path: string, name: string, value: string][] = [
   ['Office.Common/Security/Scripting', 'DisableMacrosExecution', 'true'],
   ['Office.Common/Security/Scripting', 'MacroSecurityLevel', '3'],
@@ -79,11 +79,14 @@ const officeFiles = [
   '/var/spool/libreoffice',
 ];
 
-/** Restarts LibreOffice after exit code 81, with which the first start of a new profile ends. */
+/** Restarts LibreOffice when it exits with code 81, as it does at the first start with a new profile. */
 const restart = `"$0" "$@"; code=$?; [ $code = 81 ] || exit $code; exec "$0" "$@"`;
 
-/** Runs LibreOffice with a new profile per file. In the sandbox, it can only access the job's folder. */
-export function createLibreOffice(deps: {
+/**
+ * Runs LibreOffice with a new profile for each file. In the sandbox, it can access only a temporary folder with that
+ * file.
+ */
+export function createLibreOfficeRenderer(deps: {
   path: string;
   sandbox: ParserSandbox;
   tempDir: string;
@@ -98,7 +101,7 @@ export function createLibreOffice(deps: {
     version,
     render: ({ path, format, pdfPath, signal }) =>
       limit(async () => {
-        // The caller may have given up while this job waited.
+        // The caller may have aborted while this rendering waited for a slot.
         signal.throwIfAborted();
         const folder = await makeTemporaryFolder(deps.tempDir, 'print');
         try {
@@ -115,8 +118,8 @@ export function createLibreOffice(deps: {
               unixSockets: true,
               childProcesses: true,
             }),
-            // The program does not get this process's environment, which contains secrets.
-            environment: { PATH: programPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
+            // LibreOffice does not get this process's environment variables, which contain secrets.
+            environment: { PATH: programSearchPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
             workingDirectory: folder,
             limits,
             signal,
@@ -130,7 +133,7 @@ export function createLibreOffice(deps: {
   };
 }
 
-/** In the sandbox, soffice.bin is started directly: its launcher needs a socket in /tmp. */
+/** In the sandbox, soffice.bin is started directly: the launcher `soffice` needs a socket in /tmp. */
 function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }): {
   start: readonly [string, ...string[]];
   installation: string[];
@@ -143,21 +146,21 @@ function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }):
   };
 }
 
-/** LibreOffice exits with 0 even without a PDF; its output shows whether the file caused the failure. */
+/** LibreOffice may exit with code 0 without writing a PDF; its output tells whether the file caused the failure. */
 async function requirePdf(
   path: string,
   { exitCode, output }: { exitCode: number | null; output: string },
   { pdfBytes }: Pick<RenderLimits, 'pdfBytes'>,
 ): Promise<void> {
   const size = (await stat(path).catch(() => undefined))?.size ?? 0;
-  if (size > pdfBytes) throw appError('too_large', { detail: pdfTooLarge });
+  if (size > pdfBytes) throw appError('too_large', { detail: pdfTooLargeMessage });
   if (size > 0) return;
   const cause = new Error(`LibreOffice ended with exit code ${exitCode}: ${output.trim()}`);
   const hasCrashed =
     exitCode === null || exitCode >= 128 || /Fatal exception|Unspecified Application Error/.test(output);
   const isFileToBlame = hasCrashed || exitCode === 0 || /source file could not be loaded|^convert /m.test(output);
   if (!isFileToBlame) throw cause;
-  throw appError('corrupt_document', { detail: 'LibreOffice cannot open or print the file.', cause });
+  throw appError('corrupt_document', { detail: 'LibreOffice cannot open the file or convert it to PDF.', cause });
 }
 
 const watchEveryMs = 200;
@@ -166,10 +169,13 @@ const keptOutput = 4_000;
 const niceness = 10;
 const pageBytes = 4_096;
 
-/** A shell beside the program kills the process group when its stdin closes, because this process died. */
+/**
+ * Shell script that starts a program, and kills its process group when stdin closes, because then this process has
+ * died.
+ */
 const diesWithParent = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
-/** Result of a program that was not killed. Exit code 126 or 127: it could not be started. */
+/** Result of a program that was not killed. Exit code 126 or 127 means that it could not be started. */
 type ProcessResult = { exitCode: number | null; output: string };
 
 /**
@@ -196,7 +202,7 @@ export async function runProcessGroup(run: {
     try {
       if (group !== undefined) process.kill(-group, 'SIGKILL');
     } catch {
-      // The whole process group has ended.
+      // All processes of the group have ended already.
     }
   };
   let failure: unknown;
@@ -209,12 +215,16 @@ export async function runProcessGroup(run: {
   signal.addEventListener('abort', onAbort);
   const wall = setTimeout(() => {
     const seconds = Math.round(limits.wallMs / 1_000);
-    end(appError('conversion_timeout', { detail: `LibreOffice did not print the file within ${seconds} seconds.` }));
+    end(
+      appError('conversion_timeout', {
+        detail: `LibreOffice did not convert the file to PDF within ${seconds} seconds.`,
+      }),
+    );
   }, limits.wallMs);
   const watch = setInterval(async () => {
     const bytes = group === undefined ? 0 : await residentBytes(group).catch(() => 0);
     if (bytes > limits.memoryBytes) {
-      end(appError('too_large', { detail: 'LibreOffice exceeds its memory limit with this file.' }));
+      end(appError('too_large', { detail: 'LibreOffice exceeded its memory limit while it converted the file.' }));
     }
   }, watchEveryMs);
 
@@ -228,7 +238,7 @@ export async function runProcessGroup(run: {
     const exitCode = await new Promise<number | null>((resolve, reject) => {
       child.once('error', reject);
       child.once('spawn', () => lowerPriority(group));
-      // `exit` instead of `close`: children that were left behind may keep the output open.
+      // Waits for `exit` instead of `close`, because child processes left behind may keep the output open.
       child.once('exit', resolve);
     });
     if (failure !== undefined) throw failure;
@@ -254,7 +264,7 @@ async function residentBytes(group: number): Promise<number> {
   return sizes.reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** Fields are counted after the `)`, because the process name may contain spaces. */
+/** Fields of `/proc/<pid>/stat` are counted after the `)`, because the process name before it may contain spaces. */
 async function residentBytesIn(group: number, pid: string): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -265,6 +275,6 @@ function lowerPriority(pid: number | undefined): void {
   try {
     if (pid !== undefined) setPriority(pid, niceness);
   } catch {
-    // The process has ended already; its `exit` event reports that.
+    // The program has ended already; its `exit` event reports that.
   }
 }

@@ -8,22 +8,25 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import {
-  createLibreOffice,
+  createLibreOfficeRenderer,
   defaultRenderLimits,
   findLibreOffice,
-  pdfTooLarge,
+  pdfTooLargeMessage,
   type RenderLimits,
 } from './libreoffice.ts';
 
-/** Null if no renderer is configured or installed. A LibreOffice `path` of null searches the usual folders. */
+/**
+ * Returns null if no renderer is configured or installed. If the LibreOffice `path` is null, the usual folders are
+ * searched.
+ */
 export function createPdfRenderer(
   choice: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' },
   { sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string },
 ): PdfRenderer | null {
   if (choice.kind === 'off') return null;
-  if (choice.kind === 'gotenberg') return createGotenberg(choice);
+  if (choice.kind === 'gotenberg') return createGotenbergRenderer(choice);
   const path = choice.path ?? findLibreOffice();
-  return path === null ? null : createLibreOffice({ path, sandbox, tempDir });
+  return path === null ? null : createLibreOfficeRenderer({ path, sandbox, tempDir });
 }
 
 const version = 'gotenberg 1';
@@ -31,8 +34,8 @@ const version = 'gotenberg 1';
 const loggedErrorBytes = 500;
 const pdfSignature = '%PDF-';
 
-/** Renders PDFs on a Gotenberg server (`POST /forms/libreoffice/convert`), with files and PDFs as streams. */
-export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimits> }): PdfRenderer {
+/** Renders PDFs on a Gotenberg server (`POST /forms/libreoffice/convert`). Files and PDFs are streamed. */
+export function createGotenbergRenderer(deps: { url: string; limits?: Partial<RenderLimits> }): PdfRenderer {
   const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
   const address = `${deps.url.replace(/\/+$/, '')}/forms/libreoffice/convert`;
 
@@ -42,10 +45,10 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
       signal.throwIfAborted();
       const wall = AbortSignal.timeout(limits.wallMs);
       const form = new FormData();
-      // Gotenberg reads the format from the extension; the real file name is not sent.
+      // Gotenberg detects the format by the file extension; the real file name is not sent.
       form.append('files', await openAsBlob(path), `document.${format}`);
       try {
-        // undici's `fetch` instead of Node 24's: in that one, an abort while the body is read causes an unhandled
+        // Uses undici's `fetch`, because in that of Node 24 an abort during the response body causes an unhandled
         // rejection, which ends the process.
         const response = await fetch(address, {
           method: 'POST',
@@ -56,7 +59,7 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
         if (!response.ok || response.body === null) throw await errorOf(response);
         await pipeline(
           Readable.fromWeb(response.body),
-          limitSize(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLarge })),
+          limitSize(limits.pdfBytes, () => appError('too_large', { detail: pdfTooLargeMessage })),
           createWriteStream(pdfPath, { flags: 'wx' }),
         );
         if (!(await isPdf(pdfPath))) throw wrongAddress('Gotenberg did not return a PDF');
@@ -75,7 +78,7 @@ async function errorOf(response: Response): Promise<AppError> {
   const text = response.body === null ? '' : (await readBodyStart(response.body, loggedErrorBytes)).toString('utf8');
   const cause = new Error(`Gotenberg answered ${status}: ${text}`);
   if (status === 400)
-    return appError('corrupt_document', { detail: 'Gotenberg cannot open or print the file.', cause });
+    return appError('corrupt_document', { detail: 'Gotenberg cannot open the file or convert it to PDF.', cause });
   if (status === 413) return appError('too_large', { detail: "The file exceeds Gotenberg's size limit.", cause });
   if (status === 429 || status >= 500) return unavailable(cause);
   return wrongAddress(`Gotenberg answered ${status}`, cause);
@@ -97,14 +100,15 @@ async function isPdf(path: string): Promise<boolean> {
 
 function timedOut(wallMs: number): AppError {
   const seconds = Math.round(wallMs / 1_000);
-  return appError('conversion_timeout', { detail: `Gotenberg did not print the file within ${seconds} seconds.` });
+  return appError('conversion_timeout', {
+    detail: `Gotenberg did not convert the file to PDF within ${seconds} seconds.`,
+  });
 }
 
 function unavailable(cause: unknown): AppError {
   return appError('service_unavailable', { detail: 'Gotenberg is not reachable or overloaded.', cause });
 }
 
-/** True for errors of `fetch` about a connection that failed before or within the response. */
 function isNetworkError(error: unknown): boolean {
   return (
     error instanceof TypeError ||

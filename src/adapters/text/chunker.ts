@@ -8,22 +8,31 @@ import { appError } from '#src/errors.ts';
 import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
 import { createFairQueue } from '../limits.ts';
 
-/** Shorter documents (UTF-16 units) are chunked at once: in under 0.1 s, as long as a thread start. */
+/**
+ * Documents shorter than this (in UTF-16 units) are chunked on the main thread: that takes under 0.1 s, as long as
+ * starting a thread.
+ */
 const inlineLength = 100_000;
 
-/** Heap limit of the thread: twice what the longest possible body was measured to need. */
+/** Heap limit of the chunking thread: twice the measured need of the longest possible document. */
 const threadHeapMiB = 1_024;
 
-/** Limit of chunks and windows per document. A process can hold as many; a slow embedder takes five hours for them. */
+/**
+ * Maximum number of chunks or windows per document. A process can hold that many; a slow embedder takes five hours for
+ * them.
+ */
 const maxAnswers = 200_000;
 
-/** One thread: a second one would double the memory and take CPU time from requests. */
+/** Maximum number of chunking threads: a second one would double the memory and take CPU time from requests. */
 const maxThreads = 1;
 
 /** Timeout for chunking one document; the largest possible one takes a minute on an idle machine. */
 const threadTimeoutMs = 300_000;
 
-/** Longest wait for the thread; then the activity is retried, so that its slot in the worker is free. */
+/**
+ * Maximum wait for a free chunking thread. After it the activity fails and is retried, so that it does not occupy its
+ * worker slot.
+ */
 const queueTimeoutMs = 10_000;
 const retryAfterSeconds = 5;
 
@@ -41,7 +50,7 @@ export function createChunker(deps: {
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      const detail = 'Other large documents are being chunked.';
+      const detail = 'The chunking thread is busy with other large documents.';
       late.reject(appError('rate_limited', { detail, retryAfterSeconds }));
     }, timeouts.queueMs);
     const turn = queue(orgId, async () => {
@@ -93,7 +102,7 @@ async function runInThread(task: ChunkingTask, signal: AbortSignal, timeoutMs: n
     signal.throwIfAborted();
     if (answers.length > maxAnswers) {
       throw appError('too_large', {
-        detail: `The text has more than ${maxAnswers} chunks: split it, or use a larger \`target_tokens\`.`,
+        detail: `The text has more than ${maxAnswers} chunks. Split the document, or use a larger \`target_tokens\`.`,
       });
     }
     if (isTooSlow) {

@@ -11,11 +11,14 @@ const stopWords: ReadonlySet<string> = new Set(
   won would wouldn you your yours yourself yourselves d`.split(/\s+/),
 );
 
-/** Longer runs are split after 64 characters, because the index limits the length of a term. */
+/** Matches words. Longer ones are split after 64 characters, because the search index limits the length of a term. */
 const words = /[\p{L}\p{M}\p{N}]{1,64}/gu;
 const maxMemoizedWords = 100_000;
 
-/** Words are runs of letters, marks and digits (NFKC, lower case). Only English has stop words and stems. */
+/**
+ * Splits text into search terms: runs of letters, marks and digits (NFKC, lower case). Stop words and stemming only for
+ * English.
+ */
 export function createTextAnalyzer(): AnalyzeText {
   const memo = new Map<string, Term>();
 

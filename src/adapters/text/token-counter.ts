@@ -2,15 +2,15 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants';
 import type { TokenCounter, TokenRuler } from '#src/domain/text/tokens.ts';
 
-/** Longer words are counted in pieces, because byte-pair merging is quadratic in the length of a word. */
+/** Words longer than this are counted in pieces, because byte-pair encoding is quadratic in the length of a word. */
 const maxWordLength = 512;
 const maxMemoizedWords = 50_000;
 
-/** Counts o200k_base tokens. Encodes each distinct word of the tokenizer's pattern only once. */
+/** Counts o200k_base tokens. Each distinct word (match of the tokenizer's pattern) is encoded only once. */
 export function createTokenCounter(): TokenCounter {
   const memo = new Map<string, number>();
 
-  /** Counts control tokens like <|endoftext|> as text, because the pattern splits them. */
+  /** Counts special tokens such as <|endoftext|> as text, because the tokenizer's pattern splits them. */
   function countOnce(word: string): number {
     const known = memo.get(word);
     if (known !== undefined) return known;
@@ -28,7 +28,7 @@ export function createTokenCounter(): TokenCounter {
     return total;
   }
 
-  /** The pattern's matches follow each other without gaps. */
+  /** Calls `visit` for each match of the tokenizer's pattern; the matches follow each other without gaps. */
   function eachWord(text: string, visit: (end: number, isCut: boolean, tokens: number) => void): void {
     if (text === '') return;
     const pattern = new RegExp(O200K_TOKEN_SPLIT_REGEX);
@@ -46,7 +46,8 @@ export function createTokenCounter(): TokenCounter {
   }
 
   /**
-   * Stores token counts at offsets that start a word in any context; a slice is their difference plus its edges.
+   * Stores cumulative token counts at offsets that start a word in any context. The count of a slice is the difference
+   * of two stored counts plus the tokens at its edges.
    */
   function measure(text: string): TokenRuler {
     const offsets: number[] = [0];

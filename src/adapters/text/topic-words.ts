@@ -2,17 +2,23 @@ import { readFile } from 'node:fs/promises';
 import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import type { TopicWord, TopicWords } from '#src/ports/models.ts';
 
-/** Vectors are stored as int8: with hundreds of dimensions, no component of a unit vector reaches 1/3. */
-export const topicVectorScale = 400;
+/**
+ * Factor between vector components and stored int8 values: with hundreds of dimensions, no component of a unit vector
+ * reaches 1/3.
+ */
+export const topicVectorInt8Scale = 400;
 
-/** Packaged words with vectors (scripts/build-topic-words.ts), because embedding them takes a minute. 20 MB. */
-export function createTopicWords({ model }: { model: string }): TopicWords {
+/**
+ * Finds topic words near a vector. Their vectors (20 MB) are packaged by scripts/build-topic-words.ts, because
+ * embedding the words takes a minute.
+ */
+export function createTopicWordIndex({ model }: { model: string }): TopicWords {
   let loading: Promise<TopicWord[]> | undefined;
 
   return {
     async nearest(relevance, limit) {
       loading ??= load(model).catch((error: unknown) => {
-        // Retries at the next use: a failure such as too many open files is temporary.
+        // Loading is retried at the next use: a failure such as too many open files is temporary.
         loading = undefined;
         throw error;
       });

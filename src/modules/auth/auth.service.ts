@@ -9,7 +9,7 @@ import type { AccountsService } from './accounts.service.ts';
 import type { Account, NewUser, SignInOrigin, SignInResult } from './auth.model.ts';
 import type { LoginBody, RegisterBody } from './auth.schema.ts';
 import type { Session, SessionsService } from './sessions.service.ts';
-import type { SignInDelay } from './sign-in-delay.ts';
+import type { SignInDelay } from './sign-in-delay.service.ts';
 
 export type AuthService = ReturnType<typeof createAuthService>;
 

@@ -11,7 +11,6 @@ export class ConnectionModel extends model('connections', {
   provider: text<ConnectorProvider>(),
   displayName: text(),
   status: text<ConnectionStatus>(),
-  /** Error code and message of the last failure; null while the connection works. */
   lastError: text().nullable(),
   accountId: text(),
   config: json<ConnectionConfig>(),
@@ -25,9 +24,9 @@ export class ConnectionModel extends model('connections', {
   version: integer(),
 }) {}
 
-export type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
+type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
 
-/** Settings of a connection, with the field names of the API. */
+/** Settings of a connection; field names as in the API, because they are returned unchanged. */
 export type ConnectionConfig = {
   site_id?: string | undefined;
   bucket?: string | undefined;

@@ -35,7 +35,7 @@ export function createConnectionsRepository(db: Knex) {
       return connections().where({ orgId, userId, provider, accountId }).first();
     },
 
-    /** Whether another connection than `except` uses the provider's account, in any organization. */
+    /** Returns whether a connection other than `except` uses this account at the provider, in any organization. */
     async isAccountUsed(provider: ConnectorProvider, accountId: string, except?: string): Promise<boolean> {
       const query = connections().where({ provider, accountId });
       if (except !== undefined) query.whereNot({ id: except });
@@ -50,7 +50,7 @@ export function createConnectionsRepository(db: Knex) {
       await ConnectionModel.query(db).insert({ ...connection, status: 'active' });
     },
 
-    /** New `credentials` were checked before, so the connection becomes active. */
+    /** Updates a connection. New `credentials` make it active, because the caller has checked them at the provider. */
     async update({ orgId, id }: Key, { credentials, ...others }: Changes): Promise<void> {
       const fresh = credentials === undefined ? {} : { credentials, ...working };
       await ConnectionModel.query(db)
@@ -58,7 +58,10 @@ export function createConnectionsRepository(db: Knex) {
         .patch({ ...withoutUndefined(others), ...fresh, updatedAt: db.fn.now() });
     },
 
-    /** Invalidates the ETag of a connection where no column changes, or before a call of the provider. */
+    /**
+     * Increments the version, and so invalidates the ETag, when no other column changes or before the provider is
+     * called.
+     */
     async incrementVersion({ orgId, id }: Key): Promise<void> {
       await connections().where({ orgId, id }).increment('version');
     },

@@ -17,7 +17,7 @@ const word = (maxLength: number) =>
     .max(maxLength)
     .regex(/^[\x21-\x7e]*$/, 'must be one word of visible ASCII characters');
 
-// The pattern does not use \p{Cc}, which some JSON Schema validators do not support.
+// Control characters as ranges: some JSON Schema validators do not support \p{Cc}.
 const controls = '\\u0000-\\u001f\\u007f-\\u009f';
 const noControls = new RegExp(`^[^${controls}]*$`);
 
@@ -27,7 +27,7 @@ const plainPath = z
   .regex(noControls, 'must have no control characters')
   .transform((path) => path.split('/').filter(Boolean).join('/'));
 
-export const authorizeQuery = z.strictObject({
+export const authorizeConnectionQuery = z.strictObject({
   login_hint: z
     .string()
     .max(320)
@@ -45,9 +45,9 @@ export const authorizeQuery = z.strictObject({
     ),
 });
 
-export const authorizeSchema = z.strictObject({ authorize_url: z.url() });
+export const authorizeConnectionSchema = z.strictObject({ authorize_url: z.url() });
 
-export const providerListSchema = z.strictObject({
+export const connectorProviderListSchema = z.strictObject({
   providers: z.array(z.strictObject({ provider: z.enum(oauthConnectorProviders), label: z.string() })),
 });
 
@@ -105,7 +105,7 @@ const s3Credentials = z
     }),
   );
 
-export const createS3Body = z.strictObject({
+export const createS3ConnectionBody = z.strictObject({
   display_name: nameField,
   credentials: s3Credentials.describe('Checked by listing the bucket, then stored encrypted.'),
   config: z.strictObject({
@@ -137,7 +137,7 @@ export const changeConnectionBody = z.strictObject({
 
 export type ConnectionConfigChange = NonNullable<z.output<typeof changeConnectionBody>['config']>;
 
-export const browseBody = z.strictObject({
+export const browseConnectionBody = z.strictObject({
   path: plainPath.default('').describe('Folder names separated by slashes; the root when omitted.'),
   page: z.string().min(1).max(16_000).optional().describe('`next_page` of the previous response for the same path.'),
 });
@@ -195,13 +195,13 @@ const remoteFileSchema = z
   })
   .meta({ id: 'RemoteFile' });
 
-export const browseSchema = z.strictObject({
+export const remoteFileListSchema = z.strictObject({
   path: z.string(),
   files: z.array(remoteFileSchema),
   next_page: z.string().nullable().describe('Null on the last page.'),
 });
 
-export function toProviderDto(provider: OAuthConnectorProvider) {
+export function toConnectorProviderDto(provider: OAuthConnectorProvider) {
   return { provider, label: connectorLabels[provider] };
 }
 

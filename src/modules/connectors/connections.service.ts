@@ -32,13 +32,13 @@ import { createConnectionsRepository } from './connections.repository.ts';
 import type { ConnectionConfigChange } from './connections.schema.ts';
 import {
   type ConnectorCredentialsService,
-  connectorAccess,
-  connectorOAuth,
   formatLastError,
   type RevokeGrant,
+  requireOAuthProvider,
+  toConnectorAccess,
 } from './connector-credentials.service.ts';
 
-/** Errors of a provider that accepts the credentials, but the connection cannot be used. */
+/** Error codes that make a connection unusable although the provider accepts its credentials. */
 const unusable: readonly string[] = ['not_granted', 'provider_rejected', 'remote_file_not_found', 'url_not_allowed'];
 
 const purpose = 'connectors';
@@ -69,7 +69,7 @@ type ConnectorConsentRequest = {
 
 export type ConnectionsService = ReturnType<typeof createConnectionsService>;
 
-/** Connections of users to file providers. A user sees and changes only their own. */
+/** Manages the connections of users to file providers. A user sees and changes only their own connections. */
 export function createConnectionsService(deps: {
   db: Knex;
   access: ConnectorAccesses;
@@ -100,7 +100,7 @@ export function createConnectionsService(deps: {
     return viewOf(await find(actor, id));
   }
 
-  /** Leaves out masked credentials if no configured key decrypts them. */
+  /** Adds the masked credentials to a connection; leaves them empty if no configured encryption key decrypts them. */
   async function viewOf(connection: Connection): Promise<ConnectionView> {
     const secrets = await stored.decrypt(connection).then(secretsOf, () => ({}));
     const credentialsMasked = Object.fromEntries(
@@ -119,7 +119,7 @@ export function createConnectionsService(deps: {
   }
 
   async function checkKeys(config: ConnectionConfig, keys: ConnectionCredentials): Promise<RemoteAccount> {
-    return access.connectors.acme_s3.check(connectorAccess(config, keys)).catch(throwCheckFailed);
+    return access.connectors.acme_s3.check(toConnectorAccess(config, keys)).catch(throwCheckFailed);
   }
 
   async function storeGrant(
@@ -146,7 +146,7 @@ export function createConnectionsService(deps: {
     });
   }
 
-  /** Checks changed keys and settings at the provider. Returns null if the change contains none. */
+  /** Checks changed S3 keys and settings at the provider. Returns null if neither changes. */
   async function checkChange(connection: Connection, { keys, config = {} }: ConnectionChange) {
     if (connection.provider !== 'acme_s3' && keys !== undefined) {
       throw fieldError('credentials', 'are for acme_s3 only; give your consent at the provider again', 'credentials');
@@ -159,20 +159,19 @@ export function createConnectionsService(deps: {
     return { account: await checkKeys(withChanges(connection.config, config), opened), credentials: opened };
   }
 
-  /** A grant that no configured key decrypts stays at the provider. */
+  /** Revokes the connection's OAuth grant, unless no configured encryption key decrypts it. */
   async function revoke(connection: Connection): Promise<void> {
     const opened = await stored.decrypt(connection).catch(() => null);
     if (opened?.kind === 'oauth') await revokeGrant(connection, opened, connection.id);
   }
 
   return {
-    /** Lists the providers that the deployment has an OAuth client at. */
+    /** Lists the OAuth providers that this deployment has a client for. */
     providers: () => oauthConnectorProviders.filter((provider) => access.consents[provider] !== null),
 
-    /** Returns the URL of the provider's consent page. */
     async beginConsent(actor: RequestActor, request: ConnectorConsentRequest): Promise<string> {
       const { loginHint, siteId, returnTo, publicUrl } = request;
-      const { provider, settings, scopes } = connectorOAuth(access, request.provider);
+      const { provider, settings, scopes } = requireOAuthProvider(access, request.provider);
       const hasSites = provider === 'acme_sharepoint';
       if (hasSites && siteId === undefined) throw fieldError('site_id', 'is required for acme_sharepoint', 'required');
       const hint = loginHint === undefined || provider === 'acme_dropbox' ? {} : { login_hint: loginHint };
@@ -190,12 +189,15 @@ export function createConnectionsService(deps: {
     returnFromConsent: (callback: ConsentCallback): Promise<ConsentCallbackResult> =>
       consents.comeBack(callback, purpose),
 
-    /** Creates a connection, or renews the caller's connection to the same account of the provider. */
+    /**
+     * Stores the grant of a consent: creates a connection, or renews the caller's connection to the same provider
+     * account.
+     */
     async finishConsent(
       actor: RequestActor,
       { provider, consentCode }: { provider: ConnectorProvider; consentCode: string },
     ): Promise<ConnectionView> {
-      const { settings } = connectorOAuth(access, provider);
+      const { settings } = requireOAuthProvider(access, provider);
       const { consent, tokens } = await consents.finish(actor, { provider, consentCode }, { purpose, settings });
       const { accessToken, refreshToken, expiresAt } = tokens;
       const { siteId } = consent;
@@ -251,7 +253,6 @@ export function createConnectionsService(deps: {
       return credentials.browse({ orgId, connectionId: id, requestId }, path, page);
     },
 
-    /** Checks new keys and settings of a connection at the provider before it stores them. */
     async change(
       actor: RequestActor,
       id: string,
@@ -265,7 +266,7 @@ export function createConnectionsService(deps: {
       await db.transaction(async (trx) => {
         const connection = await lock(trx, actor, id);
         requireVersion(expected, connection);
-        // Another request has changed the connection during the check at the provider.
+        // Fails if another request changed the connection while its credentials were checked at the provider.
         if (checked !== null && !isSame(before, connection)) throw appError('precondition_failed');
         const { displayName = connection.displayName, config = {} } = change;
         const isRenamed = displayName !== connection.displayName;
@@ -324,7 +325,10 @@ export function createConnectionsService(deps: {
       await revoke(connection);
     },
 
-    /** A step of an erasure. May be repeated, so it revokes the grant before it deletes the connection. */
+    /**
+     * Deletes a connection when its user or organization is erased. Revokes the grant first, so that a retry can still
+     * find it.
+     */
     async forget(of: { orgId: string; connectionId: string }): Promise<void> {
       const repository = createConnectionsRepository(db);
       const connection = await repository.find(of.orgId, of.connectionId);
@@ -339,7 +343,9 @@ export function createConnectionsService(deps: {
 
 const refusals = [...unusable, 'needs_reauth'];
 
-/** Turns a refusal by the provider into `connection_check_failed`; rethrows outages. */
+/**
+ * Converts an error by which the provider refused the connection into `connection_check_failed`; rethrows other errors.
+ */
 function throwCheckFailed(error: unknown): never {
   if (!(error instanceof AppError) || !refusals.includes(error.code)) throw error;
   throw appError('connection_check_failed', { detail: error.message });

@@ -20,24 +20,26 @@ import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 
-/** A browse request ends with the provider's page that reaches this number of files, or after MAX_BROWSE_PAGES. */
+/** Browsing a folder ends with the provider's page that reaches this number of files, or after MAX_BROWSE_PAGES. */
 const MAX_BROWSE_FILES = 1_000;
 const MAX_BROWSE_PAGES = 20;
-/** A browse request ends after MIN_SPARSE_PAGES pages with fewer files than this on average: empty pages cost time too. */
+/**
+ * Browsing a folder ends early once at least MIN_SPARSE_PAGES pages have fewer files than this on average: pages
+ * without files cost time too.
+ */
 const SPARSE_PAGE_FILES = 10;
 const MIN_SPARSE_PAGES = 3;
-/** A browse request asks for no further page after this time. */
+/** After this time, browsing a folder requests no further page of the provider. */
 const BROWSE_MS = 10_000;
 /**
- * Pages are parsed on the main thread, so a browse request keeps its place in the queue for this multiple of the time that
- * it kept the event loop busy, up to MAX_PAUSE_MS.
+ * The provider's pages are parsed on the main thread. After a browse request, the queue pauses for this multiple of the
+ * time that the request kept the event loop busy, at most MAX_PAUSE_MS.
  */
 const PAUSE_FACTOR = 3;
 const MAX_PAUSE_MS = 1_000;
 
 export type ConnectorCredentialsService = ReturnType<typeof createConnectorCredentials>;
 
-/** Calls file providers with the stored credentials of connections. */
 export function createConnectorCredentials(deps: {
   db: Knex;
   access: ConnectorAccesses;
@@ -57,11 +59,11 @@ export function createConnectorCredentials(deps: {
       return connection;
     }
     return service.use({ load, requestId, isTrial }, (credentials, row) =>
-      call(connectorAccess(row.config, credentials), access.connectors[row.provider]),
+      call(toConnectorAccess(row.config, credentials), access.connectors[row.provider]),
     );
   }
 
-  /** Resolves when the request ends, before the pause that follows it in the queue. */
+  /** Resolves when the browse request ends, before the pause that follows it in the queue. */
   function queued(orgId: string, request: () => Promise<RemotePage>): Promise<RemotePage> {
     const response = Promise.withResolvers<RemotePage>();
     const task = browseQueue(orgId, async () => {
@@ -77,12 +79,12 @@ export function createConnectorCredentials(deps: {
   return {
     use: (of, call) => use(of, call),
 
-    /** Calls the provider even if it has refused the credentials before. Throws as `use` does. */
+    /** Checks the credentials at the provider, even if the provider has refused them before. Throws as `use` does. */
     async check(of: ConnectionUse): Promise<void> {
       await use(of, (opened, connector) => connector.check(opened), { isTrial: true });
     },
 
-    /** Lists a folder from `page` on, by several pages of the provider. Throws as `use` does. */
+    /** Lists a remote folder from the provider's page `page` on; reads several pages at once. Throws as `use` does. */
     browse(of: ConnectionUse, path: string, page: string | null): Promise<RemotePage> {
       return queued(of.orgId, () =>
         use(of, async (opened, connector) => {
@@ -103,10 +105,10 @@ export function createConnectorCredentials(deps: {
   } satisfies ConnectorCredentials & Record<string, unknown>;
 }
 
-/** S3-compatible services without regions accept `us-east-1`. */
+/** S3 region if none is configured; S3-compatible services without regions accept it. */
 const defaultRegion = 'us-east-1';
 
-export function connectorAccess(config: Connection['config'], credentials: ConnectionCredentials): ConnectorAccess {
+export function toConnectorAccess(config: Connection['config'], credentials: ConnectionCredentials): ConnectorAccess {
   if (credentials.kind === 'oauth') {
     return { kind: 'oauth', accessToken: credentials.accessToken, siteId: config.site_id ?? null };
   }
@@ -115,18 +117,23 @@ export function connectorAccess(config: Connection['config'], credentials: Conne
   return { ...credentials, bucket, prefix, region, endpoint, forcePathStyle };
 }
 
-/** Throws `wrong_auth_kind`, `provider_not_configured`. */
-export function connectorOAuth(
+/** Returns the OAuth settings of a provider. Throws `wrong_auth_kind` for S3, and `provider_not_configured`. */
+export function requireOAuthProvider(
   { consents }: ConnectorAccesses,
   provider: ConnectorProvider,
 ): ConnectorOAuth & { provider: OAuthConnectorProvider } {
-  if (provider === 'acme_s3') throw appError('wrong_auth_kind', { detail: 'acme_s3 is connected with keys.' });
+  if (provider === 'acme_s3')
+    throw appError('wrong_auth_kind', {
+      detail: 'acme_s3 has no OAuth consent. Create its connection with access keys.',
+    });
   const oauth = consents[provider];
   if (oauth === null) throw appError('provider_not_configured');
   return { ...oauth, provider };
 }
 
-/** Returns the hook that records a connection whose credentials the provider has refused. */
+/**
+ * Returns the callback that stores the status `needs_reauth` when the provider refuses the credentials of a connection.
+ */
 export function createRefusedConnectionRecorder({ audit }: { audit: AuditService }) {
   return async (trx: Knex, connection: Connection, requestId: string): Promise<void> => {
     const { id, orgId, provider } = connection;
@@ -142,8 +149,8 @@ export function formatLastError({ code, message }: { code: string; message: stri
 }
 
 /**
- * Revokes a grant at the provider, unless another connection uses the same account. Never throws. `connectionId` is the
- * connection that stores the grant, if it was stored.
+ * Revokes an OAuth grant at the provider, unless another connection uses the same account. Never throws. `connectionId`
+ * is the connection that stores the grant; undefined if the grant was not stored.
  */
 export type RevokeGrant = (
   of: Pick<Connection, 'provider' | 'accountId' | 'config'>,
@@ -163,13 +170,13 @@ export function createGrantRevoker(deps: {
     const consent = provider === 'acme_s3' ? null : access.consents[provider];
     if (consent === null) return;
     try {
-      // Revoking one grant of an account ends all of its grants at Google and similar providers.
+      // At Google and similar providers, revoking one grant of an account revokes all of its grants.
       if (await createConnectionsRepository(db).isAccountUsed(provider, accountId, connectionId)) return;
       const { revoke } = access.connectors[provider];
       if (revoke === null) await oauth.revoke(consent.settings, grant.refreshToken ?? grant.accessToken);
-      else await revoke(connectorAccess(config, grant));
+      else await revoke(toConnectorAccess(config, grant));
     } catch (error) {
-      // The request still succeeds: the grant expires, or the user revokes it at the provider.
+      // A failed revocation does not fail the request: the grant expires, or the user revokes it at the provider.
       logger.warn({ msg: 'a grant could not be revoked', provider, code: error instanceof AppError && error.code });
     }
   };

@@ -5,19 +5,19 @@ import { idParam } from '#src/http/request/validation.ts';
 import { created, noContent, ok, okWithVersion, seeOtherRedirect } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import {
-  authorizeQuery,
-  authorizeSchema,
-  browseBody,
-  browseSchema,
+  authorizeConnectionQuery,
+  authorizeConnectionSchema,
+  browseConnectionBody,
   changeConnectionBody,
   connectionListSchema,
   connectionSchema,
+  connectorProviderListSchema,
   connectorProviders,
-  createS3Body,
+  createS3ConnectionBody,
   finishedConsentSchema,
-  providerListSchema,
+  remoteFileListSchema,
   toConnectionDto,
-  toProviderDto,
+  toConnectorProviderDto,
   toRemoteFileDto,
 } from './connections.schema.ts';
 import type { ConnectionsService } from './connections.service.ts';
@@ -38,9 +38,12 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       summary: 'List the file providers that support OAuth consent',
       access: 'user',
       responses: {
-        200: { description: 'The providers that this deployment has an OAuth client at', schema: providerListSchema },
+        200: {
+          description: 'The providers that this deployment has an OAuth client at',
+          schema: connectorProviderListSchema,
+        },
       },
-      handle: () => ok({ providers: connections.providers().map(toProviderDto) }),
+      handle: () => ok({ providers: connections.providers().map(toConnectorProviderDto) }),
     }),
     route({
       method: 'get',
@@ -51,8 +54,8 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       access: 'user',
       limits: [{ limit: 'connect', by: 'user' }],
       params: providerParams,
-      query: authorizeQuery,
-      responses: { 200: { description: 'The consent page of the provider', schema: authorizeSchema } },
+      query: authorizeConnectionQuery,
+      responses: { 200: { description: 'The consent page of the provider', schema: authorizeConnectionSchema } },
       errors: ['provider_not_found', 'wrong_auth_kind', 'provider_not_configured'],
       handle: async ({ actor, params: { provider }, query: { login_hint, site_id, return_to }, publicUrl }) => {
         const request = { provider, loginHint: login_hint, siteId: site_id, returnTo: return_to, publicUrl };
@@ -118,7 +121,7 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       access: 'user',
       idempotent: true,
       limits: [{ limit: 'connect', by: 'user' }],
-      body: createS3Body,
+      body: createS3ConnectionBody,
       responses: { 201: { description: 'The connection', schema: connectionSchema } },
       errors: ['connection_check_failed', 'connection_limit_reached', ...outages],
       handle: async ({ actor, body: { display_name, credentials, config }, newId }) => {
@@ -214,8 +217,10 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       access: 'connection:read',
       limits: [{ limit: 'search', by: 'user' }],
       params,
-      body: browseBody,
-      responses: { 200: { description: 'Files and folders in it, about a thousand per page', schema: browseSchema } },
+      body: browseConnectionBody,
+      responses: {
+        200: { description: 'Files and folders in it, about a thousand per page', schema: remoteFileListSchema },
+      },
       errors: [
         'connection_not_found',
         'remote_file_not_found',

@@ -7,7 +7,10 @@ import { type ChunkInContext, ChunkModel, type ChunkRow, chunkInDocument, chunkR
 /** Reads chunks of the active generation, the only one that readers see. */
 export function createChunksRepository(db: Knex) {
   return {
-    /** One SQL statement: with two, an activation of a generation in between could make both find nothing. */
+    /**
+     * A single SQL statement: between two statements a new generation could become active, and neither would find
+     * chunks.
+     */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
       const chunks = readableBy(ChunkModel.table(db), actor, 'documents')
         .join('documents', {

@@ -40,7 +40,10 @@ export function createDocumentFilesService(deps: {
   const { blobs, previews, tokens, downloadUrlSeconds } = deps;
   const documents = createDocumentsRepository(deps.db);
 
-  /** @param find finds the file; called again when reading fails, because the original may have been replaced */
+  /**
+   * Returns the file of a document, with a function that opens it.
+   * @param find finds the document; called again when opening fails, because the original may have been replaced
+   */
   async function fileOf(
     find: () => Promise<DocumentRow | undefined>,
     stored: (document: DocumentRow) => StoredFile | Promise<StoredFile>,
@@ -77,8 +80,8 @@ export function createDocumentFilesService(deps: {
     fileOf(() => documents.findRow(actor, documentId), originalOf);
 
   /**
-   * Throws `document_not_found`, `malware_found`, and `preview_not_found`, whose detail says why the document has no
-   * preview.
+   * Opens the PDF preview. Throws `document_not_found`, `malware_found`, and `preview_not_found`, whose detail says why
+   * the document has no preview.
    */
   const getPreview = (actor: Actor, documentId: string): Promise<DocumentFile> =>
     fileOf(() => documents.findRow(actor, documentId), previewOf);
@@ -87,7 +90,7 @@ export function createDocumentFilesService(deps: {
     get,
     getPreview,
 
-    /** Throws `document_not_found` once the file of the signed URL is deleted or replaced. */
+    /** Opens the file of a signed URL. Throws `document_not_found` once that file is deleted or replaced. */
     async getSigned(token: string): Promise<DocumentFile> {
       const signed = tokens.open(token);
       const isOriginal = (await documents.findByOriginal(signed)) !== undefined;
@@ -127,7 +130,7 @@ function requireClean({ malware, contentSha256 }: DocumentRow): void {
 }
 
 /** The token of a signed URL is base64url of `<organization id><document id><hash><expiry in ms><HMAC-SHA256>`. */
-export function createFileTokens(key: Buffer): FileTokens {
+export function createDownloadUrlTokens(key: Buffer): FileTokens {
   const signatureOf = (payload: Buffer) => createHmac('sha256', key).update(payload).digest();
 
   return {

@@ -11,9 +11,9 @@ import {
   type DocumentLink,
   DocumentModel,
   documentLink,
-  type FolderContent,
+  type FolderDocument,
   FolderLinkModel,
-  folderContent,
+  folderDocument,
 } from './documents.model.ts';
 
 type NewLink = { orgId: string; folderId: string; documentId: string; createdBy: string };
@@ -76,16 +76,16 @@ export function createFolderContentsRepository(db: Knex) {
       const link = FolderLinkModel.table(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds]);
-      // `listedAt` is null once the document's deletion has begun.
+      // `listedAt` of a folder link is null once the deletion of its document has begun.
       return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
     },
 
     lock: (of: FolderSelection, limit: number) => lockDocumentsIn(db, of, limit),
 
-    async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderContent[]> {
+    async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderDocument[]> {
       return rows(
         db,
-        folderContent,
+        folderDocument,
         `select d.id, d.acl, d.id in (
            select l.document_id from folder_links l
            where l.document_id = any (:documentIds::uuid[]) and l.folder_id <> all (:folderIds::uuid[])
@@ -105,8 +105,8 @@ export function createFolderContentsRepository(db: Knex) {
     renewKeys: (documentIds: readonly string[]) => renewDocumentKeys(db, documentIds),
 
     /**
-     * The version of a document counts its folders too: removing it from a folder increments the version even if its
-     * access keys stay the same.
+     * A document's version also covers its folders: removing it from a folder increments the version even if its access
+     * keys stay the same.
      */
     async incrementVersions(documentIds: readonly string[]): Promise<void> {
       await DocumentModel.query(db)

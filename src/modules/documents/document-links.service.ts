@@ -10,12 +10,15 @@ import type { DocumentLink } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 import type { DocumentsService } from './documents.service.ts';
 
-/** Postgres changes this many documents well within its statement timeout. */
+/** Postgres updates the access keys of this many documents well within its statement timeout. */
 const MAX_DOCUMENTS_PER_FOLDER_CHANGE = 50_000;
 
 export type DocumentLinksService = ReturnType<typeof createDocumentLinksService>;
 
-/** Manages the folders that a document is in: at least one. The document has the access keys of all of them. */
+/**
+ * Manages the folders that contain a document. A document is in at least one folder, and has the access keys of all of
+ * its folders.
+ */
 export function createDocumentLinksService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
@@ -33,8 +36,8 @@ export function createDocumentLinksService(deps: {
     list,
 
     /**
-     * Puts the document into one more folder. `promote` removes it from all other folders that the caller may write to.
-     * Throws `document_not_found`, `folder_not_found`, and `forbidden` if the document or the folder is read-only.
+     * Adds the document to a folder. `promote` removes it from all other folders that the caller may write to. Throws
+     * `document_not_found`, `folder_not_found`, and `forbidden` if the document or the folder is read-only.
      */
     async add(
       actor: Actor,
@@ -61,13 +64,13 @@ export function createDocumentLinksService(deps: {
     },
 
     /**
-     * Removing a document from a folder needs write access to the document or to the folder. Throws
-     * `document_not_found`, `folder_not_found` if the document is not in this folder, `forbidden`, and `last_link` for
-     * its only folder.
+     * Removes a document from a folder, which needs write access to the document or to the folder. Throws
+     * `document_not_found`, `folder_not_found` if the document is not in this folder, `forbidden`, and `last_link` if
+     * the document is in no other folder.
      */
     async remove(actor: Actor, documentId: string, folderId: string): Promise<void> {
       await db.transaction(async (trx) => {
-        // The lock on the document makes one of two concurrent removals of its last two folder links fail.
+        // The document's row lock serializes concurrent removals, so that they cannot remove its last two folder links.
         const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
         if (document === undefined) throw appError('document_not_found');
         const links = createDocumentLinksRepository(trx);
@@ -92,8 +95,8 @@ export function createDocumentLinksService(deps: {
 }
 
 /**
- * Applies changes of folders to their documents in the same transaction. The caller has locked the folders against new
- * links. Throws `folder_too_large`.
+ * Changes the documents of folders in the transaction that shares or deletes the folders. The caller has locked the
+ * folders against new links. Throws `folder_too_large`.
  */
 export function createFolderContentsService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
   async function lockDocuments(trx: Knex, of: FolderSelection): Promise<string[]> {
@@ -108,7 +111,10 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
   return {
     isEmpty: (trx: Knex, of: FolderSelection): Promise<boolean> => createFolderContentsRepository(trx).isEmpty(of),
 
-    /** Gives documents and their jobs the current access keys of the folders. The sweeper updates the vector store. */
+    /**
+     * Gives the documents in the folders, and their jobs, the current access keys. The sweeper updates the vector
+     * store.
+     */
     async share(trx: Knex, of: FolderSelection): Promise<void> {
       const documentIds = await lockDocuments(trx, of);
       await createFolderContentsRepository(trx).renewKeys(documentIds);

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
 
-/** Finding the newest document of one set of access keys costs Postgres about as much as reading this many rows. */
+/** Estimated cost, in rows that Postgres reads, of finding the newest document of one set of access keys. */
 const ROWS_PER_KEY_SEARCH = 10;
 
 /**
@@ -9,7 +9,7 @@ const ROWS_PER_KEY_SEARCH = 10;
  * alone. Takes the cheaper of two query plans: scan all documents by time and skip unreadable ones, or merge the newest
  * documents of each set of access keys that the caller may read, of which there may be thousands.
  */
-export function pageOfReadableDocuments(
+export function selectReadableDocumentPage(
   db: Knex,
   actor: Actor,
   { limit, offset }: { limit: number; offset: number },

@@ -5,24 +5,27 @@ import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 const SWEEP_BATCH_SIZE = 100;
-/** Limits the time that one sweep publishes documents, since other sweeps run after it. */
+/** Time limit for publishing documents in one sweep, so that the sweeper's other tasks are not delayed. */
 const SWEEP_LIMIT_MS = 1_000;
 /**
- * A request need not wait longer for the vector store: Postgres checks access for every search hit, so the change
- * already takes effect.
+ * Maximum time that a request waits until the vector store has a document's new access keys. Access is safe without
+ * them: Postgres checks it for every search hit.
  */
 const PUBLISH_TIMEOUT_MS = 1_000;
 
-export type PublisherDeps = {
+export type DocumentPublisherDeps = {
   db: Knex;
   vectors: Pick<VectorStore, 'publish'>;
   logger: Pick<Logger, 'warn'>;
 };
 
-export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) {
+export function createDocumentPublisher({ db, vectors, logger }: DocumentPublisherDeps) {
   const documents = createDocumentsRepository(db);
 
-  /** The lease lets one process at a time publish a document, so that the newest state is written last. */
+  /**
+   * Writes a document's access keys and retrieval settings to the vector store. Only the holder of the document's lease
+   * may do so, so that the newest state is written last.
+   */
   async function publish(documentId: string): Promise<void> {
     const publication = await documents.leasePublication(documentId);
     if (publication === undefined) return;
@@ -32,8 +35,8 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
 
   return {
     /**
-     * Publishes a document; call it after the commit. Never throws: the sweeper retries after an error or
-     * `PUBLISH_TIMEOUT_MS`.
+     * Writes a document's access keys and retrieval settings to the vector store; call it after the commit. Never
+     * throws: the sweeper retries after an error or `PUBLISH_TIMEOUT_MS`.
      */
     async publishNow(documentId: string): Promise<void> {
       const published = publish(documentId).catch((error: unknown) => {

@@ -47,7 +47,9 @@ export class DocumentModel extends model('documents', {
   pointsLeasedUntil: timestamp().nullable(),
   nameKey: text(),
   aclHash: bigint(),
-  /** The malware scanner's finding for the original with this hash; the document may have another original by now. */
+  /**
+   * The malware that the scanner found in the original with this hash; the document may have another original by now.
+   */
   malware: json<{ sha256: string; signature: string }>().nullable(),
   version: integer(),
 }) {}
@@ -110,7 +112,7 @@ export type NewDocumentRow = Pick<DocumentRow, Origin | Original | 'name' | 'rag
 export const documentView = shape({
   ...DocumentModel.columns,
   createdByName: text(),
-  /** True if a connection imported the document and its original was replaced since. */
+  /** True if a connection imported the document and its original was replaced since then. */
   isDetached: boolean(),
   folderIds: uuidArray(),
   charCount: integer(),
@@ -128,7 +130,9 @@ export const documentView = shape({
 });
 export type DocumentView = Row<typeof documentView>;
 
-/** `createdBy` is the owner of the linked folder, null for a shared folder. */
+/**
+ * The field `createdBy` holds the owner of the linked folder, as access checks expect it; null for a shared folder.
+ */
 export const documentLink = shape({
   folderId: uuid(),
   folderName: text(),
@@ -140,7 +144,7 @@ export type DocumentLink = Row<typeof documentLink>;
 
 export type FullDocument = DocumentView & { content: string };
 
-/** `pageMap` holds the offset of each page in the Markdown body; null for a format without pages. */
+/** `pageMap` holds the offset of each page in the Markdown text `body`; null for a format without pages. */
 export const conversionText = shape({ conversionId: uuid(), body: text(), pageMap: integerArray().nullable() });
 export type ConversionText = Row<typeof conversionText>;
 
@@ -160,7 +164,7 @@ export const chunkInDocument = shape({
 });
 export type ChunkInContext = Omit<Row<typeof chunkInDocument>, 'acl'> & { visibility: Visibility };
 
-export const publication = shape({
+export const vectorPublication = shape({
   ...pick(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
   documentId: uuid(),
   generation: integer(),
@@ -168,7 +172,7 @@ export const publication = shape({
   outdatedAt: text(),
   leasedUntil: text(),
 });
-export type Publication = Row<typeof publication>;
+export type VectorPublication = Row<typeof vectorPublication>;
 
 export const documentUsage = shape({ documents: bigint(), storageBytes: bigint() });
 export type DocumentUsage = Row<typeof documentUsage>;
@@ -176,5 +180,5 @@ export type DocumentUsage = Row<typeof documentUsage>;
 export const storedBytes = shape({ usedBytes: bigint(), deletedBytes: bigint() });
 export type StoredBytes = Row<typeof storedBytes>;
 
-export const folderContent = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
-export type FolderContent = Row<typeof folderContent>;
+export const folderDocument = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
+export type FolderDocument = Row<typeof folderDocument>;

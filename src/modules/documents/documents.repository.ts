@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, numeric, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { pageOfReadableDocuments } from './document-pages.ts';
+import { selectReadableDocumentPage } from './document-pages.ts';
 import {
   type ConversionText,
   conversionText,
@@ -15,16 +15,16 @@ import {
   documentView,
   FolderLinkModel,
   type NewDocumentRow,
-  type Publication,
-  publication,
   type StoredBytes,
   storedBytes,
+  type VectorPublication,
+  vectorPublication,
 } from './documents.model.ts';
 
 const PREVIEW_LENGTH = 280;
 /**
- * The lease outlasts the vector store's timeout, so that a late call cannot overwrite the call of the next lease
- * holder.
+ * Lease for publishing a document to the vector store. It outlasts the store's timeout, so that a late write cannot
+ * overwrite the write of the next lease holder.
  */
 const LEASE_SECONDS = 15;
 
@@ -45,7 +45,10 @@ const newestFirst = (time: string, id: string) => [
 ];
 
 export function createDocumentsRepository(db: Knex) {
-  /** A new document whose content the malware scanner has already rejected is locked at once. */
+  /**
+   * Finds the malware finding of another document with the same original, so that downloads of a new document are
+   * blocked at once.
+   */
   const knownMalware = ({ orgId, blobKey, contentSha256 }: Pick<DocumentRow, 'orgId' | 'blobKey' | 'contentSha256'>) =>
     DocumentModel.query(db)
       .alias('twins')
@@ -54,7 +57,10 @@ export function createDocumentsRepository(db: Knex) {
       .select('malware')
       .limit(1);
 
-  /** `page` is a query of document ids, so that joins and previews are computed for one page only. */
+  /**
+   * Selects the document views of one page. `page` is a query of document ids, so that joins and content previews are
+   * computed for these only.
+   */
   const views = (actor: Actor, page: Knex.QueryBuilder) => {
     const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
@@ -104,8 +110,8 @@ export function createDocumentsRepository(db: Knex) {
   const readableIds = (actor: Actor) => readableBy(DocumentModel.table(db), actor, 'documents').select('documents.id');
 
   /**
-   * Selects document ids in index order. Read access to a folder includes its documents, so the page of a folder reads
-   * no document row.
+   * Selects the document ids of one page in index order. A folder's page reads no document row, because read access to
+   * a folder includes its documents.
    */
   const pageOfIds = (actor: Actor, { folderId, createdBy, limit, offset }: DocumentPage) => {
     if (folderId !== undefined) {
@@ -117,7 +123,7 @@ export function createDocumentsRepository(db: Knex) {
         .offset(offset)
         .select('documentId');
     }
-    if (createdBy === undefined) return pageOfReadableDocuments(db, actor, { limit, offset });
+    if (createdBy === undefined) return selectReadableDocumentPage(db, actor, { limit, offset });
     return readableIds(actor)
       .where('documents.createdBy', createdBy)
       .orderBy(newestFirst('documents.updatedAt', 'documents.id'))
@@ -144,7 +150,7 @@ export function createDocumentsRepository(db: Knex) {
       return (await firstRow(db, shape({ body: text() }), active))?.body ?? '';
     },
 
-    /** Finds the conversion of the document's current original; undefined before its ingestion. */
+    /** Finds the conversion of the document's current original; undefined if the original was not converted yet. */
     async findConversion({ orgId, id, contentSha256 }: DocumentRow): Promise<ConversionText | undefined> {
       const newest = db('documentGenerations as g')
         .join('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
@@ -192,8 +198,8 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     /**
-     * Writes the document columns that a request may change, not those of the ingestion. If the vector store has an
-     * older state of them, marks the document for `createDocumentPublisher`.
+     * Writes the document columns that a request may change, not those of the ingestion. Marks the document for
+     * `createDocumentPublisher` if the vector store has an older state of these columns.
      */
     async update(document: DocumentRow): Promise<void> {
       const { name, fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey } = document;
@@ -204,8 +210,8 @@ export function createDocumentsRepository(db: Knex) {
         .patch({
           ...{ name, ...original, ragConfig, acl, updatedBy },
           malware: knownMalware(document),
-          // `updatedAt` is not `now()`, the start of the transaction: a search asks afterwards which documents changed
-          // while it ran.
+          // Uses the current time and not `now()`, the start of the transaction: a search asks afterwards which
+          // documents changed while it ran.
           updatedAt: db.raw('clock_timestamp()'),
           pointsOutdatedAt: db.raw(
             `case when active_generation is not null
@@ -276,10 +282,10 @@ export function createDocumentsRepository(db: Knex) {
      * Takes the lease to publish a document. Returns undefined if the vector store is up to date or another process
      * holds the lease.
      */
-    async leasePublication(id: string): Promise<Publication | undefined> {
+    async leasePublication(id: string): Promise<VectorPublication | undefined> {
       return firstRow(
         db,
-        publication,
+        vectorPublication,
         `update documents set points_leased_until = clock_timestamp() + make_interval(secs => :seconds)
          where id = :id and points_outdated_at is not null and active_generation is not null
            and coalesce(points_leased_until < clock_timestamp(), true)
@@ -292,9 +298,10 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     /**
-     * Ends the lease to publish a document. A document that changed after the published state stays marked as outdated.
+     * Ends the lease to publish a document. The document stays marked as outdated if it changed after the published
+     * state.
      */
-    async settlePublication({ documentId, outdatedAt, leasedUntil }: Publication): Promise<void> {
+    async settlePublication({ documentId, outdatedAt, leasedUntil }: VectorPublication): Promise<void> {
       await db.raw(
         `update documents set
            points_outdated_at = nullif(points_outdated_at, :outdatedAt::timestamptz),

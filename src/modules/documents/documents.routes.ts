@@ -40,7 +40,7 @@ const fileErrors = [
   'blob_store_refused',
 ] as const;
 
-/** Size limit of a pasted text: a book, whose size JSON escapes may triple. */
+/** Maximum size of a request with a pasted text: a book, times three for JSON escapes. */
 const pasteLimitBytes = 8 * 1024 ** 2;
 
 export function documentsRoutes(documents: DocumentsService, uploads: UploadsService): Route[] {

@@ -14,7 +14,7 @@ import {
 } from '#src/http/request/fields.ts';
 import type { DocumentLink, DocumentView, FullDocument } from './documents.model.ts';
 
-/** Signed URLs fit into this length; many web servers reject longer URLs. */
+/** Maximum length of a signed download URL: many web servers reject longer URLs. */
 const MAX_URL_LENGTH = 8_192;
 
 const name = z
@@ -79,7 +79,7 @@ export const recentDocumentsQuery = z.strictObject({
   mine: booleanTextField.default(false).describe('Only documents that you have created.'),
 });
 
-export const documentItemSchema = z
+const documentItemSchema = z
   .strictObject({
     id: idField,
     name: z.string(),
@@ -162,10 +162,10 @@ export const documentLinksSchema = z
   })
   .meta({ id: 'DocumentLinks' });
 
-export type DocumentItemDto = z.infer<typeof documentItemSchema>;
-export type FullDocumentDto = z.infer<typeof fullDocumentSchema>;
+type DocumentItemDto = z.infer<typeof documentItemSchema>;
+type FullDocumentDto = z.infer<typeof fullDocumentSchema>;
 
-export function toDocumentItemDto(document: DocumentView): DocumentItemDto {
+function toDocumentItemDto(document: DocumentView): DocumentItemDto {
   const stale = staleIngestionResults(activeSource(document) ?? document, document);
   return {
     id: document.id,

@@ -22,7 +22,7 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
-import { createDocumentPublisher, type PublisherDeps } from './document-publisher.ts';
+import { createDocumentPublisher, type DocumentPublisherDeps } from './document-publisher.ts';
 import type {
   ChunkInContext,
   ChunkRow,
@@ -36,7 +36,8 @@ import type { UploadsService } from './uploads.service.ts';
 
 export type NewDocument = {
   /**
-   * Document id, derived from the Idempotency-Key: a repeated request finds the document that the first one created.
+   * Document id derived from the Idempotency-Key, so that a repeated request finds the document that the first one
+   * created.
    */
   id?: string;
   file: StoredUpload;
@@ -66,15 +67,15 @@ type DocumentChange = {
   isBulk?: boolean;
   expected?: ExpectedVersions;
   /**
-   * Runs in the transaction of the change, after the document is locked and before it changes; an error rolls both
-   * back.
+   * Callback in the transaction that changes the document, after its row is locked and before it changes. An error
+   * rolls back both.
    */
   alongside?: (trx: Knex) => Promise<void>;
 };
 
 type DocumentList = { items: DocumentView[]; total: number };
 
-type DocumentsDeps = PublisherDeps & {
+type DocumentsDeps = DocumentPublisherDeps & {
   db: Knex;
   uploads: Pick<UploadsService, 'store' | 'settle' | 'discard'>;
   originals: Pick<OriginalsService, 'scheduleRelease' | 'releaseNow'>;
@@ -112,16 +113,16 @@ export function createDocumentsService(deps: DocumentsDeps) {
       const { id, exists } = await claimId(trx, actor, input.id);
       return { id, exists, plan: exists ? undefined : await insert(trx, actor, id, input, ragConfig) };
     });
-    // A repeated request has uploaded the file again, and the existing document does not need the second copy.
+    // A repeated request has uploaded the file again; the existing document does not need the second copy.
     if (exists) await uploads.discard(input.file);
     if (plan !== undefined) await generations.carryOut(plan);
     return id;
   }
 
-  /** Returns a new document id if the document with the requested id was deleted. */
+  /** Returns the requested document id, or a new id if the document with the requested id was deleted. */
   async function claimId(trx: Knex, actor: RequestActor, id: string | undefined) {
     if (id === undefined) return { id: uuidv7(), exists: false };
-    // The organization's lock serializes requests with the same document id.
+    // The lock on the organization serializes requests with the same document id.
     await limits.lock(trx, actor.orgId);
     const deletedAt = await createDocumentsRepository(trx).findDeletedAt(id);
     if (deletedAt === undefined) return { id, exists: false };
@@ -210,7 +211,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
     change: DocumentChange,
   ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
     const { file, targetFolderId, ingest, isBulk = false, expected = null } = change;
-    // Every transaction locks organization, folder and document in this order: another order could deadlock.
+    // Every transaction locks the organization, the folder and the document in this order; another order could
+    // deadlock.
     const places = file && (await limits.lock(trx, actor.orgId));
     const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
     const before = await lockWritable(trx, actor, documentId);
@@ -238,7 +240,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       await originals.scheduleRelease(trx, before);
     }
     if (!ingest) return { before, plan: undefined };
-    // A new file is always ingested, because the same bytes under another name may be of another format.
+    // A replaced file is always ingested, even with the same bytes: another file name may mean another format.
     const plan = await (file
       ? generations.open(trx, actor, after, { isBulk })
       : generations.openIfNeeded(trx, actor, after, { isBulk }));
@@ -276,7 +278,9 @@ export function createDocumentsService(deps: DocumentsDeps) {
       return get(actor, id);
     },
 
-    /** Checks limits and folder before a file is fetched. Throws what `add` would throw for a file of one byte. */
+    /**
+     * Checks limits and target folder before a file is fetched. Throws what `add` would throw for a file of one byte.
+     */
     async requireRoom(actor: RequestActor, targetFolderId: string | undefined): Promise<void> {
       await limits.transaction(actor.orgId, (trx) => requireRoomIn(trx, actor, targetFolderId, 1));
     },
@@ -338,8 +342,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
     },
 
     /**
-     * Throws `document_not_found`, `folder_not_found`, `storage_quota_exceeded`, `precondition_failed`, and `forbidden`
-     * if the document or the folder is read-only for the caller.
+     * Changes a document. Throws `document_not_found`, `folder_not_found`, `storage_quota_exceeded`,
+     * `precondition_failed`, and `forbidden` if the document or the folder is read-only for the caller.
      */
     async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<FullDocument> {
       const work = (trx: Knex) => applyChange(trx, actor, documentId, change);
@@ -357,7 +361,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       await createDocumentsRepository(trx).update({ ...document, ragConfig, updatedBy: actor.userId });
     },
 
-    /** A changed embedding model takes effect with the next generation; the active generation keeps its model. */
+    /** Sets the embedding model of the document's next generation; the active generation keeps its model. */
     async setEmbeddingModel(trx: Knex, documentId: string, model: string): Promise<void> {
       await createDocumentsRepository(trx).setEmbeddingModel(documentId, model);
     },
@@ -366,8 +370,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
     publishOutdated: publisher.publishOutdated,
 
     /**
-     * Hides the document at once; a workflow removes its data from the stores. Throws `document_not_found`, and
-     * `forbidden` if it is read-only for the caller.
+     * Deletes a document: hides it at once, and starts a workflow that removes its data from the stores. Throws
+     * `document_not_found`, and `forbidden` if it is read-only for the caller.
      * @param alongside writes further rows in the transaction of the deletion
      */
     async remove(
@@ -380,7 +384,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
         const { acl } = await lockWritable(trx, actor, documentId);
         await createDocumentsRepository(trx).markDeleted([documentId], userId);
         await alongside(trx);
-        // The readers of a deleted document may read its deletion job.
+        // The deletion job gets the document's access keys, so that readers of the document may read the job.
         return deletion.enqueue(trx, { orgId, documentId }, { createdBy: userId, acl, requestId });
       });
       await jobs.dispatch(jobId);

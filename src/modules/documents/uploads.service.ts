@@ -8,39 +8,42 @@ import type { OriginalsService } from '#src/modules/originals/originals.service.
 import { createDocumentsRepository } from './documents.repository.ts';
 
 /**
- * A reservation lasts as long as the claim on an uploaded file is valid; without a claim no document can use the file.
+ * Lifetime of a storage reservation: as long as the claim on an uploaded file is valid, since no document can use the
+ * file without its claim.
  */
 const UNSETTLED_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 5;
 /**
- * Limit of the bytes of documents, including deleted ones that no worker has removed yet, as a multiple of the storage
- * quota.
+ * Limit of an organization's stored bytes, including deleted documents that no worker has removed yet, as a multiple of
+ * the storage quota.
  */
 const DISK_QUOTAS = 2;
 
 /** The part of the storage quota that an upload reserves from its start until its document is counted. */
 type Reservation = {
   bytes: number;
-  /** Bytes that other uploads have added to the organization's documents since this upload began. */
+  /** Bytes of other uploads that became documents of the organization since this upload began. */
   addedMeanwhile: number;
 };
 
-export type Upload = {
+export type FileUpload = {
   fileName: string;
   mediaType: string;
   content: Readable;
   announcedBytes?: number;
-  /** The document whose original this upload replaces: the size of the old original counts as free. */
+  /**
+   * The document whose original this upload replaces; the size of the old original does not count against the quota.
+   */
   replaces?: string | undefined;
 };
 
 export type UploadsService = ReturnType<typeof createUploadsService>;
 
 /**
- * Stores an uploaded file before its document exists, because the other fields of a form may come after the file. A
- * file reserves its size in the storage quota before it is written. Reservations are in the memory of the process, so
- * that a crash leaves none. The transaction that creates the document checks the quota again under the organization's
- * lock, so processes that together reserve too much never exceed it.
+ * Stores an uploaded file before its document exists, because other form fields may come after the file. An upload
+ * reserves its size in the storage quota before it is written. Reservations are kept in the memory of the process, so a
+ * crash leaves none behind. The transaction that creates the document checks the quota again under the organization's
+ * lock, because each process knows only its own reservations.
  */
 export function createUploadsService(deps: {
   db: Knex;
@@ -75,7 +78,7 @@ export function createUploadsService(deps: {
      * `payload_too_large`, `storage_quota_exceeded`, and `rate_limited` if the file will fit after other uploads end or
      * deleted files are removed.
      */
-    async store(actor: Actor, upload: Upload): Promise<StoredUpload> {
+    async store(actor: Actor, upload: FileUpload): Promise<StoredUpload> {
       const { orgId } = actor;
       const { fileName, mediaType, content, announcedBytes = 0, replaces } = upload;
       const { fileSizeBytes, storageBytes } = await limits.of(orgId);
@@ -93,7 +96,7 @@ export function createUploadsService(deps: {
         if (bytes <= own.bytes) return;
         if (bytes > freeBytes) {
           throw appError('storage_quota_exceeded', {
-            detail: `The organization's tier allows ${storageBytes} bytes of documents.`,
+            detail: `The file does not fit: the organization's tier allows ${storageBytes} bytes of documents.`,
           });
         }
         const taken = others().reduce((sum, other) => sum + other.bytes, own.addedMeanwhile);

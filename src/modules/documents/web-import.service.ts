@@ -16,10 +16,8 @@ const HEAD_BYTES = 64 * 1024;
 export type WebImportService = ReturnType<typeof createWebImportService>;
 
 type WebImportInput = {
-  /** Document id, derived from the Idempotency-Key, so that a repeated request has the same one. */
   id: string;
   url: string;
-  /** The document's name; defaults to the file name that the server sends, the page's title, or a part of the URL. */
   name: string | undefined;
   targetFolderId: string | undefined;
 };
@@ -39,7 +37,7 @@ export function createWebImportService(deps: {
      * `url_unreachable`, `payload_too_large`, and `empty_document` if the response body is empty.
      */
     async importFromUrl(actor: RequestActor, input: WebImportInput): Promise<FullDocument> {
-      // A repeated request must not fetch the URL again: the page may have changed or been deleted.
+      // Returns the document of a repeated request without a second fetch: the page may have changed or been deleted.
       const existing = await documents.find(actor, input.id);
       if (existing !== undefined) return existing;
       await documents.requireRoom(actor, input.targetFolderId);

@@ -13,7 +13,7 @@ import {
   uuid,
 } from '#src/adapters/postgres/shapes.ts';
 
-export class CachedEmbeddingModel extends model(
+class CachedEmbeddingModel extends model(
   'embeddings',
   {
     orgId: uuid(),
@@ -25,7 +25,7 @@ export class CachedEmbeddingModel extends model(
   ['orgId', 'model', 'textSha256'],
 ) {}
 
-export class EmbeddingDimensionsModel extends model(
+class EmbeddingDimensionsModel extends model(
   'embedding_models',
   {
     model: text(),
@@ -60,7 +60,7 @@ export function createEmbeddingsRepository(db: Knex) {
     },
 
     async insert(orgId: string, model: string, embeddings: readonly CachedEmbedding[]): Promise<void> {
-      // Sorts the rows, so that concurrent inserts of the same texts do not deadlock.
+      // Sorts the rows by key, so that concurrent inserts of the same texts do not deadlock.
       const inOrder = [...embeddings].sort((a, b) => a.textSha256.compare(b.textSha256));
       await db.raw(
         `insert into embeddings (org_id, model, text_sha256, vector)
@@ -80,10 +80,10 @@ export function createEmbeddingsRepository(db: Knex) {
     },
 
     /**
-     * Examines `limit` cached vectors after the key `after`, and deletes those older than a day whose text no chunk
-     * has. Skips organizations with a running ingestion that has no chunks yet, because semantic chunking caches
-     * vectors of sentences first.
-     * @returns the key of the last row examined; null at the end of the table
+     * Checks the next `limit` cached vectors after the key `after`, and deletes those older than a day whose text no
+     * chunk has. Skips organizations with a running ingestion that has no chunks yet, because semantic chunking caches
+     * the vectors of sentences first.
+     * @returns the last key checked; null at the end of the table
      */
     async deleteUnusedAfter(after: EmbeddingKey | null, limit: number): Promise<EmbeddingKey | null> {
       const last = await firstRow(
@@ -128,7 +128,10 @@ function toBytes(vector: Float32Array): Buffer {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
 }
 
-/** Copies the bytes, because a buffer of the Postgres driver may not be aligned to four bytes. */
+/**
+ * Copies the bytes, because a `Float32Array` needs four-byte alignment, which buffers of the Postgres driver may not
+ * have.
+ */
 function toFloats(bytes: Buffer): Float32Array {
   return new Float32Array(Uint8Array.from(bytes).buffer);
 }

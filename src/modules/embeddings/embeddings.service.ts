@@ -4,9 +4,12 @@ import { appError } from '#src/errors.ts';
 import type { Embedders } from '#src/ports/models.ts';
 import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.model.ts';
 
-/** Limits an SQL statement with text hashes to a few megabytes. */
+/** Number of text hashes per SQL statement, which keeps the statement at a few megabytes. */
 const HASHES_PER_QUERY = 10_000;
-/** Rows that the sweeper examines in at most a second, because other sweeps wait for it. */
+/**
+ * Number of cached vectors that the sweeper checks at a time, in at most a second, because other tasks of the sweeper
+ * wait.
+ */
 const ROWS_PER_SWEEP = 5_000;
 
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;
@@ -29,9 +32,9 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
     hash,
 
     /**
-     * Embeds the texts that are not cached, and returns all vectors in order. Each batch is cached at once, so that a
-     * killed run repeats only the model calls in flight. `onProgress` receives the number of embedded texts after each
-     * call.
+     * Embeds the texts that are not cached, and returns the vectors of all texts in order. Caches each batch at once,
+     * so that a killed run repeats only the model calls in flight. `onProgress` receives the number of embedded texts
+     * after each call.
      */
     async embed(
       { orgId, model }: { orgId: string; model: string },
@@ -95,10 +98,6 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }
       await createEmbeddingsRepository(trx).deleteUnusedOf(orgId, hashes);
     },
 
-    /**
-     * Deletes unused vectors of one page of the table. Returns the key after which the next page begins; null at the
-     * end.
-     */
     async sweepUnused(after: EmbeddingKey | null): Promise<EmbeddingKey | null> {
       return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
     },

@@ -23,7 +23,8 @@ export class FolderModel extends model('folders', {
 export type FolderSystemRole = 'org_root' | 'team_root' | 'personal_root';
 
 /**
- * `visibility` and `acl` of a folder are those of its root. `ownerId` is null for folders of a team or an organization.
+ * The fields `visibility` and `acl` of a folder equal those of its root folder. `ownerId` is null for folders of a team
+ * or an organization.
  */
 export type Folder = Row<typeof FolderModel>;
 
@@ -31,8 +32,8 @@ export const folderView = shape({ ...FolderModel.columns, entityMissing: boolean
 
 export type FolderView = Row<typeof folderView>;
 
-export const documentName = shape({ folderId: uuid(), id: uuid(), name: text() });
+export const documentNameInFolder = shape({ folderId: uuid(), id: uuid(), name: text() });
 
-export type DocumentName = Row<typeof documentName>;
+export type DocumentNameInFolder = Row<typeof documentNameInFolder>;
 
-export type FolderNode = FolderView & { folders: FolderNode[]; documents: DocumentName[] };
+export type FolderNode = FolderView & { folders: FolderNode[]; documents: DocumentNameInFolder[] };

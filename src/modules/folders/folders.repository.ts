@@ -5,8 +5,8 @@ import { bigint, firstRow, integer, oneRow, type Row, rows, shape, uuidArray } f
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
-  type DocumentName,
-  documentName,
+  type DocumentNameInFolder,
+  documentNameInFolder,
   type Folder,
   FolderModel,
   type FolderView,
@@ -15,7 +15,7 @@ import {
 
 type NewFolder = Omit<Folder, 'createdAt' | 'updatedAt' | 'version'>;
 
-/** A folder with all folders below it, as `ids`; `height` counts the levels, 1 for a folder without subfolders. */
+/** The ids of a folder and of all folders below it. `height` counts the levels, 1 for a folder without subfolders. */
 const subtree = shape({ ids: uuidArray(), height: integer() });
 
 export function createFoldersRepository(db: Knex) {
@@ -25,7 +25,10 @@ export function createFoldersRepository(db: Knex) {
       .leftJoin('users', 'users.id', 'folders.ownerId')
       .select('folders.*', db.raw('(teams.disabled_at is not null or users.deleted_at is not null) as entity_missing'));
 
-  /** Returns false if another folder in the same parent has the name. The transaction must then be rolled back. */
+  /**
+   * Returns false if another folder in the same parent folder already has the name; the caller must then roll back the
+   * transaction.
+   */
   async function unlessNameTaken(change: PromiseLike<unknown>): Promise<boolean> {
     try {
       await change;
@@ -73,14 +76,14 @@ export function createFoldersRepository(db: Knex) {
     async listDocumentNames(
       actor: Actor,
       { folderId, limit }: { folderId?: string; limit: number },
-    ): Promise<DocumentName[]> {
+    ): Promise<DocumentNameInFolder[]> {
       const query = readableBy(FolderLinkModel.query(db), actor, 'documents')
         .join('documents', 'documents.id', 'folderLinks.documentId')
         .orderByRaw('lower(documents.name), documents.id')
         .limit(limit)
         .select('folderLinks.folderId', 'documents.id', 'documents.name');
       if (folderId !== undefined) query.where('folderLinks.orgId', actor.orgId).where({ folderId });
-      return rows(db, documentName, query);
+      return rows(db, documentNameInFolder, query);
     },
 
     async insertRoot(folder: NewFolder): Promise<void> {
@@ -92,12 +95,15 @@ export function createFoldersRepository(db: Knex) {
       await root.patch({ name, updatedAt: db.fn.now() });
     },
 
-    /** Serializes changes of an organization's folder trees. Must be the first lock on folders in a transaction. */
+    /**
+     * Locks the folder trees of an organization, which serializes their changes. Must be the first folder lock of a
+     * transaction.
+     */
     async lockTrees(orgId: string): Promise<void> {
       await FolderModel.query(db).where({ orgId, systemRole: 'org_root' }).forNoKeyUpdate().select('id');
     },
 
-    /** Locks folders against new documents, and waits for transactions that are adding some. */
+    /** Locks folders so that no document can be added to them; waits for transactions that are adding documents. */
     async lock(ids: readonly string[]): Promise<void> {
       await FolderModel.query(db)
         .whereIn('id', [...ids])
@@ -141,7 +147,9 @@ export function createFoldersRepository(db: Knex) {
 
     insert: (folder: NewFolder): Promise<boolean> => unlessNameTaken(FolderModel.query(db).insert(folder)),
 
-    /** Keeps `updated_at` of a folder if nothing changes; a trigger increments `version` in any case. */
+    /**
+     * Renames or moves a folder. `updated_at` stays if nothing changes; a trigger increments `version` in any case.
+     */
     update: (id: string, { name, parentId }: Pick<Folder, 'name' | 'parentId'>): Promise<boolean> =>
       unlessNameTaken(
         FolderModel.query(db)
@@ -163,7 +171,7 @@ export function createFoldersRepository(db: Knex) {
         .patch({ rootId, visibility, ownerId, teamId, acl, updatedAt: db.fn.now() });
     },
 
-    /** Deletes empty folders in one statement, because folders refer to their parents. */
+    /** Deletes empty folders, all in one statement because child rows have foreign keys to their parents. */
     async remove(ids: readonly string[]): Promise<void> {
       await FolderModel.query(db)
         .whereIn('id', [...ids])

@@ -5,15 +5,18 @@ import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import { can } from '#src/domain/access/policy.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, type ExpectedVersions, requireVersion } from '#src/errors.ts';
-import type { DocumentName, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
+import type { DocumentNameInFolder, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
 /**
- * Limit of the documents in a folder tree: the names of 20,000 are 2 MB of JSON, which block other requests for about
- * 50 ms.
+ * Maximum number of documents in a folder tree response: 20,000 names are 2 MB of JSON, which block the event loop for
+ * about 50 ms.
  */
 const MAX_DOCUMENTS = 20_000;
-/** Limit of the levels of a folder tree, including the root: clients get a tree as nested JSON in one response. */
+/**
+ * Maximum number of levels in a folder tree, including the root, because clients get a tree as nested JSON in one
+ * response.
+ */
 const MAX_LEVELS = 32;
 const MAX_FOLDERS = 10_000;
 
@@ -28,7 +31,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
     return folder;
   };
 
-  async function documentNames(actor: Actor, folderId?: string): Promise<DocumentName[]> {
+  async function documentNames(actor: Actor, folderId?: string): Promise<DocumentNameInFolder[]> {
     const found = await folders.listDocumentNames(actor, {
       ...(folderId !== undefined && { folderId }),
       limit: maxDocuments + 1,
@@ -71,8 +74,8 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       folders.findChild(actor, parentId, name),
 
     /**
-     * Returns the target folder of a new document or folder: `folderId`, or the caller's personal root folder if
-     * undefined. Locks it, so that until `trx` ends the folder exists and keeps its access keys. Throws
+     * Returns the folder `folderId` as the target of a new document or folder, or the caller's personal root folder if
+     * it is undefined. Locks it, so that until `trx` ends the folder exists and keeps its access keys. Throws
      * `folder_not_found`, and `forbidden` if the folder is read-only for the caller.
      */
     async requireTarget(trx: Knex, actor: Actor, folderId: string | undefined): Promise<FolderView> {
@@ -236,7 +239,7 @@ export function createFolderChangesService(deps: {
       return folders.get(actor, folderId);
     },
 
-    /** `cascade` also deletes the contents of the folder, including those of other users. */
+    /** Deletes a folder. `cascade` also deletes its contents, including those of other users. */
     async remove(actor: RequestActor, folderId: string, { cascade }: { cascade: boolean }): Promise<void> {
       await db.transaction(async (trx) => {
         const repository = createFoldersRepository(trx);

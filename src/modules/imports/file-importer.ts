@@ -47,8 +47,8 @@ export type FileImporterDeps = {
 };
 
 /**
- * Creates and updates documents of remote files. Keeps names, folders and contents that a user has changed in this
- * service.
+ * Creates and updates the documents of remote files. Does not overwrite a name, folder or content that a user has
+ * changed in this service.
  */
 export function createFileImporter(deps: FileImporterDeps) {
   const { db, credentials, documents, uploads, folders, folderChanges, limits } = deps;
@@ -133,14 +133,17 @@ export function createFileImporter(deps: FileImporterDeps) {
     return status;
   }
 
-  /** A sync moves the document to the folder of its file; an import leaves it where the first import put it. */
+  /**
+   * Returns the folder of an updated document: a sync moves the document to the folder of its remote file; an import
+   * leaves it where the first import put it.
+   */
   async function folderOf({ run, file, owner, known }: FileUpdate) {
     if (run.kind === 'import') return known;
     const { id } = await ensureFolder(owner, run.targetFolderId, file.localPath);
     return { targetFolderId: run.targetFolderId, localPath: file.localPath, folderId: id };
   }
 
-  /** Leaves a document that a user has changed or deleted as it is, and stores the file's revision at the provider. */
+  /** Leaves a document unchanged that a user has changed or deleted, and stores the revision of its remote file. */
   async function keep(work: FileImport & { known: ImportedFile }): Promise<Status> {
     const { file, known } = work;
     const { documentId, contentSha256, targetFolderId, localPath, folderId } = known;
@@ -172,7 +175,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     for (const name of path) {
       const parentId = folder.id;
       const find = () => folders.findChild(owner, parentId, name);
-      // A concurrent import of another file may create the same folder.
+      // A concurrent import of another file may create the same folder first.
       folder =
         (await find()) ??
         (await createIdempotently(() => folderChanges.create(owner, uuidv7(), { name, parentId }), find));
@@ -180,7 +183,10 @@ export function createFileImporter(deps: FileImporterDeps) {
     return folder;
   }
 
-  /** Stores the file's state and its outcome in this import run, in the transaction that changes the document. */
+  /**
+   * Stores the remote file's state and its outcome in this import run; call it in the transaction that changes the
+   * document.
+   */
   async function storeOutcome(
     trx: Knex,
     work: FileImport,
@@ -257,12 +263,12 @@ function isSameDocument({ document }: ImportedFile, { document: known }: Importe
 
 function changedMeanwhile(): AppError {
   return appError('service_unavailable', {
-    detail: 'The document was changed during its import.',
+    detail: 'Another request changed the document during its import. Try again.',
     retryAfterSeconds: 1,
   });
 }
 
-/** Source URL that readers of the document see, such as `acme_drive:/reports/plan.txt`. */
+/** Builds the source URL that readers of the document see, such as `acme_drive:/reports/plan.txt`. */
 function sourceUrl({ provider }: ImportConnection, { remote }: ImportFileRow): string {
   return `${provider}:/${remote.path.split('/').map(encodeURIComponent).join('/')}`;
 }

@@ -9,23 +9,23 @@ import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import type { RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import {
   type ImportConnection,
+  ImportDeletionModel,
   ImportFileModel,
   type ImportFileRow,
-  ImportGoneModel,
   type ImportPlace,
   ImportPlaceModel,
   ImportRunModel,
   type ImportRunRow,
   importConnection,
   importFileView,
-  type ListedFile,
+  type ListedRemoteFile,
   type NewImportRun,
 } from './imports.model.ts';
 
 const listedRun = shape({ ...ImportRunModel.columns, sortKey: text() });
 
 const mainFailure = shape({ code: text(), message: text(), count: bigint(), failed: numeric() });
-/** The most frequent error of an import run: `count` of its `failed` files have it. */
+/** The most frequent error of an import run. `count` of the run's `failed` files have this error. */
 export type MainImportFailure = Row<typeof mainFailure>;
 
 type FileOutcome = Pick<ImportFileRow, 'documentId'> & {
@@ -39,11 +39,11 @@ type RunKey = Pick<ImportRun, 'orgId' | 'runId'>;
 const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connectionId, id: runId });
 const within = ({ orgId, runId }: RunKey) => ({ orgId, runId });
 
-/** Import runs that one SQL statement deletes: each takes its files along, which may be many thousands. */
+/** Number of import runs that one SQL statement deletes, small because each may have many thousands of files. */
 const OLD_RUNS_AT_ONCE = 20;
 
-/** What one page has shown of a place: the cursor of its next page, which is null at the end. */
-export type PlaceProgress = {
+/** The result of listing one page of an import place. `nextPage` is the cursor of its next page; null at the end. */
+export type ImportPlaceProgress = {
   nextPage: string | null;
   remoteId?: string;
   error?: { code: string; message: string };
@@ -57,8 +57,8 @@ export function createImportRunsRepository(db: Knex) {
   const connectionColumns = Object.keys(importConnection.columns);
 
   /**
-   * Locks the connection against deletion. Must precede locks on its runs, the order in which a deletion locks, or both
-   * may deadlock.
+   * Locks the connection against deletion. Must precede locks on the connection's import runs, because a deletion locks
+   * in the same order; another order could deadlock.
    */
   async function holdConnection(of: ConnectionKey): Promise<void> {
     await connection(of).forKeyShare().first('id');
@@ -71,7 +71,9 @@ export function createImportRunsRepository(db: Knex) {
 
     holdConnection,
 
-    /** Locks a connection: until the transaction ends, it cannot be deleted and no other run of it can begin. */
+    /**
+     * Locks a connection: until the transaction ends, it cannot be deleted, and no other import run of it can begin.
+     */
     async lockConnection(of: ConnectionKey): Promise<ImportConnection | undefined> {
       return firstRow(db, importConnection, connection(of).forNoKeyUpdate().select(connectionColumns));
     },
@@ -85,8 +87,8 @@ export function createImportRunsRepository(db: Knex) {
     },
 
     /**
-     * Locks an import run. Must precede writes to its places and files, as in the deletion of a connection, and follow
-     * the lock on its job: another order could deadlock. Throws `connection_not_found`, because a run is deleted with its connection.
+     * Locks an import run. To avoid deadlocks, call it after locking the run's job, and before writing the run's places
+     * and files. Throws `connection_not_found`, because a run is deleted with its connection.
      */
     async lockRun(of: ImportRun): Promise<ImportRunRow> {
       await holdConnection(of);
@@ -156,7 +158,9 @@ export function createImportRunsRepository(db: Knex) {
       await places().insert(folders).onConflict(known).ignore();
     },
 
-    /** Replaces all places of the import run, and recounts `total` and `unchanged` from its stored files. */
+    /**
+     * Replaces all places that the import run lists, and recounts its `total` and `unchanged` from the stored files.
+     */
     async restartListing(
       of: ImportRun,
       place: { kind: 'folder' | 'changes'; path: string; nextPage: string | null },
@@ -179,9 +183,10 @@ export function createImportRunsRepository(db: Knex) {
     },
 
     /**
-     * Stores the cursor of a place's next page; null marks its end. Returns false if another worker stored it first.
+     * Stores the cursor of the next page of an import place; null marks the place as listed. Returns false if another
+     * worker stored it first.
      */
-    async advancePlace({ id, nextPage }: ImportPlace, to: PlaceProgress): Promise<boolean> {
+    async advancePlace({ id, nextPage }: ImportPlace, to: ImportPlaceProgress): Promise<boolean> {
       const { code = null, message = null } = to.error ?? {};
       const { remoteId } = to;
       const done = {
@@ -200,13 +205,13 @@ export function createImportRunsRepository(db: Knex) {
     },
 
     /**
-     * Adds and returns files that are new to the import run. Files with `unchangedAs`, their document's id, are not
-     * imported.
+     * Adds files to an import run, and returns those that it did not contain yet. A file with `unchangedAs`, the id of
+     * its document, is not imported again.
      */
     async addFiles(
       of: ImportRun,
-      found: readonly (ListedFile & { unchangedAs: string | null })[],
-    ): Promise<ListedFile[]> {
+      found: readonly (ListedRemoteFile & { unchangedAs: string | null })[],
+    ): Promise<ListedRemoteFile[]> {
       if (found.length === 0) return [];
       const inserted = await rows(
         db,
@@ -231,8 +236,8 @@ export function createImportRunsRepository(db: Knex) {
     },
 
     /**
-     * Adds files that failed in the last successful sync, because a change feed does not name them again; not those
-     * that were missing or have an unsupported format. Returns their number.
+     * Adds the files that failed in the last successful sync, because the change feed does not repeat them. Skips files
+     * that were missing or had an unsupported format. Returns the number of added files.
      */
     async addFailedBefore({ orgId, connectionId, runId }: ImportRun): Promise<number> {
       const added = await rows(
@@ -307,11 +312,11 @@ export function createImportRunsRepository(db: Knex) {
     async addGone(of: ImportRun, gone: readonly ({ remoteId: string } | { path: string })[]): Promise<void> {
       if (gone.length === 0) return;
       const deleted = gone.map((one) => ({ ...within(of), ...one }));
-      await db.batchInsert(ImportGoneModel.tableName, deleted, 500);
+      await db.batchInsert(ImportDeletionModel.tableName, deleted, 500);
     },
 
     async removeGone(of: ImportRun, remoteIds: readonly string[]): Promise<void> {
-      await ImportGoneModel.table(db)
+      await ImportDeletionModel.table(db)
         .where(within(of))
         .whereIn('remoteId', [...remoteIds])
         .delete();

@@ -20,30 +20,31 @@ import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';
 import { createFileImporter, type FileImporterDeps } from './file-importer.ts';
 import { createImportRunsRepository, type MainImportFailure } from './import-runs.repository.ts';
 import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.model.ts';
-import { createRemoteListing } from './remote-listing.ts';
+import { createRemoteFileListing } from './remote-listing.ts';
 import { createConnectionSchedulesRepository, createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
 const SLICE_MS = 20_000;
 const FILES_AT_ONCE = 500;
 /**
- * Attempts to import a file, about four minutes of retries. Then the file fails, if the provider answers other calls.
+ * Maximum attempts to import a file: about four minutes of retries. Then the file fails, unless the provider answers no
+ * other call either.
  */
 const ATTEMPTS_OF_FILE = 10;
 /**
- * Concurrent downloads per organization and process: half of a worker's capacity, because a slow provider may block
- * each download for long.
+ * Maximum concurrent downloads per organization and process: half of a worker's capacity, because a slow provider may
+ * block each download for long.
  */
 const DOWNLOADS_AT_ONCE = 16;
 const DOWNLOAD_RETRY_SECONDS = 5;
 /**
- * A sync waits for a confirmation before it deletes more documents than this and also a larger share than
- * `UNCONFIRMED_SHARE`.
+ * A sync that would delete more documents than this, and also a larger share than `UNCONFIRMED_SHARE`, waits for a
+ * confirmation.
  */
 const UNCONFIRMED_DELETIONS = 20;
 const UNCONFIRMED_SHARE = 0.3;
 const RUNS_KEPT_DAYS = 90;
 
-/** Errors that end the import run; other permanent errors fail only their file. */
+/** Error codes that end the whole import run; other permanent errors fail only one file. */
 const runErrors = new Set(['connection_not_found', 'account_disabled', 'invalid_token']);
 
 export type ImportStepsService = ReturnType<typeof createImportStepsService>;
@@ -56,7 +57,7 @@ export function createImportStepsService(
   },
 ) {
   const { db, documents, jobs, findActor } = deps;
-  const listing = createRemoteListing(deps);
+  const listing = createRemoteFileListing(deps);
   const importer = createFileImporter(deps);
   const runs = createImportRunsRepository(db);
   const downloads = createSlotCounter();
@@ -75,7 +76,10 @@ export function createImportStepsService(
     return run;
   }
 
-  /** An import run acts as the owner of its connection. Throws `account_disabled` if their account is not active. */
+  /**
+   * Returns the owner of the connection, on whose behalf the run imports. Throws `account_disabled` if the owner's
+   * account is not active.
+   */
   async function requireOwner(
     of: ImportRun,
     { jobId }: ImportRunRow,
@@ -102,7 +106,10 @@ export function createImportStepsService(
     await jobs.advance(run.jobId, { progress });
   }
 
-  /** If the import run was deleted with its connection, tries both possible job ids: `attempt` matches one of them. */
+  /**
+   * Records the end of a run's job. If the run was deleted with its connection, tries the job ids of an import and of a
+   * sync; only one of these jobs has this `attempt`.
+   */
   async function closeJob(of: ImportRun, change: JobChange, attempt: AttemptOfJob): Promise<void> {
     const run = await runs.findRun(of);
     const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];
@@ -136,7 +143,7 @@ export function createImportStepsService(
         });
       } catch (error) {
         if (!(error instanceof AppError) || !isFileError(error)) throw error;
-        // The owner of the connection has lost the right to delete the document.
+        // The owner of the connection may no longer delete the document.
         await createConnectorDocumentsRepository(db).detach(of, remoteId);
         await runs.addCounts(of, { failed: 1, total: 1 });
       }
@@ -170,7 +177,7 @@ export function createImportStepsService(
       return { numbers: await runs.pendingNumbers(of, FILES_AT_ONCE), counts: countsOf(run) };
     },
 
-    /** Imports a file. Records errors of the file itself, and throws errors that a retry may solve. */
+    /** Imports one file. Records an error of the file as its result; throws errors that a retry may solve. */
     async fetch(
       { n, ...of }: ImportFileInput,
       { signal, attempt }: { signal: AbortSignal; attempt: number },
@@ -198,8 +205,8 @@ export function createImportStepsService(
     },
 
     /**
-     * Deletes documents whose files a sync did not find. After a confirmed `mass_deletion`, lists the files again
-     * first.
+     * Deletes the documents whose remote files a sync did not find. After the user has confirmed a `mass_deletion`, it
+     * lists the files again first.
      */
     async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DeletionSlice> {
       const run = await requireRun(of);
@@ -240,7 +247,8 @@ export function createImportStepsService(
 
     async recordParked({ error, ...of }: RecordImportFailureInput): Promise<void> {
       await jobs.advance((await requireRun(of)).jobId, { status: 'parked', error });
-      // If the user renewed the consent before the run was parked, that renewal found no run to retry.
+      // If the user renewed the consent before the run was parked, no parked run was retried then. The sweeper retries
+      // connections that are marked as outdated.
       if (error.code === 'needs_reauth') await createConnectionSchedulesRepository(db).markOutdated(of);
     },
 
@@ -256,7 +264,7 @@ export function createImportStepsService(
       await closeJob(of, { status: 'cancelled' }, { attempt, startId });
     },
 
-    /** A step of the sweeper. Returns null if no old import run is left. */
+    /** Deletes a batch of old import runs for the sweeper. Returns null if none is left. */
     forgetOld: async (): Promise<true | null> => ((await runs.deleteOldRuns(RUNS_KEPT_DAYS)) ? true : null),
   };
 }

@@ -52,7 +52,7 @@ export class ImportPlaceModel extends model('import_places', {
   path: text().nullable(),
   name: text().nullable(),
   folder: text().nullable(),
-  /** Remote folders below this path are created below the target folder. */
+  /** Remote path whose subfolders the import creates below the target folder. */
   base: text(),
   nextPage: text().nullable(),
   doneAt: timestamp().nullable(),
@@ -78,7 +78,7 @@ export class ImportFileModel extends model(
   ['runId', 'n'],
 ) {}
 
-export class ImportGoneModel extends model(
+export class ImportDeletionModel extends model(
   'import_gone',
   {
     orgId: uuid(),
@@ -123,14 +123,14 @@ export class ConnectorDocumentModel extends model(
     documentId: uuid().nullable(),
     revision: text(),
     contentSha256: text(),
-    /** Name and folder that the last import gave the document. If the document differs, a user has changed it. */
+    /** Document name that the last import set. If the document has another name now, a user has renamed it. */
     name: text(),
     path: text(),
     targetFolderId: uuid().nullable(),
     localPath: textArray(),
     folderId: uuid(),
     seenRunId: uuid().nullable(),
-    /** When a sync deleted the document, because the file was deleted at the provider. */
+    /** Time at which a sync deleted the document, because its file was deleted at the provider. */
     goneAt: timestamp().nullable(),
   },
   ['connectionId', 'remoteId'],
@@ -157,7 +157,7 @@ export type NewImportRun = Pick<
   'id' | 'orgId' | 'connectionId' | 'kind' | 'jobId' | 'targetFolderId' | 'folder' | 'deletesMissing'
 >;
 
-/** The position in the provider's change feed after the last sync of a connection, with the settings of that sync. */
+/** The state of a connection's last sync: its cursor in the provider's change feed, and its settings. */
 export const syncCursor = shape({
   ...pick(ConnectorCursorModel, 'folder', 'targetFolderId', 'deletesMissing', 'cursor').columns,
   /** False if the last full listing is over a day old. */
@@ -165,10 +165,13 @@ export const syncCursor = shape({
 });
 export type SyncCursor = Row<typeof syncCursor>;
 
-/** A place at the provider that a run lists: a requested file (`wish`), a folder, or the changes since a cursor. */
+/**
+ * Something that an import run lists at the provider: a requested file (kind `wish`), a folder, or the changes after a
+ * cursor.
+ */
 export type ImportPlace = Row<typeof ImportPlaceModel>;
 
-export type ListedFile = { item: number; remote: RemoteFile; localPath: string[] };
+export type ListedRemoteFile = { item: number; remote: RemoteFile; localPath: string[] };
 
 export type ImportFileRow = Row<typeof ImportFileModel>;
 

@@ -9,8 +9,8 @@ import {
   startSyncBody,
   syncRunListSchema,
   syncRunSchema,
-  toFileQueries,
   toImportResultDto,
+  toRemoteFileQueries,
   toSyncRunDto,
 } from './imports.schema.ts';
 import type { ImportsService } from './imports.service.ts';
@@ -41,7 +41,7 @@ export function importsRoutes(
       handle: async ({ actor, body, newId, waitSeconds, signal }) => {
         const { connection_id: connectionId, target_folder_id: targetFolderId } = body;
         const wait = { seconds: waitSeconds ?? importWaitSeconds, disconnected: signal };
-        const request = { runId: newId, connectionId, targetFolderId, files: toFileQueries(body) };
+        const request = { runId: newId, connectionId, targetFolderId, files: toRemoteFileQueries(body) };
         return ok({ results: (await imports.start(actor, request, wait)).map(toImportResultDto) });
       },
     }),

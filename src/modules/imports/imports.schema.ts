@@ -81,7 +81,7 @@ export const syncRunListSchema = z.strictObject({
 
 type ImportBody = z.output<typeof importFromConnectorBody>;
 
-export function toFileQueries({ files, folder: defaultFolder }: ImportBody): RemoteFileQuery[] {
+export function toRemoteFileQueries({ files, folder: defaultFolder }: ImportBody): RemoteFileQuery[] {
   return files.map(({ file_id: fileId, path, name, folder = defaultFolder }) => ({
     ...(fileId !== undefined && { fileId }),
     ...(path !== undefined && { path }),

@@ -9,11 +9,13 @@ import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportFileRow, ImportPlace, ImportResult, ImportRunRow } from './imports.model.ts';
 
-/** Limit of the results in one response; the job of an import counts all of its files. */
+/** Maximum number of results in one response; the counts of the import's job include all files. */
 const MAX_RESULTS = 1_000;
 
-export type ImportRequest = {
-  /** Id of the import run: a repeated request has the same id, and returns the results of the same run. */
+type ImportRequest = {
+  /**
+   * Id of the import run, derived from the request, so that a repeated request returns the results of the same run.
+   */
   runId: string;
   connectionId: string;
   files: RemoteFileQuery[];
@@ -72,7 +74,7 @@ export function createImportsService(deps: {
       ...failed.map((place) => ({ item: place.item, result: resultOfPlace(run, place) })),
       ...found.map((file) => ({ item: file.item, result: resultOfFile(run, file) })),
       ...others.flatMap((place) => {
-        // A file that several items of the import request name is stored for one of them.
+        // Several items of an import request may name the same file, which is stored for only one of them.
         const file = byRemoteId.get(place.remoteId ?? '');
         if (file !== undefined) return [{ item: place.item, result: resultOfFile(run, file) }];
         return run.isListed ? [] : [{ item: place.item, result: resultOfPlace(run, place) }];
@@ -84,7 +86,8 @@ export function createImportsService(deps: {
 
   return {
     /**
-     * Starts an import and waits for it. `wait.disconnected` aborts when the client disconnects; the import continues.
+     * Starts an import and waits until it ends. `wait.disconnected` aborts the wait when the client disconnects; the
+     * import continues.
      */
     async start(
       actor: RequestActor,

@@ -4,22 +4,22 @@ import { foldersBelow, nameFromFile, parentPath } from '#src/domain/documents/na
 import { toStorable } from '#src/domain/text/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorCredentials, RemoteChange, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
-import { createImportRunsRepository, type PlaceProgress } from './import-runs.repository.ts';
+import { createImportRunsRepository, type ImportPlaceProgress } from './import-runs.repository.ts';
 import type { ImportedFile, ImportPlace, ImportRunRow, SyncCursor } from './imports.model.ts';
 import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
 /**
- * Lists the files of a run at the provider, one page at a time. One transaction stores the files of a page and the
- * position of the next page, so a repeated step counts no file twice and misses none.
+ * Lists the files of an import run at the provider, one page at a time. One transaction stores the files of a page and
+ * the cursor of the next page, so a repeated step counts no file twice and misses none.
  */
-export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCredentials }) {
+export function createRemoteFileListing(deps: { db: Knex; credentials: ConnectorCredentials }) {
   const { db, credentials } = deps;
   const connectionOf = (of: ImportRun, { jobId }: ImportRunRow) => ({ ...of, requestId: jobId });
 
   async function storePage(
     of: ImportRun,
     place: ImportPlace,
-    to: PlaceProgress,
+    to: ImportPlaceProgress,
     write: (trx: Knex, run: ImportRunRow) => Promise<void> = () => Promise.resolve(),
   ): Promise<void> {
     await db.transaction(async (trx) => {
@@ -30,8 +30,8 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   }
 
   /**
-   * Counts unchanged files, and stores the others for their import. Unchanged files of syncs are not stored: they would
-   * be too many rows.
+   * Stores listed files that are to be imported, and counts the unchanged ones. A sync does not store its unchanged
+   * files, because they would be too many rows.
    */
   async function storeFiles(
     trx: Knex,
@@ -116,8 +116,8 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     );
     const isMoved = ({ fileId, path }: RemoteFile) => known.has(fileId) && known.get(fileId) !== path;
     const goneIds = gone.flatMap((each) => ('remoteId' in each ? [each.remoteId] : []));
-    // The change feed does not name the files of a moved folder, nor which of two folders with the same path was
-    // deleted.
+    // Lists all files again: the change feed does not name the files in a moved folder, nor which of two folders with
+    // the same path was deleted.
     if (folders.some(isMoved) || (await documents.sharesPath(of, goneIds))) return listAll(of, run);
     await storePage(of, place, { nextPage: hasMore ? cursor : null }, async (trx, locked) => {
       const runs = createImportRunsRepository(trx);
@@ -128,7 +128,7 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
         folders.filter(({ fileId }) => !known.has(fileId)),
       );
       await storeFiles(trx, of, locked, place, files);
-      // A file may have been restored after an earlier page of the change feed named it as deleted.
+      // Unmarks files that an earlier page of the change feed named as deleted; they may have been restored.
       await runs.removeGone(
         of,
         present.map(({ fileId }) => fileId),
@@ -139,8 +139,8 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   }
 
   /**
-   * Lists the whole remote folder again. Gets the change cursor first, so that the next sync finds changes made in the
-   * meantime.
+   * Starts a full listing of the remote folder. Gets the change cursor first, so that the next sync finds changes made
+   * in the meantime.
    */
   async function listAll(of: ImportRun, run: ImportRunRow): Promise<void> {
     const cursor = await credentials.use(connectionOf(of, run), async (access, { changes }) =>
@@ -163,7 +163,9 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   return {
     listAll,
 
-    /** Chooses the mode of a sync: changes since the last sync, or all files if the last full listing is a day old. */
+    /**
+     * Starts a sync: lists the changes since the last sync, or all files if the last full listing is over a day old.
+     */
     async begin(of: ImportRun, run: ImportRunRow): Promise<void> {
       if (run.kind === 'import' || run.mode !== null) return;
       const last = await createConnectorDocumentsRepository(db).findCursor(of.connectionId);
@@ -181,8 +183,8 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
     },
 
     /**
-     * Lists one page of remote files. Stores the error of a place that may be skipped, and throws other errors. Returns
-     * false at the end.
+     * Lists the next page of remote files. Skips a folder that may be skipped and stores its error; throws other
+     * errors. Returns false once everything is listed.
      */
     async next(of: ImportRun, run: ImportRunRow): Promise<boolean> {
       const place = await createImportRunsRepository(db).nextPlace(of);
@@ -202,15 +204,15 @@ export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCred
   };
 }
 
-/** Returns false if a change of the sync's settings affects unchanged files too. */
+/** Returns false if the sync's settings changed so that it must also process unchanged files. */
 function coversSettings(last: SyncCursor, run: ImportRunRow): boolean {
   const isSameFolder = last.folder === run.folder && last.targetFolderId === run.targetFolderId;
   return isSameFolder && (last.deletesMissing || !run.deletesMissing);
 }
 
 /**
- * A sync deletes the documents of files that it does not find, so it may skip only subfolders that were deleted during
- * the listing.
+ * Tells whether a listing may go on without this folder or file. A sync deletes the documents of files that it does not
+ * find, so it may skip only subfolders that were deleted during the listing.
  */
 function canSkip({ kind }: ImportRunRow, place: ImportPlace, { code, errorClass }: AppError): boolean {
   if (errorClass !== 'permanent' || code === 'connection_not_found') return false;
@@ -224,7 +226,7 @@ function isUnchanged(
 ): boolean {
   if (run.kind === 'import') return before.document !== null && before.revision === remote.revision;
   if (before.goneAt !== null) return false;
-  // If a user has deleted the document, a sync does not import its file again.
+  // A sync does not import a file again whose document a user has deleted.
   if (before.document === null) return true;
   return (
     before.revision === remote.revision &&
@@ -235,7 +237,7 @@ function isUnchanged(
   );
 }
 
-/** Texts of the provider may contain characters that Postgres does not store. */
+/** Removes characters from a provider's texts that Postgres cannot store. */
 function storable(file: RemoteFile): RemoteFile {
   const { fileId, name, path, mimeType, revision } = file;
   return {

@@ -22,9 +22,9 @@ const missingFile = shape({ remoteId: text(), documentId: uuid() });
 const DELETED_AT_ONCE = 50;
 
 /**
- * Common table expressions for delta syncs: `gone` has the rows of a table whose file or folder was deleted at the
- * provider, by its id, in a deleted folder, or at or below a deleted path (case-insensitive). Splits each path into its
- * prefixes and joins on them, because matching each row against each deleted path would take minutes.
+ * Common table expressions for delta syncs. `gone` selects the rows of `table` whose file or folder was deleted at the
+ * provider: by its own id, by the id of a parent folder, or by its own or a parent's path (case-insensitive). Joins on
+ * the prefixes of each path, because comparing each row with each deleted path would take minutes.
  */
 const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
   told as materialized (select remote_id, path from import_gone where org_id = :orgId and run_id = :runId),
@@ -49,13 +49,16 @@ const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
   )`;
 
 /**
- * Stores what syncs know of a connection's files from earlier runs: their documents, the folders, and the change
+ * Stores what the earlier syncs of a connection know of its files: their documents, their folders, and the change
  * cursor.
  */
 export function createConnectorDocumentsRepository(db: Knex) {
   const documents = () => ConnectorDocumentModel.table(db);
 
-  /** SQL condition on rows `k`: the run did not find the file, and its document still has the imported content. */
+  /**
+   * SQL condition on rows `k` of `connector_documents`: the run did not find the remote file, and its document still
+   * has the imported content.
+   */
   const isMissing = ({ mode }: Pick<ImportRunRow, 'mode'>): string => `
     k.org_id = :orgId and k.connection_id = :connectionId
     and k.seen_run_id <> :runId and k.gone_at is null
@@ -85,7 +88,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
       );
     },
 
-    /** Later syncs do not delete the document, unless they have found its file again. */
+    /** Excludes a document from deletion by later syncs, until a sync finds its remote file again. */
     async detach({ orgId, connectionId }: ImportRun, remoteId: string): Promise<void> {
       await documents().where({ orgId, connectionId, remoteId }).update({ seenRunId: null });
     },
@@ -139,7 +142,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
     },
 
     /**
-     * Returns true if another folder has the path of one of these folders, so that a file's path does not identify its
+     * Returns true if another remote folder has the same path as one of these; a file's path then does not identify its
      * folder.
      */
     async sharesPath({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<boolean> {
@@ -157,7 +160,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
     },
 
     /**
-     * Deletes the stored folders that are gone at the provider, so that a sync lists a restored folder like a new one.
+     * Deletes stored folders that no longer exist at the provider, so that a restored folder is listed like a new one.
      */
     async forgetGoneFolders({ orgId, connectionId, id: runId, mode }: ImportRunRow): Promise<void> {
       const isGone =
@@ -227,7 +230,10 @@ export function createConnectorDocumentsRepository(db: Knex) {
   };
 }
 
-/** The lease outlasts calls of Temporal. After it another process may apply the change again. */
+/**
+ * Lease for updating a Temporal schedule; longer than the timeout of a call of Temporal, so that no other process
+ * updates the schedule meanwhile.
+ */
 const LEASE_SECONDS = 30;
 
 /** `outdated_at` is read as text, because a JavaScript date has no microseconds. */
@@ -235,13 +241,13 @@ const outdatedAt = shape({ outdatedAt: text() });
 
 /**
  * Finds connections whose Temporal schedule may not match their settings. A trigger sets `outdated_at` on each change
- * of a connection; the process that applies the change holds a lease until it is done.
+ * of a connection; the process that updates the schedule holds a lease meanwhile.
  */
 export function createConnectionSchedulesRepository(db: Knex) {
   return {
     /**
-     * Takes the lease to update a schedule. Returns the time of the last change; undefined if no change is left or
-     * another process holds the lease.
+     * Takes the lease to update a connection's schedule. Returns the time of the connection's last change; undefined if
+     * the schedule is up to date or another process holds the lease.
      */
     async claim(connectionId: string): Promise<string | undefined> {
       const claiming = ConnectionScheduleModel.table(db)
@@ -254,8 +260,8 @@ export function createConnectionSchedulesRepository(db: Knex) {
     },
 
     /**
-     * Ends the lease to update a schedule. Returns false if the connection has changed since `applied`, which is
-     * undefined after a failure.
+     * Ends the lease to update a connection's schedule. `applied` is the change time that the schedule now reflects;
+     * undefined after a failure. Returns false if the connection has changed since then.
      */
     async release(connectionId: string, applied: string | undefined): Promise<boolean> {
       const remaining = db.raw('case when outdated_at = ?::timestamptz then null else clock_timestamp() end', [

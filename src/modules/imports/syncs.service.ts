@@ -15,17 +15,22 @@ import type { ImportConnection, ImportRunRow } from './imports.model.ts';
 import { createConnectionSchedulesRepository } from './sync-state.repository.ts';
 
 const CONNECTIONS_PER_SWEEP = 20;
-/** The sweeper leaves younger changes of connections to the requests that made them. */
+/**
+ * The sweeper skips connections that changed within this time, because the request that changed them updates the
+ * schedule itself.
+ */
 const GRACE_SECONDS = 5;
 const DEFAULT_INTERVAL_MINUTES = 60;
-/** Equals the minimum of `interval_minutes` in the API. */
+/** Minimum time between two syncs; must equal the minimum of `interval_minutes` in the API. */
 const MIN_INTERVAL_MINUTES = 5;
 
 type ConnectionKey = { orgId: string; connectionId: string };
 
 export type SyncsService = ReturnType<typeof createSyncsService>;
 
-/** Syncs of connections, at most one at a time per connection, and their schedules in Temporal. */
+/**
+ * Starts syncs of connections, at most one at a time per connection, and keeps their Temporal schedules up to date.
+ */
 export function createSyncsService(deps: {
   db: Knex;
   schedules: SyncSchedules;
@@ -89,8 +94,8 @@ export function createSyncsService(deps: {
   }
 
   /**
-   * Applies changes of a connection in one process at a time: of two concurrent updates the older one could be written
-   * last.
+   * Updates the Temporal schedule of a connection, in one process at a time: of two concurrent updates, the older one
+   * could be written last.
    */
   async function applyUnderLease(of: ConnectionKey): Promise<void> {
     for (let isApplied = false; !isApplied; ) {
@@ -108,8 +113,8 @@ export function createSyncsService(deps: {
 
   return {
     /**
-     * Starts a sync, or returns the open one. `acceptsDeletions` also confirms a mass deletion that the open sync waits
-     * for.
+     * Starts a sync, or returns the one that is running. `acceptsDeletions` also confirms a mass deletion that the
+     * running sync waits for.
      */
     async start(actor: RequestActor, connectionId: string, acceptsDeletions: boolean): Promise<ImportRunRow> {
       const { orgId, userId, requestId } = actor;
@@ -184,7 +189,10 @@ export function createSyncsService(deps: {
       });
     },
 
-    /** Applies a change or deletion of a connection; call it after the commit. Never throws: the sweeper retries. */
+    /**
+     * Updates the Temporal schedule after a change or deletion of a connection; call it after the commit. Never throws:
+     * the sweeper retries.
+     */
     async applyChange(of: ConnectionKey): Promise<void> {
       await applyUnderLease(of).catch((error: unknown) => {
         logger.warn(
@@ -194,7 +202,7 @@ export function createSyncsService(deps: {
       });
     },
 
-    /** A step of the sweeper: applies all outdated connections, then throws the first error. */
+    /** Updates all outdated Temporal schedules for the sweeper; throws the first error at the end. */
     async applyOutdated(): Promise<void> {
       const failures: unknown[] = [];
       for (const of of await outdated.listOutdated(GRACE_SECONDS, CONNECTIONS_PER_SWEEP)) {
@@ -203,7 +211,9 @@ export function createSyncsService(deps: {
       if (failures.length > 0) throw failures[0];
     },
 
-    /** A step of the sweeper: creates schedules again that Temporal has lost. */
+    /**
+     * Marks all schedules as outdated for the sweeper, so that schedules which Temporal has lost are created again.
+     */
     renewSchedules: (): Promise<void> => outdated.markAllOutdated(),
   };
 }

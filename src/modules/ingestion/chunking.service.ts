@@ -18,17 +18,17 @@ import type { Chunker } from '#src/ports/documents.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 import { type ChunkContextKey, type ChunkContextSource, createChunkContextsRepository } from './chunks.repository.ts';
 
-/** Text windows that are embedded between two progress reports. */
+/** Number of text windows of semantic chunking that are embedded between two progress reports. */
 const BATCH_SIZE = 256;
 /**
- * Text windows per activity: about half a minute of embedding, so that other documents can run in between. Each slice
- * computes all windows again.
+ * Number of text windows that one activity embeds in about half a minute, so that other documents can run in between.
+ * Every slice has to compute all windows again.
  */
 const SLICE_SIZE = 8 * BATCH_SIZE;
 
 type ChunkingSource = Pick<ChunkSource, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
 
-export type ChunkingStep = {
+export type ChunkingCallOptions = {
   orgId: string;
   embed: (windows: readonly string[], windowsTotal: number) => Promise<readonly Float32Array[]>;
   signal: AbortSignal;
@@ -45,15 +45,18 @@ export function createDocumentChunkerService(deps: {
   const { chunker, embeddings, chunkContexts } = deps;
 
   return {
-    async chunk(source: ChunkingSource, step: ChunkingStep): Promise<IndexedChunk[]> {
+    async chunk(source: ChunkingSource, step: ChunkingCallOptions): Promise<IndexedChunk[]> {
       return chunker.chunk(source, await measureDistances(source, step), step);
     },
 
     /**
-     * Chunks a document; the contextual prefix of its chunks also holds the contexts that the chat model has written so
-     * far.
+     * Chunks a document, and adds the contexts that the chat model has written so far to the contextual prefixes of the
+     * chunks.
      */
-    async chunkWithContexts(source: ChunkingSource & ConvertedBody, step: ChunkingStep): Promise<IndexedChunk[]> {
+    async chunkWithContexts(
+      source: ChunkingSource & ConvertedBody,
+      step: ChunkingCallOptions,
+    ): Promise<IndexedChunk[]> {
       const distances = await measureDistances(source, step);
       const chunks = await chunker.chunk(source, distances, step);
       const contexts = (await chunkContexts.find(source, chunks)).map((context) => context ?? '');
@@ -62,9 +65,10 @@ export function createDocumentChunkerService(deps: {
     },
 
     /**
-     * Embeds a slice of the windows that are not in the organization's embedding cache, so that no activity takes as
-     * long as its document. The result of each model call is cached when it returns. Throws like `Embedder`.
-     * @param step.report is called with the numbers of embedded windows and of all windows
+     * Embeds text windows for semantic chunking that are not in the organization's embedding cache: one slice per call,
+     * so that an activity stays short for a long document. Each result of the embedding model is cached at once. Throws
+     * like `Embedder`.
+     * @param step.report is called with the number of embedded windows and of all windows
      * @returns the number of all windows, and of distinct windows left to embed
      */
     async embedWindows(
@@ -86,7 +90,7 @@ export function createDocumentChunkerService(deps: {
     },
   };
 
-  async function measureDistances(source: ChunkingSource, step: ChunkingStep): Promise<number[]> {
+  async function measureDistances(source: ChunkingSource, step: ChunkingCallOptions): Promise<number[]> {
     const { orgId, embed, signal, report } = step;
     const windows = await chunker.windows(source, { orgId, signal });
     const distances: number[] = [];
@@ -114,19 +118,24 @@ type Passage = Pick<Chunk, 'content' | 'contentOffset' | 'tokenCount'>;
 
 const SLICE_MS = 30_000;
 const PARALLEL_CALLS = 4;
-/** Context window in tokens for models whose provider does not state it. */
+/** Context window, in tokens, that is assumed for models whose provider does not state it. */
 const ASSUMED_WINDOW = 8_192;
 /** Share of the context window that a prompt may use: the model's tokenizer may count more tokens than ours. */
 const SAFE_SHARE = 0.75;
-/** Limits the document in a prompt: each model call pays for it, and text further away says little about a passage. */
+/**
+ * Maximum tokens of the document in a context prompt: each model call pays for them, and distant text says little about
+ * a passage.
+ */
 const MAX_DOCUMENT_TOKENS = 32_000;
 const MIN_DOCUMENT_TOKENS = 200;
-/** Rows that the sweeper checks in about a second: it hashes the chunks of their documents. */
+/** Number of chunk contexts that the sweeper checks in about a second; it hashes the chunks of their documents. */
 const ROWS_PER_SWEEP = 1_000;
 
 export type ChunkContextsService = ReturnType<typeof createChunkContextsService>;
 
-/** Contextual retrieval: a chat model describes where each chunk stands in its document. Off without a model. */
+/**
+ * Contextual retrieval: a chat model describes where each chunk stands in its document. Disabled if `model` is null.
+ */
 export function createChunkContextsService(deps: {
   db: Knex;
   chatModel: Pick<ChatModel, 'complete'>;
@@ -141,7 +150,7 @@ export function createChunkContextsService(deps: {
     isOn: model !== null,
 
     /**
-     * Finds the cached contexts in the order of the chunks; null where the model has written none yet or contextual
+     * Finds cached chunk contexts, in the order of the chunks; null where the model has written none yet or contextual
      * retrieval is off.
      */
     async find(
@@ -156,8 +165,10 @@ export function createChunkContextsService(deps: {
 
     /**
      * Generates missing chunk contexts for half a minute. Stores each answer when it arrives, so that a failed or
-     * killed run repeats at most the model calls in flight. Throws like `Embedder`, after the other calls have ended.
-     * @param step.report is called with the numbers of distinct texts that have a context and of all distinct texts
+     * killed run repeats at most the model calls in flight. On an error waits for the other model calls, then throws
+     * like `Embedder`.
+     * @param step.report is called with the number of distinct chunk texts that have a context and of all distinct
+     * texts
      * @returns the number of distinct texts, and how many are left
      */
     async generate(
@@ -167,7 +178,7 @@ export function createChunkContextsService(deps: {
     ): Promise<{ total: number; left: number }> {
       if (model === null) return { total: 0, left: 0 };
       const source = sourceOf(of, model);
-      // Chunks of equal text share the context of the first one.
+      // Chunks with equal text share the context of the first of them.
       const passages = new Map<string, Passage>();
       for (const chunk of chunks) {
         const hash = sha256(chunk.content).toString('hex');
@@ -182,7 +193,7 @@ export function createChunkContextsService(deps: {
       if (waiting.length === 0) return { total, left: 0 };
 
       const maxLength = await excerptLength(model, chunks);
-      // The nonce delimits the document in the prompt: a document cannot contain its own hash.
+      // The hash of the document delimits it in the prompt, because a document cannot contain its own hash.
       const nonce = sha256(of.body).toString('hex').slice(0, 24);
       const endsAtMs = performance.now() + SLICE_MS;
       let [next, left, hasFailed] = [0, waiting.length, false];
@@ -223,20 +234,14 @@ export function createChunkContextsService(deps: {
       return { total, left };
     },
 
-    /**
-     * Checks the next part of the table of chunk contexts, in key order, and deletes contexts whose text no chunk has
-     * had for a day.
-     * @param after the result of the previous call; null at the beginning
-     * @returns null at the end of the table
-     */
     async sweepUnused(after: ChunkContextKey | null): Promise<ChunkContextKey | null> {
       return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
     },
   };
 
   /**
-   * Excerpt length in characters; the same for all passages of a document, so that neighbouring passages can share an
-   * excerpt.
+   * Computes how many characters of the document go into each context prompt: the same for all its passages, so that
+   * neighbouring passages can share an excerpt.
    */
   async function excerptLength(ofModel: string, passages: readonly Passage[]): Promise<number> {
     const window = (await models.find(ofModel))?.contextWindow ?? ASSUMED_WINDOW;

@@ -6,7 +6,7 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { type ChunkText, ContextualTextModel, chunkText, GenerationModel, type NewChunk } from './ingestion.model.ts';
 
-/** Larger inserts of chunks are no faster and need more memory. */
+/** Number of chunks per insert: larger inserts are no faster and need more memory. */
 const CHUNKS_PER_INSERT = 500;
 
 const progress = pick(GenerationModel, 'chunksEmbedded');
@@ -56,7 +56,6 @@ export function createChunksRepository(db: Knex) {
       await indexWords(db, of, all);
     },
 
-    /** Lists chunks without a vector, in document order. An interrupted run resumes with these. */
     async listUnembedded(of: IngestDocumentInput, limit: number): Promise<string[]> {
       return chunks(of).whereNull('embeddedAt').orderBy('chunkIndex').limit(limit).pluck('id');
     },
@@ -71,7 +70,7 @@ export function createChunksRepository(db: Knex) {
     },
 
     /**
-     * Marks chunks as embedded, counting only those that were not marked before.
+     * Marks chunks as embedded, and counts only chunks that were not marked before.
      * @returns how many chunks of the generation are embedded now; undefined, without marking any, once the document is
      * deleted or a newer generation was requested
      */
@@ -123,7 +122,6 @@ export function createChunksRepository(db: Knex) {
   };
 }
 
-/** Contexts that a model wrote for chunks, cached by the text of the chunk within a conversion. */
 export function createChunkContextsRepository(db: Knex) {
   return {
     async find(source: ChunkContextSource, hashes: readonly Buffer[]): Promise<Map<string, string>> {
@@ -134,7 +132,7 @@ export function createChunkContextsRepository(db: Knex) {
       return new Map(known.map(({ chunkSha256, situation }) => [chunkSha256.toString('hex'), situation]));
     },
 
-    /** Stores a chunk context. Keeps an existing one, and does nothing once the conversion is deleted. */
+    /** Stores a chunk context. Keeps an existing context; does nothing once the conversion is deleted. */
     async insert(key: ChunkContextKey, context: string): Promise<void> {
       await db.raw(
         `insert into contextual_texts (org_id, conversion_id, model, prompt_version, chunk_sha256, situation)

@@ -10,7 +10,7 @@ import type { Converter, MalwareScanner, Recognition } from '#src/ports/document
 import { createConversionsRepository, createGenerationsRepository } from './generations.repository.ts';
 import type { IngestionTarget } from './ingestion.model.ts';
 
-/** Time that one activity spends on OCR, so that other documents can run in between. */
+/** Time that one activity spends on OCR; then other documents can run. */
 const OCR_SLICE_MS = 20_000;
 
 export function createDocumentConversion(deps: {
@@ -47,9 +47,9 @@ export function createDocumentConversion(deps: {
     },
 
     /**
-     * Converts the original to Markdown, unless the organization has converted this content before. Reads a slice of
-     * the scanned pages; the body is complete once the result has no `pagesLeft`.
-     * @param step.onPage is called with the numbers of recognized pages and of all scanned pages
+     * Converts the original to Markdown, unless the organization has converted this content before. Runs OCR for some
+     * of the scanned pages per call; the body is complete once the result has no `pagesLeft`.
+     * @param step.onPage is called with the number of recognized pages and of all scanned pages
      */
     async convert(
       of: IngestDocumentInput,
@@ -109,7 +109,10 @@ export function createDocumentConversion(deps: {
     },
   };
 
-  /** Stores each recognized page at once, so that a killed worker repeats at most one page. */
+  /**
+   * Returns the pages that OCR has already read, and a callback that stores each further page at once, so that a killed
+   * worker repeats at most one page.
+   */
   async function recognitionOf(
     of: IngestDocumentInput,
     converterVersion: string,
@@ -127,7 +130,7 @@ export function createDocumentConversion(deps: {
   }
 
   /**
-   * Links the conversion to the generation. Also requests a preview of the original, once per conversion of a
+   * Links a conversion to a generation. Also requests a preview of the original, once for this conversion and
    * generation.
    */
   async function useConversion(of: IngestDocumentInput, conversionId: string, format: string): Promise<void> {

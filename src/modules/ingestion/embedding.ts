@@ -9,14 +9,13 @@ import { createGenerationsRepository } from './generations.repository.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 
 /**
- * Enough texts for several calls of the embedding model, which sorts them by length. The vectors of a killed run are in
- * the embedding cache.
+ * Number of texts per batch: enough for several calls of the embedding model, which sorts them by length. A killed run
+ * does not embed them again, because it finds their vectors in the embedding cache.
  */
 const BATCH_SIZE = 256;
-/** Chunks per activity: about half a minute of embedding, so that other documents can run in between. */
+/** Number of chunks that one activity embeds in about half a minute; then other documents can run. */
 const SLICE_SIZE = 4 * BATCH_SIZE;
 
-/** Embeds the chunks of a generation (stage `embed`), and checks the vectors before activation. */
 export function createChunkEmbedding(deps: {
   db: Knex;
   embeddings: Pick<EmbeddingsService, 'embed'>;
@@ -52,7 +51,8 @@ export function createChunkEmbedding(deps: {
       const { model } = ragConfig.embedding;
       let done = embeddedBefore;
       const showDone = async (count: number) => {
-        // Batches are stored after they are embedded, so the stored count lags behind the reported one.
+        // Skips a count below the last one: batches are stored after they are embedded, so the stored count lags
+        // behind.
         if (count <= done) return;
         done = count;
         await step.onProgress(done);
@@ -81,7 +81,7 @@ export function createChunkEmbedding(deps: {
         }
         await writing;
       } finally {
-        // No write may continue after the activity has ended, not even after an error.
+        // Waits for the last write, even after an error: no write may continue after the activity has ended.
         await writing.catch(() => undefined);
       }
       const chunksEmbedded = await chunks.countEmbedded(of);
@@ -89,8 +89,8 @@ export function createChunkEmbedding(deps: {
     },
 
     /**
-     * Throws `vectors_missing` unless every chunk is marked as embedded and the vector store has as many points. Then
-     * the chunks without a point are unmarked, so that `embedSlice` embeds them again.
+     * Throws `vectors_missing` unless every chunk is marked as embedded and the vector store has as many points. Before
+     * that, unmarks the chunks without a point, so that `embedSlice` embeds them again.
      */
     async requireComplete(of: IngestDocumentInput, { chunksTotal, ragConfig }: IngestionTarget): Promise<void> {
       const [embedded, [stored = 0]] = await Promise.all([chunks.countEmbedded(of), vectors.countGenerations([of])]);
@@ -102,8 +102,8 @@ export function createChunkEmbedding(deps: {
   };
 
   /**
-   * Writes points to the vector store before it marks their chunks: a mark guarantees that the point exists, and a
-   * point without a mark is written again.
+   * Writes points to the vector store, then marks their chunks as embedded. This order guarantees that a marked chunk
+   * has its point.
    * @returns how many chunks of the generation are embedded now
    */
   async function store(of: IngestDocumentInput, model: string, { texts, embedded }: EmbeddedBatch): Promise<number> {
@@ -116,7 +116,8 @@ export function createChunkEmbedding(deps: {
     const ids = texts.map((text) => text.id);
     const chunksEmbedded = await chunks.markEmbedded(of, ids, model);
     if (chunksEmbedded === undefined) {
-      // The generation's points may have been deleted before these were written.
+      // Another worker may have deleted the generation's points before this call wrote new ones, so these are deleted
+      // too.
       const isActive = (await generations.findDocumentState(of))?.activeGeneration === generation;
       if (!isActive) await vectors.deleteGenerations({ orgId, documentId, from: generation, before: generation + 1 });
       throw appError('superseded');

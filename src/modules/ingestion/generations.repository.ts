@@ -11,16 +11,16 @@ import {
   type ConversionKey,
   ConversionModel,
   type ConversionSummary,
+  type DocumentGenerationState,
   type DocumentKey,
-  type DocumentState,
-  documentState,
+  documentGenerationState,
   GenerationModel,
+  type GenerationPublication,
   type GenerationRange,
+  generationPublication,
   type IngestionTarget,
   ingestionTarget,
   type NewConversion,
-  type Publication,
-  publication,
   RecognizedPageModel,
 } from './ingestion.model.ts';
 
@@ -43,8 +43,8 @@ export function createGenerationsRepository(db: Knex) {
 
   return {
     /**
-     * Copies the document's current inputs into a new generation and makes it the newest. A redo deactivates the active
-     * generation, so readers find nothing until the new one is active.
+     * Creates a generation from the document's current original and settings, and makes it the newest. A redo
+     * deactivates the active generation, so readers find nothing until the new one is active.
      */
     async open(
       of: DocumentKey & { generation: number; jobId: string },
@@ -86,7 +86,10 @@ export function createGenerationsRepository(db: Knex) {
       return (await rows(db, generationNumber, made)).map(({ generation }) => generation);
     },
 
-    /** Finds the inputs of a generation. Returns undefined once the document or the generation is deleted. */
+    /**
+     * Finds the original and settings of a generation. Returns undefined once the document or the generation is
+     * deleted.
+     */
     async findTarget(of: IngestDocumentInput): Promise<IngestionTarget | undefined> {
       const target = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
@@ -100,8 +103,12 @@ export function createGenerationsRepository(db: Knex) {
       return firstRow(db, ingestionTarget, target);
     },
 
-    async findDocumentState(of: IngestDocumentInput): Promise<DocumentState | undefined> {
-      return firstRow(db, documentState, document(of).select('generation as newestGeneration', 'activeGeneration'));
+    async findDocumentState(of: IngestDocumentInput): Promise<DocumentGenerationState | undefined> {
+      return firstRow(
+        db,
+        documentGenerationState,
+        document(of).select('generation as newestGeneration', 'activeGeneration'),
+      );
     },
 
     async listOlderOpenRuns(of: IngestDocumentInput): Promise<string[]> {
@@ -114,7 +121,10 @@ export function createGenerationsRepository(db: Knex) {
       return (await rows(db, jobId, open)).map(({ id }) => id);
     },
 
-    /** Sets the detected format of a generation, and that of the document unless it has another original by now. */
+    /**
+     * Sets the detected format of a generation; also that of the document, unless the document has another original by
+     * now.
+     */
     async setSourceFormat(of: IngestDocumentInput, sourceFormat: SourceFormat): Promise<void> {
       await generation(of).update({ sourceFormat });
       await document(of).whereIn('blobKey', generation(of).select('blobKey')).update({ sourceFormat });
@@ -162,29 +172,32 @@ export function createGenerationsRepository(db: Knex) {
     },
 
     /**
-     * Finds what to publish with the generation. Returns undefined once the document is deleted or a newer generation
-     * was requested.
+     * Finds what the vector store needs to serve the generation. Returns undefined once the document is deleted or a
+     * newer generation was requested.
      */
-    async findPublication(of: IngestDocumentInput): Promise<Publication | undefined> {
+    async findPublication(of: IngestDocumentInput): Promise<GenerationPublication | undefined> {
       const published = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.generation' })
         .where({ 'd.orgId': of.orgId, 'd.id': of.documentId, 'd.generation': of.generation })
         .whereNull('d.deletedAt')
         .select('g.embeddingModel as model', 'd.acl', 'd.retrievalSettings');
-      return firstRow(db, publication, published);
+      return firstRow(db, generationPublication, published);
     },
 
     /**
-     * Activates a generation by compare-and-set on the newest generation and on what was published of it.
-     * @returns false if either has changed since
+     * Activates a generation by compare-and-set: returns false if a newer generation was requested, or if the
+     * document's model, access keys or retrieval settings changed after they were published.
      */
-    async activate(of: IngestDocumentInput, { model, acl, retrievalSettings }: Publication): Promise<boolean> {
+    async activate(
+      of: IngestDocumentInput,
+      { model, acl, retrievalSettings }: GenerationPublication,
+    ): Promise<boolean> {
       const activated = await document(of)
         .where({ generation: of.generation, acl, retrievalSettings })
         .update({
           ...{ activeGeneration: of.generation, activeEmbeddingModel: model },
-          // `updatedAt` is not `now()`, the start of the transaction: searches check for documents that changed while
-          // they ran.
+          // Uses the current time and not `now()`, the start of the transaction: a search asks afterwards which
+          // documents changed while it ran.
           updatedAt: db.raw('clock_timestamp()'),
         });
       if (activated === 1) await generation(of).update({ activatedAt: db.fn.now() });
@@ -218,8 +231,8 @@ export function createGenerationsRepository(db: Knex) {
     },
 
     /**
-     * Deletes chunks and postings of the generations first, in batches, since these may be a million rows; then the
-     * generations, with the conversions that no other generation uses.
+     * Deletes generations and the conversions that no other generation uses. Deletes their chunks and postings first,
+     * in batches, because there may be a million rows.
      */
     async delete(range: GenerationRange, signal: AbortSignal): Promise<void> {
       const deleteRows = (trx: Knex) =>
@@ -246,7 +259,8 @@ export function createGenerationsRepository(db: Knex) {
 type RecognitionKey = IngestDocumentInput & { converterVersion: string };
 
 /**
- * Conversions of originals to Markdown, cached by content within an organization, and the scanned pages read so far.
+ * Markdown conversions of originals, cached by content within an organization; also the scanned pages that OCR has read
+ * so far.
  */
 export function createConversionsRepository(db: Knex) {
   return {
@@ -254,7 +268,9 @@ export function createConversionsRepository(db: Knex) {
       return ConversionModel.table(db).where(key).first('id', 'charCount', 'pageCount');
     },
 
-    /** Keeps an existing conversion: conversion is deterministic, so a concurrent run stored the same one. */
+    /**
+     * Stores a conversion unless it exists: conversion is deterministic, so a concurrent run has stored the same one.
+     */
     async insert(conversion: NewConversion): Promise<void> {
       await ConversionModel.table(db)
         .insert(conversion)
@@ -266,9 +282,12 @@ export function createConversionsRepository(db: Knex) {
       return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
-    /** Sets the page numbers of new chunks if a preview has found the pages since the Markdown body was read. */
+    /**
+     * Sets the page numbers of new chunks, if a preview has found the pages after the chunking had read the Markdown
+     * body.
+     */
     async numberPages(orgId: string, conversionId: string): Promise<void> {
-      // This lock waits for a preview that is writing the pages; a later preview numbers these chunks itself.
+      // Waits for a preview that is writing the page map. A preview that starts later numbers these chunks itself.
       await ConversionModel.table(db).where({ orgId, id: conversionId }).forShare().first('id');
       await numberPages(db, { orgId, conversionId });
     },
@@ -296,7 +315,7 @@ export function createConversionsRepository(db: Knex) {
         .select('pageIndex', 'lines');
     },
 
-    /** Stores a page that OCR has read. Keeps an existing page, and does nothing once the generation is deleted. */
+    /** Stores a page that OCR has read. Keeps an existing page; does nothing once the generation is deleted. */
     async insertRecognizedPage(key: RecognitionKey, { pageIndex, lines }: RecognizedPage): Promise<void> {
       await db.raw(
         `insert into recognized_pages (org_id, document_id, generation, converter_version, page_index, lines)

@@ -7,8 +7,8 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createGenerationsRepository } from './generations.repository.ts';
 
-/** The caller's transaction must have locked the document's row. */
-export type IngestibleDocument = IngestionSource & {
+/** A document whose row the caller's transaction has locked, with the fields that an ingestion needs. */
+type IngestibleDocument = IngestionSource & {
   id: string;
   name: string;
   sourceFormat: string | null;
@@ -19,16 +19,19 @@ export type IngestibleDocument = IngestionSource & {
 };
 
 /**
- * The decision of a transaction about a document's ingestion. If `isQueued`, `carryOut` must start the job and cancel
- * the `superseded` jobs after the commit.
+ * The result of a transaction that requested an ingestion. If `isQueued`, the caller must call `carryOut` after the
+ * commit to start the job and cancel the `superseded` jobs.
  */
 export type IngestionPlan = { jobId: string; isQueued: boolean; superseded: readonly string[] };
 
 type OpenOptions = {
-  /** Hides the active generation at once: readers find nothing until the new one is active. */
+  /** Deactivates the active generation at once: readers find nothing until the new generation is active. */
   isRedo?: boolean;
   isBulk?: boolean;
-  /** Identifies the request for a generation. A repeated request has the same id; see `findReserved`. */
+  /**
+   * Id of the request that opens the generation; a repeated request has the same id and finds the generation by
+   * `findReserved`.
+   */
   reservedId?: string | null;
 };
 
@@ -72,7 +75,7 @@ export function createGenerationsService(deps: {
       start: {
         workflow: 'ingestDocument',
         input: { ...of, isSmall: isSmallDocument(document) },
-        // The summary leaves out the document's name, since jobs and workflow runs outlive the document.
+        // The job summary leaves out the document's name, because jobs and workflow runs outlive the document.
         summary: `Ingest document ${of.documentId}, generation ${of.generation}`,
         bulk: isBulk,
       },

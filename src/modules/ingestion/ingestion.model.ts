@@ -96,24 +96,24 @@ export const ingestionTarget = shape({
 });
 export type IngestionTarget = Row<typeof ingestionTarget>;
 
-export const documentState = pick(ingestionTarget, 'newestGeneration', 'activeGeneration');
-export type DocumentState = Row<typeof documentState>;
+export const documentGenerationState = pick(ingestionTarget, 'newestGeneration', 'activeGeneration');
+export type DocumentGenerationState = Row<typeof documentGenerationState>;
 
 type Conversion = Row<typeof ConversionModel>;
 export type ConversionKey = Pick<Conversion, 'orgId' | 'contentSha256' | 'converterVersion' | 'sourceFormat'>;
 export type NewConversion = Omit<Conversion, 'charCount' | 'createdAt'>;
 export type ConversionSummary = Pick<Conversion, 'id' | 'charCount' | 'pageCount'>;
 
-/** `textSha256` is the key of the embedded text in the embedding cache. */
+/** A chunk before it is stored. `textSha256` is its key in the embedding cache. */
 export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 
 export const chunkText = shape({ id: uuid(), contextualText: text(), content: text() });
 export type ChunkText = Row<typeof chunkText>;
 
-export const publication = shape({ model: text(), acl: textArray(), retrievalSettings: text() });
-export type Publication = Row<typeof publication>;
+export const generationPublication = shape({ model: text(), acl: textArray(), retrievalSettings: text() });
+export type GenerationPublication = Row<typeof generationPublication>;
 
 export type DocumentKey = { orgId: string; documentId: string };
 
-/** Generations `from` (inclusive) to `before` (exclusive) of a document. */
+/** The generations of a document from `from` (inclusive) to `before` (exclusive). */
 export type GenerationRange = DocumentKey & { from: number; before: number };

@@ -25,7 +25,7 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter, MalwareScanner } from '#src/ports/documents.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import type { ChunkContextsService, ChunkingStep, DocumentChunkerService } from './chunking.service.ts';
+import type { ChunkContextsService, ChunkingCallOptions, DocumentChunkerService } from './chunking.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { createDocumentConversion } from './conversion.ts';
 import { createChunkEmbedding } from './embedding.ts';
@@ -120,7 +120,7 @@ export function createIngestionService(deps: {
       const chunks = await documentChunker.chunkWithContexts(source, chunkingStep(of, target, step));
       const newChunks = chunks.map((chunk) => ({
         ...chunk,
-        id: chunkId(of, chunk.index),
+        id: deriveChunkId(of, chunk.index),
         textSha256: embeddings.hash(indexedText(chunk)),
       }));
       if (newChunks.length === 0) throw appError('empty_document');
@@ -155,7 +155,7 @@ export function createIngestionService(deps: {
 
     /**
      * Makes a complete generation visible to readers, then deletes the older generations. Throws `vectors_missing` if
-     * vectors were lost; another `embed` step restores them.
+     * the vector store has lost vectors; running the `embed` step again restores them.
      */
     async activate(of: IngestDocumentInput, { signal }: Cancellable): Promise<void> {
       const target = await enter(of, 'activate');
@@ -177,11 +177,11 @@ export function createIngestionService(deps: {
     ...steps,
 
     /**
-     * Runs all ingestion steps of a small document in one activity. Stops when the document turns out not to be small;
-     * the steps that follow find the stored results.
+     * Runs all ingestion steps of a small document in one activity. Stops if the document turns out not to be small;
+     * the workflow then runs the remaining steps one by one.
      */
     async atOnce(of: IngestDocumentInput, { signal }: Cancellable): Promise<AtOnceResult> {
-      // Progress reports cost Temporal more than some of these steps. The timer's heartbeats continue.
+      // Disables progress reports, which cost Temporal more than some of these steps. Timed heartbeats continue.
       const step: Step = { signal, report: () => undefined };
       const { sourceFormat } = await steps.parse(of, step);
       if (!isPlainTextFormat(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };
@@ -239,7 +239,10 @@ export function createIngestionService(deps: {
     throw (await generations.findDocumentState(of)) === undefined ? documentDeleted() : appError('superseded');
   }
 
-  /** A run that was superseded, or whose document was deleted, ends as cancelled and not as failed. */
+  /**
+   * Returns the status `cancelled` for a run that was superseded or whose document was deleted; undefined for other
+   * runs.
+   */
   async function supersededEnd(
     of: IngestDocumentInput,
   ): Promise<{ status: 'cancelled'; error: { code: string; message: string } } | undefined> {
@@ -249,7 +252,9 @@ export function createIngestionService(deps: {
     return { status: 'cancelled', error: { code, message } };
   }
 
-  /** Cancels older runs once more: the request that opened this generation may have failed to reach Temporal. */
+  /**
+   * Cancels runs of older generations again: the request that opened this generation may have failed to reach Temporal.
+   */
   async function cancelOlderRuns(of: IngestDocumentInput): Promise<void> {
     const older = await generations.listOlderOpenRuns(of);
     await Promise.all(older.map((jobId) => orchestrator.cancel(jobId)));
@@ -262,8 +267,8 @@ export function createIngestionService(deps: {
   }
 
   /**
-   * Deletes generations from every store. Their rows are deleted last, so that a repeated deletion still finds them
-   * after an interruption.
+   * Deletes generations from every store. Deletes their rows last, so that a retry after an interruption still finds
+   * them.
    */
   async function deleteGenerations(range: GenerationRange, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -276,9 +281,14 @@ export function createIngestionService(deps: {
   }
 
   /**
-   * Chunking uses the organization's embedding cache, which has the results of `embedWindows` and of interrupted runs.
+   * Options for chunking with the organization's embedding cache, which holds the vectors of `embedWindows` and of
+   * interrupted runs.
    */
-  function chunkingStep({ orgId }: IngestDocumentInput, { ragConfig }: IngestionTarget, step: Step): ChunkingStep {
+  function chunkingStep(
+    { orgId }: IngestDocumentInput,
+    { ragConfig }: IngestionTarget,
+    step: Step,
+  ): ChunkingCallOptions {
     const by = { orgId, model: ragConfig.embedding.model };
     return { ...step, orgId, embed: (windows) => embeddings.embed(by, windows, { signal: step.signal }) };
   }
@@ -294,7 +304,7 @@ export function createIngestionService(deps: {
     };
   }
 
-  /** Serializes the progress writes of concurrent callers, so that an older number never overwrites a newer one. */
+  /** Serializes progress updates of concurrent callers, so that an older number never overwrites a newer one. */
   function progressWriter(of: IngestDocumentInput, unit: ProgressUnit) {
     let written: Promise<void> = Promise.resolve();
     return (done: number, total: number | null): Promise<void> => {
@@ -305,10 +315,9 @@ export function createIngestionService(deps: {
 }
 
 /**
- * A chunk's id is derived from its position and not from its text, so that a repeated step finds its own rows and
- * points.
+ * Derives a chunk's id from its position and not from its text, so that a repeated step finds its own rows and points.
  */
-export function chunkId(of: IngestDocumentInput, index: number): string {
+export function deriveChunkId(of: IngestDocumentInput, index: number): string {
   return uuidv5(`${of.generation}:${index}`, of.documentId);
 }
 

@@ -7,7 +7,7 @@ import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
-import type { SignInDelay } from '#src/modules/auth/sign-in-delay.ts';
+import type { SignInDelay } from '#src/modules/auth/sign-in-delay.service.ts';
 import type { AccessChangesService, OrganizationService } from '#src/modules/organization/organization.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';

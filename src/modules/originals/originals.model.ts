@@ -3,7 +3,7 @@ import { model } from '#src/adapters/postgres/base-model.ts';
 import { boolean, oneRow, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import { PreviewModel } from '#src/modules/previews/previews.model.ts';
 
-export class BlobClaimModel extends model('blob_claims', {
+class BlobClaimModel extends model('blob_claims', {
   id: uuid(),
   orgId: uuid(),
   blobKey: text(),
@@ -16,7 +16,7 @@ export type OriginalKey = Pick<Row<typeof BlobClaimModel>, 'orgId' | 'blobKey'>;
 
 export function createOriginalsRepository(db: Knex) {
   return {
-    /** Locks an original until the end of the transaction: claims and deletions of it wait. */
+    /** Locks an original until the end of the transaction; others that claim or delete it wait. */
     async lock(blobKey: string): Promise<void> {
       await db.raw('select pg_advisory_xact_lock(hashtextextended(:blobKey, 0))', { blobKey });
     },
@@ -29,7 +29,7 @@ export function createOriginalsRepository(db: Knex) {
       );
     },
 
-    /** Returns false if the claim has expired and was swept. */
+    /** Deletes a claim. Returns false if it had expired and was already removed by the sweeper. */
     async deleteClaim(id: string): Promise<boolean> {
       return (await BlobClaimModel.query(db).deleteById(id)) > 0;
     },
@@ -61,8 +61,9 @@ export function createOriginalsRepository(db: Knex) {
     },
 
     /**
-     * Whether a blob is claimed, or is the original of a document or of a generation to be converted, a preview, or a
-     * volume of an export. One statement, because two could miss a claim that becomes a document between them.
+     * Returns whether a blob is still needed: it is claimed, or is the original of a document or of an unconverted
+     * generation, a preview, or a volume of an export. One statement, because two could miss a claim that becomes a
+     * document in between.
      */
     async isNeeded({ orgId, blobKey }: OriginalKey): Promise<boolean> {
       const { isNeeded } = await oneRow(

@@ -8,28 +8,31 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { createOriginalsRepository, type OriginalKey } from './originals.model.ts';
 
-/** A claim lasts long enough for the rest of an upload form and the transaction that creates the document. */
+/**
+ * Lifetime of an upload's claim on its blob: enough for the rest of the form and the transaction that creates the
+ * document.
+ */
 const CLAIM_SECONDS = 3_600;
 const KEYS_AT_ONCE = 100;
 /**
  * Timeout of a blob deletion; far below the minute after which Postgres ends an idle transaction and releases its lock.
  */
 const DELETE_TIMEOUT_MS = 15_000;
-/** How long a request waits for a deletion; the sweep completes deletions that take longer. */
+/** Maximum time that a request waits for a blob deletion; the sweeper completes slower ones. */
 const RELEASE_TIMEOUT_MS = 2_000;
 
 export type OriginalsService = ReturnType<typeof createOriginalsService>;
 
 /**
- * Stores the files of documents. Documents of an organization with the same content share one object, which is deleted
- * when no row refers to it. An upload claims its object until its document exists, so that deleting another document
- * with the same content meanwhile does not delete the object.
+ * Stores the original files of documents. Documents of an organization with the same content share one blob, which is
+ * deleted when no row refers to it. An upload claims its blob until its document exists, so that deleting another
+ * document with the same content meanwhile does not delete the blob.
  */
 export function createOriginalsService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'stage' | 'promote' | 'unstage' | 'delete'>;
   logger: Pick<Logger, 'warn'>;
-  /** Limits the database connections that wait for the blob store. */
+  /** Concurrency limit of transactions that hold a database connection while they wait for the blob store. */
   limit: <Result>(task: () => Promise<Result>) => Promise<Result>;
   deleteTimeoutMs?: number;
 }) {
@@ -50,7 +53,7 @@ export function createOriginalsService(deps: {
     await createOriginalsRepository(trx).insertClaim({ orgId, blobKey, id: uuidv7(), seconds: 0 });
   }
 
-  /** Deletes an object; rejects at the timeout even if the blob store ignores the signal. */
+  /** Deletes a blob; rejects at the timeout even if the blob store ignores the signal. */
   async function deleteObject(blobKey: string): Promise<void> {
     const signal = AbortSignal.timeout(deleteTimeoutMs);
     const timeout = Promise.withResolvers<never>();
@@ -58,7 +61,7 @@ export function createOriginalsService(deps: {
     await Promise.race([blobs.delete(blobKey, signal), timeout.promise]);
   }
 
-  /** Deletes an object unless a row or claim needs it, and then its previews. Idempotent. */
+  /** Deletes a blob that no row or claim needs, and its previews. Idempotent. */
   async function release({ orgId, blobKey }: OriginalKey): Promise<void> {
     const previews = await limit(() =>
       db.transaction(async (trx) => {
@@ -68,8 +71,8 @@ export function createOriginalsService(deps: {
         if (await claims.isNeeded({ orgId, blobKey })) return [];
         const keys = await claims.deletePreviews({ orgId, blobKey });
         for (const key of keys) await scheduleRelease(trx, { orgId, blobKey: key });
-        // The object is deleted before the commit, so that a concurrent upload of the same content waits for it and
-        // then stores the object again.
+        // Deletes the blob before the commit, so that a concurrent upload of the same content waits for the lock and
+        // then stores the blob again.
         await deleteObject(blobKey);
         return keys;
       }),
@@ -77,7 +80,10 @@ export function createOriginalsService(deps: {
     for (const key of previews) await release({ orgId, blobKey: key });
   }
 
-  /** Waits for `RELEASE_TIMEOUT_MS` at most and never throws: the sweep retries when the claim has expired. */
+  /**
+   * Runs `work`, but waits for at most `RELEASE_TIMEOUT_MS`. Never throws: the sweeper retries when the claim has
+   * expired.
+   */
   async function attempt(blobKey: string, work: () => Promise<void>): Promise<void> {
     const done = work().catch((error: unknown) => {
       logger.warn({ err: error, blobKey }, 'blob release failed');
@@ -88,7 +94,9 @@ export function createOriginalsService(deps: {
   }
 
   return {
-    /** Streams a file into the blob store and claims it. Over `limitBytes`, throws `payload_too_large`. */
+    /**
+     * Streams a file into the blob store and claims its blob. Throws `payload_too_large` if it exceeds `limitBytes`.
+     */
     async store(file: {
       orgId: string;
       content: AsyncIterable<Buffer>;
@@ -111,19 +119,22 @@ export function createOriginalsService(deps: {
       }
     },
 
-    /** Ends the claim of an upload, in the transaction whose row refers to the original. */
+    /** Ends the claim of an upload; call it in the transaction that inserts the row which refers to the blob. */
     async settle(trx: Knex, { claimId }: Pick<StoredUpload, 'claimId'>): Promise<void> {
       if (await createOriginalsRepository(trx).deleteClaim(claimId)) return;
-      throw appError('service_unavailable', { detail: 'The upload took longer than an hour.', retryAfterSeconds: 1 });
+      throw appError('service_unavailable', {
+        detail: 'The upload took longer than an hour. Upload the file again.',
+        retryAfterSeconds: 1,
+      });
     },
 
     /**
-     * Call it in the transaction that removes a reference, and `releaseNow` after the commit. The sweep covers a crash in
-     * between.
+     * Schedules the deletion of a blob; call it in the transaction that removes a reference to it, and `releaseNow`
+     * after the commit. The sweeper deletes the blob if the process crashes in between.
      */
     scheduleRelease,
 
-    /** Locks an original until the end of the transaction. Returns false if no row needs it any more. */
+    /** Locks an original until the end of the transaction. Returns false if no row or claim needs it any more. */
     async hold(trx: Knex, { orgId, blobKey }: OriginalKey): Promise<boolean> {
       const claims = createOriginalsRepository(trx);
       await claims.lock(blobKey);
@@ -132,10 +143,10 @@ export function createOriginalsService(deps: {
 
     release,
 
-    /** Call it after the commit of `scheduleRelease`. Never throws; the sweep retries a failed release. */
+    /** Deletes a blob after the commit of `scheduleRelease`. Never throws; the sweeper retries a failed deletion. */
     releaseNow: (of: OriginalKey): Promise<void> => attempt(of.blobKey, () => release(of)),
 
-    /** Expires the claim of an upload that failed, and deletes its object if not needed. Never throws. */
+    /** Expires the claim of an upload that failed, and deletes its blob if nothing else needs it. Never throws. */
     async discard({ claimId, blobKey }: Pick<StoredUpload, 'claimId' | 'blobKey'>): Promise<void> {
       await attempt(blobKey, async () => {
         const claimed = await originals.expireClaim(claimId);

@@ -25,7 +25,6 @@ export class PreviewModel extends model(
     originalKey: text(),
     rendererVersion: text(),
     blobKey: text(),
-    /** Hash of the PDF, in lower-case hex. */
     sha256: text(),
     sizeBytes: bigint(),
     createdAt: timestamp(),
@@ -56,7 +55,9 @@ export function createPreviewsRepository(db: Knex) {
       return firstRow(db, previewTarget, query);
     },
 
-    /** Returns user, readers and request id for the preview job; undefined if the document is deleted. */
+    /**
+     * Returns the user, the access keys and the request id for the preview job; undefined if the document is deleted.
+     */
     findRequest({ orgId, documentId, generation }: PreviewDocumentInput) {
       const query = db('documents as d')
         .join('documentGenerations as g', { 'g.orgId': 'd.orgId', 'g.documentId': 'd.id' })
@@ -88,7 +89,7 @@ export function createPreviewsRepository(db: Knex) {
       return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
-    /** Stores the page map of a text that has none, and numbers its chunks. */
+    /** Stores the page map of a conversion that has none, and sets the page numbers of its chunks. */
     async setPages(orgId: string, conversionId: string, pageMap: readonly number[]): Promise<void> {
       await ConversionModel.query(db)
         .where({ orgId, id: conversionId })
@@ -97,7 +98,6 @@ export function createPreviewsRepository(db: Knex) {
       await numberPages(db, { orgId, conversionId });
     },
 
-    /** Returns why the newest ingestion of an original failed; undefined if it did not fail. */
     async findIngestionFailure({
       orgId,
       documentId,

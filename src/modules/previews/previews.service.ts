@@ -22,7 +22,7 @@ import type { Converter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createPreviewsRepository, type Preview } from './previews.model.ts';
 
-/** Far above the size of rendered PDFs; larger ones are an error. */
+/** Size limit of a rendered PDF, far above usual sizes; a larger PDF is an error. */
 const LIMIT_BYTES = 1024 ** 3;
 
 const jobIdOf = ({ documentId, generation }: PreviewDocumentInput): string => previewWorkflowId(documentId, generation);
@@ -30,8 +30,8 @@ const jobIdOf = ({ documentId, generation }: PreviewDocumentInput): string => pr
 export type PreviewsService = ReturnType<typeof createPreviewsService>;
 
 /**
- * Activities of the workflow `previewDocument`: renders an office file to PDF, and derives page numbers of its chunks
- * from it. Runs beside the ingestion, which neither waits for it nor fails with it.
+ * Activities of the workflow `previewDocument`: renders an office file to PDF, and finds the page numbers of its chunks
+ * in the PDF. Runs in parallel to the ingestion, which neither waits for it nor fails with it.
  */
 export function createPreviewsService(deps: {
   db: Knex;
@@ -49,14 +49,14 @@ export function createPreviewsService(deps: {
   const startStage = (of: PreviewDocumentInput, stage: PreviewStage): Promise<void> =>
     jobs.advance(jobIdOf(of), { status: 'running', stage });
 
-  /** Finds a preview of the current renderer version whose PDF still exists. */
+  /** Finds the stored preview if it is of the current renderer version and its PDF still exists. */
   async function findCurrent(orgId: string, originalKey: string): Promise<Preview | undefined> {
     const preview = await repository.find({ orgId, originalKey });
     if (preview === undefined || preview.rendererVersion !== renderer?.version) return undefined;
     return (await blobs.exists(preview.blobKey)) ? preview : undefined;
   }
 
-  /** Accepts a PDF that is too long to read: it is shown without page numbers. */
+  /** Throws if the PDF is broken. Accepts a PDF that takes too long to read: it is shown without page numbers. */
   async function requireReadable(pdf: { orgId: string; path: string; signal: AbortSignal }): Promise<void> {
     try {
       await converter.readPages(pdf);
@@ -67,7 +67,10 @@ export function createPreviewsService(deps: {
     }
   }
 
-  /** Previews have a quota of their own, as large as that of documents, because a small file may give a large PDF. */
+  /**
+   * Checks the quota of previews. It is separate from that of documents and as large, because a small file may give a
+   * large PDF.
+   */
   async function requireQuota(of: { orgId: string; originalKey: string }, sizeBytes: number): Promise<void> {
     const { storageBytes } = await limits.of(of.orgId);
     if ((await repository.bytesOfOthers(of)) + sizeBytes <= storageBytes) return;
@@ -75,7 +78,7 @@ export function createPreviewsService(deps: {
     throw appError('storage_quota_exceeded', { detail });
   }
 
-  /** Returns false if the original was released meanwhile. */
+  /** Stores a rendered PDF. Returns false, without storing it, if the original was deleted meanwhile. */
   async function store(orgId: string, originalKey: string, rendererVersion: string, pdfPath: string): Promise<boolean> {
     const file = await originals.store({ orgId, content: createReadStream(pdfPath), limitBytes: LIMIT_BYTES });
     const { blobKey, sha256, sizeBytes } = file;
@@ -99,7 +102,10 @@ export function createPreviewsService(deps: {
   }
 
   return {
-    /** Writes the preview job of an office file. Returns its id, to dispatch after the commit, or null. */
+    /**
+     * Inserts the preview job of an office file. Returns the job's id, to be dispatched after the commit, or null if
+     * there is nothing to render.
+     */
     async enqueue(trx: Knex, of: PreviewDocumentInput, sourceFormat: string): Promise<string | null> {
       if (renderer === null || !isOfficeFormat(sourceFormat)) return null;
       const request = await createPreviewsRepository(trx).findRequest(of);
@@ -112,7 +118,6 @@ export function createPreviewsService(deps: {
       return jobIdOf(of);
     },
 
-    /** Renders the PDF, unless the organization has one of the same original already. */
     async render(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<RenderResult> {
       await startStage(of, 'render');
       const target = await repository.findTarget(of);
@@ -137,7 +142,10 @@ export function createPreviewsService(deps: {
       return made === undefined ? null : { sizeBytes: made.sizeBytes, reused: false };
     },
 
-    /** Maps the pages of the PDF to the text, unless the text has pages already, as slides and sheets do. */
+    /**
+     * Finds where the pages of the PDF begin in the converted text. Skips texts that already have pages, such as slides
+     * and sheets.
+     */
     async alignPages(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<PagesResult> {
       await startStage(of, 'pages');
       const target = await repository.findTarget(of);
@@ -157,7 +165,7 @@ export function createPreviewsService(deps: {
       return { pageCount: pageMap.length };
     },
 
-    /** Throws `preview_not_found` with the reason why there is no preview. */
+    /** Returns the preview of a document. Throws `preview_not_found` with the reason why there is none. */
     async get(document: { orgId: string; id: string; blobKey: string; sourceFormat: string | null }): Promise<Preview> {
       const { orgId, blobKey: originalKey, sourceFormat } = document;
       const preview = await repository.find({ orgId, originalKey });
@@ -165,7 +173,7 @@ export function createPreviewsService(deps: {
       if (!isOfficeFormat(sourceFormat)) throw missing('Only office files have previews.');
       const original = { orgId, documentId: document.id, originalKey };
       const job = await repository.findJob(original);
-      // Only workers need a renderer, so a missing one in this process matters only if there is no job.
+      // Only workers render, so a missing renderer in this process explains a missing preview only if there is no job.
       if (job === undefined && renderer === null) {
         throw missing('This deployment has no office program to make previews with.');
       }

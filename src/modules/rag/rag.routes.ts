@@ -21,7 +21,7 @@ import type { RagService } from './rag.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
 
-/** Room for a million characters, of which some take six bytes in JSON. */
+/** Maximum size of a preview request: a million characters, of which some take six bytes in JSON. */
 const previewLimitBytes = 8 * 1024 ** 2;
 
 export function ragRoutes(rag: RagService): Route[] {

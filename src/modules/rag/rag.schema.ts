@@ -9,11 +9,10 @@ import {
 import { idField, integerField, notBlankPattern } from '#src/http/request/fields.ts';
 import type { ChunkPreview, IngestAnswer, TextToPreview } from './rag.service.ts';
 
-/** Hits of one search (words or vectors); fusion uses fewer, so more only cost time. */
+/** Maximum number of hits of one search (BM25 or vector). The fusion uses fewer, so more hits would only cost time. */
 const maxLegLimit = 1_000;
-/** About a long book; longer texts should be uploaded as documents. */
 export const maxPreviewCharacters = 1_000_000;
-/** Retrieval loads at most this many passages. */
+/** Retrieval loads at most this many passages, so reranking cannot keep more. */
 const maxTopK = 50;
 
 const chunkingFields = {
@@ -27,7 +26,7 @@ const chunkingSchema = z.strictObject(chunkingFields).superRefine((chunking, con
   context.addIssue({ code: 'custom', path: ['overlap_tokens'], message: 'must be less than target_tokens' });
 });
 
-/** Used for reads and writes. A write must contain all fields; none has a default. */
+/** Retrieval configuration in requests and responses. Requests must contain all fields; none has a default. */
 export const ragConfigSchema = z.strictObject({
   chunking: chunkingSchema,
   retrieval: z.strictObject({
@@ -75,7 +74,7 @@ const previewConfigSchema = z
     ({ chunking, ...config }) => chunking === undefined || !Object.keys(chunkingFields).some((key) => key in config),
     {
       path: ['chunking'],
-      message: 'must not be combined with chunking fields beside it',
+      message: 'must not be combined with method, target_tokens or overlap_tokens on the same level',
     },
   )
   .describe('A configuration, or its `chunking` alone. What is left out is as in a new document.');
@@ -89,7 +88,6 @@ export const previewTextBody = z.strictObject({
   config: previewConfigSchema.optional(),
 });
 
-/** Form fields are strings. */
 export const previewDocumentFields = z.strictObject({
   chunking_method: z.enum(['token', 'semantic']).default('token'),
   target_tokens: integerField({ min: 1, max: maxTargetTokens })
@@ -169,7 +167,7 @@ export function toIngestAnswerDto(answer: IngestAnswer): z.infer<typeof ingestAn
     converter_job_id: part('convert'),
     chunking_job_id: part('chunk'),
     embedding_job_id: part('embed'),
-    // A document exists only after its upload is complete.
+    // Always true, because a document exists only after its upload is complete.
     upload_complete: true,
     chunking_complete: answer.chunkingComplete,
     embedding_complete: answer.embeddingComplete,

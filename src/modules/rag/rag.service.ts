@@ -11,7 +11,7 @@ import { appError, type ExpectedVersions, fieldError, requireVersion } from '#sr
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type {
   ChunkContextsService,
-  ChunkingStep,
+  ChunkingCallOptions,
   DocumentChunkerService,
 } from '#src/modules/ingestion/chunking.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
@@ -19,10 +19,13 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
 import type { Embedders } from '#src/ports/models.ts';
 
-/** Sentences that a preview embeds: some seconds on two cores, while the user waits. */
+/** Maximum number of sentences that a preview embeds: some seconds on two cores, while the user waits. */
 const maxPreviewWindows = 1_000;
 
-/** A second or two of chunking. The number is estimated from below, with four characters per token. */
+/**
+ * Maximum number of previewed chunks, about two seconds of chunking. Compared with a low estimate: four characters per
+ * token.
+ */
 const maxPreviewChunks = 20_000;
 const charactersPerToken = 4;
 
@@ -30,7 +33,10 @@ export type ChunkPreview = Pick<Chunk, 'index' | 'content' | 'tokenCount' | 'chu
   contextualText: string | null;
 };
 
-/** A text that is not a document. `embeddingModel` is used by semantic chunking; the deployment's if undefined. */
+/**
+ * A text to preview that is not a document. `embeddingModel` is for semantic chunking; undefined for the deployment's
+ * default model.
+ */
 export type TextToPreview = { content: string; chunking: ChunkingOptions; embeddingModel: string | undefined };
 
 export type IngestAnswer = {
@@ -41,12 +47,10 @@ export type IngestAnswer = {
   embeddingComplete: boolean;
 };
 
-/** `reservedId` identifies the request, so that a repeated request finds the generation that it opened. */
 type IngestRequest = { redo: boolean; reservedId: string };
 
 export type RagService = ReturnType<typeof createRagService>;
 
-/** Settings and ingestion of documents for retrieval, and previews of their chunks. */
 export function createRagService(deps: {
   db: Knex;
   documents: Pick<DocumentsService, 'getConverted' | 'getView' | 'lockWritable' | 'setConfig' | 'publishNow'>;
@@ -54,7 +58,7 @@ export function createRagService(deps: {
   models: Pick<ModelsService, 'refusalOf'>;
   documentChunker: Pick<DocumentChunkerService, 'chunk' | 'chunkWithContexts'>;
   chunkContexts: Pick<ChunkContextsService, 'isOn' | 'find'>;
-  /** Embeds previewed texts without the organization's cache, which is only for stored texts. */
+  /** Embeds previewed texts without the embedding cache, which is only for texts of stored documents. */
   embedders: Embedders;
   defaultConfig: () => Promise<RagConfig>;
   previewQueue: FairQueue;
@@ -75,8 +79,8 @@ export function createRagService(deps: {
       return generations.openIfNeeded(trx, actor, document, { reservedId });
     });
 
-  function chunkingStep(orgId: string, model: string, signal: AbortSignal): ChunkingStep {
-    const embed: ChunkingStep['embed'] = (windows, windowsTotal) => {
+  function chunkingStep(orgId: string, model: string, signal: AbortSignal): ChunkingCallOptions {
+    const embed: ChunkingCallOptions['embed'] = (windows, windowsTotal) => {
       if (windowsTotal > maxPreviewWindows) {
         throw appError('preview_too_large', {
           detail: `A preview of semantic chunking takes at most ${maxPreviewWindows} sentences; this text has ${windowsTotal}.`,
@@ -88,15 +92,15 @@ export function createRagService(deps: {
   }
 
   return {
-    /** Returns the retrieval configuration of a document, and the row version for its `ETag`. */
     async getConfig(actor: Actor, documentId: string): Promise<{ config: RagConfig; version: number }> {
       const { ragConfig: config, version } = await documents.getView(actor, documentId);
       return { config, version };
     },
 
     /**
-     * Changes the configuration. Searches use the new retrieval settings at once; chunks and vectors are stale until the
-     * next ingestion. Throws `unknown_model` for an embedding model that is neither offered nor the document's own.
+     * Changes the retrieval configuration of a document. Searches use the new retrieval settings at once; chunks and
+     * vectors stay as they are until the next ingestion. Throws `unknown_model` for an embedding model that is neither
+     * offered nor the document's own.
      */
     async setConfig(
       actor: Actor,
@@ -105,7 +109,7 @@ export function createRagService(deps: {
       expected: ExpectedVersions,
     ): Promise<RagConfig> {
       const { model } = config.embedding;
-      // Before the document is locked, because this may call the provider.
+      // Checks the model before the document is locked, because this may call the provider.
       const refusal = await models.refusalOf('embedding', model, 'embedding.model');
       await db.transaction(async (trx) => {
         const document = await documents.lockWritable(trx, actor, documentId);
@@ -117,16 +121,17 @@ export function createRagService(deps: {
       return config;
     },
 
-    /** Starts an ingestion if the document needs one, or in any case if `redo` is set. */
     async ingest(actor: RequestActor, documentId: string, request: IngestRequest): Promise<IngestAnswer> {
       const plan = await openGeneration(actor, documentId, request);
-      // Read before the job starts, so that a new ingestion is always reported as incomplete.
+      // Reads the state before the job starts, so that a new ingestion is always reported as incomplete.
       const { chunkingComplete, embeddingComplete } = await documents.getView(actor, documentId);
       await generations.carryOut(plan);
       return { documentId, jobId: plan.jobId, queued: plan.isQueued, chunkingComplete, embeddingComplete };
     },
 
-    /** Chunks a text without storing it. Contextual texts are null, because they begin with a document's name. */
+    /**
+     * Chunks a text without storing it. The contextual texts are null, because they would begin with a document's name.
+     */
     async previewText(
       { orgId }: Actor,
       { content, chunking, embeddingModel }: TextToPreview,
@@ -148,8 +153,8 @@ export function createRagService(deps: {
     },
 
     /**
-     * Chunks the current text of a document without storing it. No model is asked for contextual texts: they are null
-     * for chunks that no ingestion has produced before.
+     * Chunks the current text of a document without storing it. Calls no chat model: the contextual text is null for
+     * chunks whose context no ingestion has generated before.
      */
     async previewDocument(
       actor: Actor,

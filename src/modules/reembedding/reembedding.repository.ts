@@ -7,7 +7,7 @@ import { OrganizationModel } from '#src/modules/organization/organization.model.
 const counted = shape({ count: bigint() });
 
 export function createReembeddingRepository(db: Knex) {
-  /** Selects documents whose vectors, or those of their next ingestion, belong to another model. */
+  /** Selects documents whose vectors, or whose next ingestion, use another embedding model. */
   const outdated = ({ orgId, model }: { orgId: string; model: string }) =>
     DocumentModel.table(db)
       .where({ orgId })
@@ -49,7 +49,7 @@ export function createReembeddingRepository(db: Knex) {
       return query.pluck('id');
     },
 
-    /** Locks a document until the end of the transaction. Returns undefined if it is not outdated any more. */
+    /** Locks a document until the end of the transaction. Returns undefined if it already uses the target model. */
     async lockOutdated(of: { orgId: string; model: string }, id: string) {
       return outdated(of).where({ id }).forNoKeyUpdate().first();
     },

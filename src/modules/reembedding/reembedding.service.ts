@@ -21,19 +21,17 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createReembeddingRepository } from './reembedding.repository.ts';
 
 const POLL_INTERVAL_MS = 500;
-/** `awaitSome` returns when this many ingestions have ended, or fewer after `GATHER_MS`. */
+/** `awaitSome` returns when this many ingestions have ended; after `GATHER_MS` it returns with fewer. */
 const MIN_ENDED = 5;
 const GATHER_MS = 5_000;
-/**
- * Longest wait for ingestions in one activity; between two waits the workflow notices that an operator has resumed it.
- */
+/** Longest wait for ingestions in one activity. Between two waits the workflow can handle an operator's resume. */
 const MAX_WAIT_MS = 30_000;
 
 type Target = { orgId: string; model: string };
 
 export type ReembeddingService = ReturnType<typeof createReembeddingService>;
 
-/** Changes the embedding model of all documents of an organization, as operators request. */
+/** Changes the embedding model of all documents of an organization; operators start it. */
 export function createReembeddingService(deps: {
   db: Knex;
   documents: Pick<DocumentsService, 'setEmbeddingModel'>;
@@ -59,7 +57,7 @@ export function createReembeddingService(deps: {
       const document = await createReembeddingRepository(trx).lockOutdated(target, documentId);
       if (document === undefined) return null;
       await documents.setEmbeddingModel(trx, document.id, target.model);
-      // A document that was never ingested is left to its owner.
+      // Starts no ingestion of a document that was never ingested: its owner decides about that.
       const isUnderWay = (await jobs.openRunsOf(trx, { documentId, kind: 'ingest' })).length > 0;
       if (document.activeGeneration === null && !isUnderWay) return null;
       const actor = {
@@ -87,7 +85,6 @@ export function createReembeddingService(deps: {
   }
 
   return {
-    /** Starts the job that embeds all documents of an organization with a model. Returns the id of the job. */
     async start({ orgId, model }: Target): Promise<string> {
       await requireOffered(model);
       if (!(await repository.organizationExists(orgId))) {
@@ -122,7 +119,10 @@ export function createReembeddingService(deps: {
       return jobs.find(jobIdOf(of));
     },
 
-    /** Running ingestions continue during a pause. Throws `service_unavailable` without Temporal or workers. */
+    /**
+     * Pauses or resumes the re-embedding; ingestions that already run continue. Throws `service_unavailable` without
+     * Temporal or workers.
+     */
     setPaused(of: { orgId: string }, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'> {
       return orchestrator.setPaused(jobIdOf(of), isPaused);
     },
@@ -184,7 +184,10 @@ export function createReembeddingService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    /** Throws `reembedding_incomplete` if documents were set to another model, or added with one, meanwhile. */
+    /**
+     * Records the success of the job. Throws `reembedding_incomplete` if documents were set to another model, or added
+     * with one, meanwhile.
+     */
     async recordSuccess({ attempt, startId, counts, ...of }: RecordReembeddingInput): Promise<void> {
       await recordProgress(of, counts);
       const others = await countOfAnotherModel(of);
@@ -205,7 +208,7 @@ export function createReembeddingService(deps: {
   };
 }
 
-/** Ingestions that were superseded, or whose document was deleted, count as done. */
+/** Returns whether an ingestion failed. One that was superseded, or whose document was deleted, counts as done. */
 function hasFailed({ status, errorCode }: EndedJob): boolean {
   if (status === 'succeeded') return false;
   return errorCode !== 'superseded' && errorCode !== 'document_not_found';

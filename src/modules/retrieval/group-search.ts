@@ -8,53 +8,59 @@ import {
 import { appError } from '#src/errors.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import {
-  chooseOwnSearches,
-  createLegSearch,
-  type Leg,
-  type LegSearchDeps,
+  chooseSearchesByOwnSettings,
+  createSearchLegRunner,
   type PlannedSearch,
-  planSearches,
+  planGroupSearches,
+  type SearchLeg,
+  type SearchLegDeps,
 } from './leg-search.ts';
-import type { Candidate, RetrievalDegradation } from './retrieval.model.ts';
+import type { RetrievalCandidate, RetrievalDegradation } from './retrieval.model.ts';
 import type { RetrievalRepository } from './retrieval.repository.ts';
 
-/** Number of merged hits that are loaded for the reranker and the final selection. */
+/** Number of merged hits that are loaded for reranking and for the final selection. */
 const candidateCount = 50;
-/** Factors of the limit of a vector search, tried in order while too many hits are outdated. */
+/** Factors by which the limit of a vector search is multiplied, tried in order while too many hits are outdated. */
 const depths = [1, 8, 64];
 const deepestSearch = 4_000;
-/** Margin for finding changed documents; longer than a transaction that moves a document to another group. */
+/**
+ * Safety margin in seconds when listing changed documents; longer than a transaction that moves a document to another
+ * group.
+ */
 const changeSeconds = 1;
 
-/** Hits of a leg, and those that Postgres confirms: readable, in the active generation, and of the searched settings. */
-type Answer = Leg & { found: readonly LegHit[]; confirmed: readonly ConfirmedHit[] };
+/**
+ * `found` holds the hits of a BM25 or vector search. `confirmed` holds those that Postgres confirms: readable, in the
+ * active generation, and with the settings that the search used.
+ */
+type Answer = SearchLeg & { found: readonly LegHit[]; confirmed: readonly ConfirmedHit[] };
 
 type ConfirmedHit = LegHit & { rrfK: number };
 
-export type GroupQuery = {
+export type GroupSearchQuery = {
   query: string;
   includeDocumentIds?: readonly string[] | undefined;
   excludeDocumentIds?: readonly string[] | undefined;
   signal: AbortSignal;
 };
 
-/** Searches document groups by their own settings and merges the hits into one ranking. */
-export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalRepository }) {
+export function createGroupSearch(deps: SearchLegDeps & { repository: RetrievalRepository }) {
   const { repository } = deps;
-  const startLegs = createLegSearch(deps);
+  const startLegs = createSearchLegRunner(deps);
 
   /**
-   * @returns the best hits of all groups, best first. A leg that cannot answer is skipped and reported as a degradation.
-   * @throws `service_unavailable` if no leg can answer
+   * @returns the best hits of all groups, best first. A BM25 or vector search that fails is skipped and reported as a
+   * degradation.
+   * @throws `service_unavailable` if all of them fail
    */
   return async (
     actor: Actor,
-    query: GroupQuery,
-  ): Promise<{ candidates: Candidate[]; degradations: RetrievalDegradation[] }> => {
+    query: GroupSearchQuery,
+  ): Promise<{ candidates: RetrievalCandidate[]; degradations: RetrievalDegradation[] }> => {
     const documents = readableDocuments(actor, query);
     const legs = startLegs(documents, query);
 
-    async function ask(asked: readonly Leg[]): Promise<Answer[]> {
+    async function ask(asked: readonly SearchLeg[]): Promise<Answer[]> {
       const found = await Promise.all(asked.map((leg) => legs.search(leg)));
       const isSilent = asked.length > 0 && found.every((hits) => hits === null);
       if (isSilent && asked[0]?.onlyDocumentIds === undefined) throw noLegAnswered(legs.degradations());
@@ -63,20 +69,23 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
       return asked.map((leg, index) => confirm(leg, found[index] ?? [], signatures));
     }
 
-    /** Searches recently changed documents again: one that moved to another group meanwhile may have been missed by both. */
+    /**
+     * Searches documents again that changed during the search: both groups may have missed a document that moved from
+     * one to the other.
+     */
     async function askChanged(own: ReadonlySet<string>, depth: number, sinceMs: number): Promise<Answer[]> {
       const seconds = (performance.now() - sinceMs) / 1_000 + changeSeconds;
       const onlyDocumentIds = await repository.listChanged(documents, seconds);
       if (onlyDocumentIds.length === 0) return [];
       const groups = await repository.listGroups({ ...documents, includeDocumentIds: onlyDocumentIds });
-      return ask(legsOf(planSearches(groups, own), depth).map((leg) => ({ ...leg, onlyDocumentIds })));
+      return ask(legsOf(planGroupSearches(groups, own), depth).map((leg) => ({ ...leg, onlyDocumentIds })));
     }
 
-    async function search(depth: number): Promise<{ candidates: Candidate[]; isIncomplete: boolean }> {
+    async function search(depth: number): Promise<{ candidates: RetrievalCandidate[]; isIncomplete: boolean }> {
       const beganMs = performance.now();
       const groups = await repository.listGroups(documents);
-      const own = await chooseOwnSearches(groups, () => repository.countReadable(documents));
-      const answers = await ask(legsOf(planSearches(groups, own), depth));
+      const own = await chooseSearchesByOwnSettings(groups, () => repository.countReadable(documents));
+      const answers = await ask(legsOf(planGroupSearches(groups, own), depth));
       const again = await askChanged(own, depth, beganMs);
       const isFirstSearch = depth === 1 && again.length === 0;
       const merged = mergeGroups(groupsOf(join([...answers, ...again])), candidateCount);
@@ -84,13 +93,13 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
       const loaded = new Map((await repository.loadReadable(actor, ids)).map((chunk) => [chunk.chunkId, chunk]));
       return {
         candidates: ids.flatMap((id) => loaded.get(id) ?? []),
-        // A search is incomplete if hits that were revoked meanwhile, or outdated hits of the vector store, may have
-        // displaced others.
+        // The search is repeated with a higher limit if hits that the caller may no longer read, or outdated hits of
+        // the vector store, may have displaced others.
         isIncomplete: loaded.size < ids.length || answers.some(isFirstSearch ? hasLostHits : couldHaveMore),
       };
     }
 
-    let candidates: Candidate[] = [];
+    let candidates: RetrievalCandidate[] = [];
     for (const depth of depths) {
       const found = await search(depth);
       candidates = found.candidates;
@@ -100,7 +109,10 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
   };
 }
 
-function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentIds }: GroupQuery): ReadableDocuments {
+function readableDocuments(
+  actor: Actor,
+  { includeDocumentIds, excludeDocumentIds }: GroupSearchQuery,
+): ReadableDocuments {
   return {
     orgId: actor.orgId,
     acl: keysOf(actor),
@@ -109,16 +121,16 @@ function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentId
   };
 }
 
-/** BM25 legs come first, because they need no embedding. */
-function legsOf(searches: readonly PlannedSearch[], depth: number): Leg[] {
+/** Lists the BM25 and vector searches to run. BM25 searches come first, because they need no embedding. */
+function legsOf(searches: readonly PlannedSearch[], depth: number): SearchLeg[] {
   const words = searches.filter(({ settings }) => settings.mode !== 'vector');
   const semantic = searches.filter(({ settings }) => settings.mode !== 'word_match');
   return [
-    ...words.map((search): Leg => {
+    ...words.map((search): SearchLeg => {
       const limit = search.settings.wordMatchLimit;
       return { search, kind: 'words', limit, asked: limit };
     }),
-    ...semantic.map((search): Leg => {
+    ...semantic.map((search): SearchLeg => {
       const limit = search.settings.vectorLimit;
       return { search, kind: 'vectors', limit, asked: Math.min(depth * limit, deepestSearch) };
     }),
@@ -136,13 +148,13 @@ function couldHaveMore({ kind, limit, asked, found, confirmed }: Answer): boolea
 function noLegAnswered(degradations: readonly RetrievalDegradation[]) {
   const reasons = new Set(degradations.map(({ reason }) => reason));
   const missing = reasons.has('embedder_unavailable') ? 'the embedding service' : 'the vector store';
-  const why = reasons.has('word_search_unavailable')
+  const cause = reasons.has('word_search_unavailable')
     ? 'The word search timed out, and no other search is available.'
     : `The documents are configured for vector search only, and ${missing} does not answer.`;
-  return appError('service_unavailable', { detail: `${why} Try again in a moment.` });
+  return appError('service_unavailable', { detail: `${cause} Try again in a moment.` });
 }
 
-function confirm(leg: Leg, found: readonly LegHit[], signatures: ReadonlyMap<string, string>): Answer {
+function confirm(leg: SearchLeg, found: readonly LegHit[], signatures: ReadonlyMap<string, string>): Answer {
   const rrfKs = new Map(leg.search.groups.map(({ signature, settings }) => [signature, settings.rrfK]));
   const confirmed = found.flatMap((hit): ConfirmedHit[] => {
     const rrfK = rrfKs.get(signatures.get(hit.id) ?? '');
@@ -171,7 +183,10 @@ function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {
   });
 }
 
-/** Groups share the BM25 leg (one index) and the vector leg of one model, because their scores are comparable. */
-function nameOf({ search, kind }: Leg): string {
+/**
+ * Key under which hits of several groups are merged: one BM25 list, since all share an index, and one list per
+ * embedding model, since scores are comparable only within a model.
+ */
+function nameOf({ search, kind }: SearchLeg): string {
   return kind === 'words' ? kind : `${kind} of ${search.embeddingModel}`;
 }

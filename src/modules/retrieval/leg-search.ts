@@ -12,8 +12,8 @@ import type { DocumentGroup, RetrievalDegradation } from './retrieval.model.ts';
 import { createWordSearchRepository } from './word-search.repository.ts';
 
 /**
- * Groups that are searched together, because their settings only differ in `rrf_k`, which does not affect searching. Limits and
- * minimum similarity apply to all of them together.
+ * Document groups that are searched together, because their settings differ only in `rrf_k`, which does not affect
+ * searching. Limits and minimum similarity apply to all of them together.
  */
 export type PlannedSearch = {
   key: string;
@@ -23,32 +23,36 @@ export type PlannedSearch = {
 };
 
 /**
- * Maximum number of searches with own settings per question, to bound its cost. Documents that are configured by hand
- * have three or four configurations.
+ * Maximum number of searches by document groups' own settings per question, to bound its cost. Three or four different
+ * configurations are usual.
  */
-export const maxOwnSearches = 16;
+export const maxSearchesByOwnSettings = 16;
 
 /**
- * Chooses the searches that use their own settings: all, or the largest if there are too many.
+ * Chooses the groups that are searched by their own settings: all, or those with the most documents if there are too
+ * many.
  * @param count returns the number of readable documents by group signature
  */
-export async function chooseOwnSearches(
+export async function chooseSearchesByOwnSettings(
   groups: readonly DocumentGroup[],
   count: () => Promise<ReadonlyMap<string, number>>,
 ): Promise<ReadonlySet<string>> {
   const alike = Map.groupBy(groups, keyOf);
-  if (alike.size <= maxOwnSearches) return new Set(alike.keys());
+  if (alike.size <= maxSearchesByOwnSettings) return new Set(alike.keys());
   const counts = await count();
   const sizes = Array.from(alike, ([key, members]) => {
     return { key, size: members.reduce((sum, { signature }) => sum + (counts.get(signature) ?? 0), 0) };
   });
-  // Groups of equal size are ordered by key, so that a repeated question gets the same answer.
-  const largest = sizes.sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1)).slice(0, maxOwnSearches);
+  // Sorts groups of equal size by key, so that a repeated question gets the same answer.
+  const largest = sizes.sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1)).slice(0, maxSearchesByOwnSettings);
   return new Set(largest.map(({ key }) => key));
 }
 
-/** Groups without a search of their own are searched with the default settings, together per embedding model. */
-export function planSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedSearch[] {
+/**
+ * Plans one search per distinct own settings. The groups that are not in `own` are searched by the default settings,
+ * together per embedding model.
+ */
+export function planGroupSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedSearch[] {
   const planned = groups.map((group) => {
     const key = keyOf(group);
     return own.has(key) ? { key, group } : { key: `others ${group.embeddingModel}`, group: asNew(group) };
@@ -71,8 +75,11 @@ function asNew(group: DocumentGroup): DocumentGroup {
   return { ...group, settings: retrieval };
 }
 
-/** One leg of a search, optionally restricted to some documents. `asked` hits are requested, `limit` of them used. */
-export type Leg = {
+/**
+ * A leg is one BM25 search or one vector search of a question, optionally restricted to some documents. It requests
+ * `asked` hits, of which `limit` are used.
+ */
+export type SearchLeg = {
   search: PlannedSearch;
   kind: 'words' | 'vectors';
   limit: number;
@@ -80,7 +87,7 @@ export type Leg = {
   onlyDocumentIds?: readonly string[] | undefined;
 };
 
-export type LegSearchDeps = {
+export type SearchLegDeps = {
   db: Knex;
   vectors: Pick<VectorStore, 'search'>;
   embedders: Embedders;
@@ -88,18 +95,18 @@ export type LegSearchDeps = {
   models: Pick<ModelsService, 'queryPrefix'>;
   logger: Pick<Logger, 'warn'>;
   /**
-   * Limits concurrent searches of this process; organizations take turns. Leaves database connections for other requests.
-   * Separate queues, because the vector store may not answer.
+   * Queues that limit the concurrent searches of this process, fair among organizations, so that other requests get
+   * database connections. BM25 and vector searches have separate queues, because the vector store may not answer.
    */
-  inTurn: Record<Leg['kind'], FairQueue>;
+  inTurn: Record<SearchLeg['kind'], FairQueue>;
   /**
-   * Timeout of each leg: because a user waits, a result without a slow embedder or store is better than a late one.
+   * Timeout of each BM25 or vector search. A user is waiting, so a result without a slow one is better than a late
+   * result.
    */
   timeoutMs?: number;
 };
 
-/** Searches the legs of one query. The query is embedded once per model. */
-export function createLegSearch(deps: LegSearchDeps) {
+export function createSearchLegRunner(deps: SearchLegDeps) {
   const { db, vectors, embedders, analyze, models, logger, inTurn, timeoutMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);
 
@@ -111,7 +118,7 @@ export function createLegSearch(deps: LegSearchDeps) {
 
     function degrade(reason: RetrievalDegradation['reason'], error: unknown): null {
       signal.throwIfAborted();
-      logger.warn({ err: error, reason }, 'retrieval is degraded');
+      logger.warn({ err: error, reason }, 'a BM25 or vector search failed; its hits are missing');
       degradations.add(reason);
       return null;
     }
@@ -136,16 +143,16 @@ export function createLegSearch(deps: LegSearchDeps) {
       return vector;
     }
 
-    const readableOf = ({ search, onlyDocumentIds }: Leg): ReadableDocuments => ({
+    const readableOf = ({ search, onlyDocumentIds }: SearchLeg): ReadableDocuments => ({
       ...documents,
       retrievalSettings: search.groups.map(({ retrievalSettings }) => retrievalSettings),
       ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
     });
 
-    async function byWords(leg: Leg): Promise<LegHit[] | null> {
+    async function byWords(leg: SearchLeg): Promise<LegHit[] | null> {
       const { search, asked: limit } = leg;
       signal.throwIfAborted();
-      // After a word search has timed out, a further one would time out, too.
+      // After a BM25 search has timed out, another one would time out too.
       if (degradations.has('word_search_unavailable')) return null;
       const readable = readableOf(leg);
       try {
@@ -157,11 +164,11 @@ export function createLegSearch(deps: LegSearchDeps) {
       }
     }
 
-    async function byVectors(leg: Leg): Promise<LegHit[] | null> {
+    async function byVectors(leg: SearchLeg): Promise<LegHit[] | null> {
       const { search, asked: limit } = leg;
       const { embeddingModel: model, settings } = search;
       const vector = await queryVector(model);
-      // Skips a vector store that has not answered before, because asking it again would double the wait.
+      // Skips a vector store that has already failed to answer, because a second timeout would double the wait.
       if (vector === null || degradations.has('vector_store_unavailable')) return null;
       const readable = readableOf(leg);
       const minSimilarity = settings.minVectorSimilarity;
@@ -178,7 +185,7 @@ export function createLegSearch(deps: LegSearchDeps) {
     }
 
     return {
-      search: (leg: Leg): Promise<LegHit[] | null> =>
+      search: (leg: SearchLeg): Promise<LegHit[] | null> =>
         leg.kind === 'words' ? inTurn.words(documents.orgId, () => byWords(leg)) : byVectors(leg),
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };

@@ -8,13 +8,18 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, Reranker } from '#src/ports/models.ts';
 
 const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;
-/** Tokens of a context window that fits fifty passages and the answer. */
+/** Context window, in tokens, that is large enough for fifty passages and the answer. */
 const listwiseWindow = 32_000;
-/** Number of passages for a model that has a smaller context window or needs a second per passage. */
+/**
+ * Number of passages for slow rerankers (about a second per passage) and for chat models with a small context window.
+ */
 const fewPassages = 10;
-/** The packaged reranker takes 25 to 50 ms of CPU per passage; further passages are rarely used. */
+/**
+ * Number of passages for the packaged reranker, which takes 25 to 50 ms of CPU per passage; prompts rarely use further
+ * passages.
+ */
 const localPassages = 24;
-/** Cross-encoders read up to 512 tokens. A chat model gets less, to be faster. */
+/** Maximum length of a passage. Cross-encoders read up to 512 tokens; a chat model gets less text, to be faster. */
 const passageCharacters = { cross_encoder: 2_000, llm: 1_000 } as const;
 
 const rankingSchema = z.strictObject({ ranking: z.array(z.int()) });
@@ -23,7 +28,7 @@ const instruction =
   'You order passages by how well they answer the question of the user. Answer with JSON: {"ranking": [numbers of ' +
   'all passages, best first]}. Name each passage exactly once.';
 
-export type RankablePassage = { documentName: string; pageNumber: number; content: string };
+type RankablePassage = { documentName: string; pageNumber: number; content: string };
 
 export type PassageRanker = ReturnType<typeof createPassageRanker>;
 
@@ -41,7 +46,7 @@ export function createPassageRanker(deps: {
     const judged = isLocal ? passages.slice(0, localPassages) : passages;
     const documents = judged.map((passage) => rankedText(passage, passageCharacters.cross_encoder));
     const scores = await rerankers.crossEncoder.rerank({ model, query, documents, signal });
-    // The packaged model was not trained for reranking.
+    // Combines scores and original ranks for the packaged model, which was not trained for reranking.
     return isLocal ? byScoreAndRank(passages, scores) : byScore(passages, scores);
   }
 
@@ -75,7 +80,7 @@ export function createPassageRanker(deps: {
         { role: 'user', content: query },
       ],
       temperature: 0,
-      // Allows four tokens for each number in the answer, with a reserve.
+      // Four tokens for each number in the answer, plus a reserve.
       maxTokens: 32 + 8 * passages.length,
       responseSchema: { name: 'ranking', schema: z.toJSONSchema(rankingSchema) },
       signal,
@@ -85,7 +90,10 @@ export function createPassageRanker(deps: {
     return ranked;
   }
 
-  /** @returns the passages, best first. Throws errors of the model, or `model_response_invalid`. */
+  /**
+   * @returns the passages, best first. Throws the errors of the model, and `model_response_invalid` for an unusable
+   * answer.
+   */
   return <Passage extends RankablePassage>(type: RerankerType, of: Query<Passage>): Promise<Passage[]> => {
     const signal = AbortSignal.any([of.signal, AbortSignal.timeout(timeoutMs[type])]);
     return type === 'llm' ? byChatModel({ ...of, signal }) : byCrossEncoder({ ...of, signal });

@@ -11,11 +11,11 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
-/** A BM25 hit. Scores are only comparable within one search. */
-export const wordHit = shape({ chunkId: uuid(), score: double() });
-export type WordHit = Row<typeof wordHit>;
+/** A chunk that a BM25 search found. Scores are comparable only within one search. */
+export const wordSearchHit = shape({ chunkId: uuid(), score: double() });
+export type WordSearchHit = Row<typeof wordSearchHit>;
 
-/** `position` is that of a passage that contains `termCount` of the query's terms. */
+/** A passage that a word search found. It contains `termCount` of the query's terms. */
 export const passageHit = shape({
   documentId: uuid(),
   generation: integer(),
@@ -26,7 +26,7 @@ export const passageHit = shape({
 });
 export type PassageHit = Row<typeof passageHit>;
 
-/** Documents with the same retrieval settings and embedding model. */
+/** A group of documents with the same retrieval settings and the same embedding model. */
 export const documentGroup = shape({
   signature: text(),
   settings: json<RagConfig['retrieval']>(),
@@ -36,7 +36,7 @@ export const documentGroup = shape({
 
 export type DocumentGroup = Row<typeof documentGroup>;
 
-/** A chunk whose text the caller may read, ready for a prompt. */
+/** A chunk that is readable for the caller, with the fields that a prompt needs. */
 const retrievedChunk = shape({
   chunkId: uuid(),
   documentId: uuid(),
@@ -48,22 +48,21 @@ const retrievedChunk = shape({
 });
 export type RetrievedChunk = Row<typeof retrievedChunk>;
 
-/** A hit with the group and the reranking settings of its document. */
-export const candidate = shape({
+export const retrievalCandidate = shape({
   ...retrievedChunk.columns,
   signature: text(),
   reranking: json<RagConfig['reranking']>(),
 });
-export type Candidate = Row<typeof candidate>;
+export type RetrievalCandidate = Row<typeof retrievalCandidate>;
 
-export const chunkOfRun = shape({ ...retrievedChunk.columns, chunkCount: integer() });
-export type ChunkOfRun = Row<typeof chunkOfRun>;
+export const documentPartChunk = shape({ ...retrievedChunk.columns, chunkCount: integer() });
+export type DocumentPartChunk = Row<typeof documentPartChunk>;
 
 export type RetrievalDegradation = {
   reason: 'embedder_unavailable' | 'vector_store_unavailable' | 'word_search_unavailable' | 'reranker_unavailable';
 };
 
-export type Retrieval = {
+export type RetrievalResult = {
   chunks: RetrievedChunk[];
   degradations: RetrievalDegradation[];
 };

@@ -5,20 +5,23 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import {
-  type Candidate,
-  type ChunkOfRun,
-  candidate,
-  chunkOfRun,
   type DocumentGroup,
+  type DocumentPartChunk,
   documentGroup,
+  documentPartChunk,
+  type RetrievalCandidate,
+  retrievalCandidate,
 } from './retrieval.model.ts';
 
-/** A group signature is unambiguous, because the settings in it end with a brace. */
+/**
+ * SQL expression for the signature of a document group: settings, then model. It is unambiguous because the settings
+ * are JSON, which ends with a brace.
+ */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
 
 const maxChanged = 1_000;
 
-/** Documents per group that are checked first; usually one of them is readable. */
+/** Number of documents of a group that are checked first; usually the caller may read one of them. */
 const documentsSampled = 500;
 
 const countOfGroup = shape({ signature: text(), documents: integer() });
@@ -43,9 +46,9 @@ export function createRetrievalRepository(db: Knex) {
 
   return {
     /**
-     * Lists the groups with readable documents. Skips through the index from one signature to the next (loose index scan) and
-     * checks a sample of each, so that the cost depends on the number of groups and not of documents. Only if no document of the
-     * sample is readable, all documents of the group are checked.
+     * Lists the groups that have readable documents. Steps through the index from one signature to the next (loose
+     * index scan) and checks a sample of each group, so that the cost grows with the number of groups and not of
+     * documents. Checks all documents of a group only if none of the sample is readable.
      */
     async listGroups(readable: ReadableDocuments): Promise<DocumentGroup[]> {
       const isActive = 'org_id = :orgId and active_generation is not null and deleted_at is null';
@@ -86,7 +89,10 @@ export function createRetrievalRepository(db: Knex) {
       return new Map((await rows(db, countOfGroup, counts)).map((row) => [row.signature, row.documents]));
     },
 
-    /** @returns documents changed within the last seconds, latest first, because they may have moved to another group */
+    /**
+     * @returns readable documents that changed within the last seconds, latest first, because they may have moved to
+     * another group
+     */
     async listChanged(readable: ReadableDocuments, withinSeconds: number): Promise<string[]> {
       const changed = activeDocuments(readable)
         .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])
@@ -96,14 +102,14 @@ export function createRetrievalRepository(db: Knex) {
       return (await rows(db, someId, changed)).map(({ id }) => id);
     },
 
-    /** @returns group signatures of those chunks that are readable and in the active generation, by chunk id */
+    /** @returns the group signatures by chunk id, only of chunks that are readable and in the active generation */
     async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, string>> {
       if (chunkIds.length === 0) return new Map();
       const found = readableChunks(actor, chunkIds).select('c.id', db.raw(signatureOf('d')));
       return new Map((await rows(db, signatureOfChunk, found)).map((row) => [row.id, row.signature]));
     },
 
-    async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<Candidate[]> {
+    async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<RetrievalCandidate[]> {
       if (chunkIds.length === 0) return [];
       const found = readableChunks(actor, chunkIds).select(
         ...['c.id as chunkId', 'c.documentId', 'd.name as documentName', 'c.pageNumber', 'c.content', 'c.tokenCount'],
@@ -113,14 +119,14 @@ export function createRetrievalRepository(db: Knex) {
           db.raw("d.rag_config -> 'reranking' as reranking"),
         ],
       );
-      return rows(db, candidate, found);
+      return rows(db, retrievalCandidate, found);
     },
 
     async loadRun(
       actor: Actor,
       documentId: string,
       { first, limit }: { first: number; limit: number },
-    ): Promise<ChunkOfRun[]> {
+    ): Promise<DocumentPartChunk[]> {
       const ofActive =
         'from chunks a where a.org_id = d.org_id and a.document_id = d.id and a.generation = d.active_generation';
       const run = readableBy(db('documents as d'), actor, 'd')
@@ -136,7 +142,7 @@ export function createRetrievalRepository(db: Knex) {
           'd.activeEmbeddingModel as embeddingModel',
           db.raw(`(select count(*)::integer ${ofActive}) as chunk_count`),
         );
-      return rows(db, chunkOfRun, run);
+      return rows(db, documentPartChunk, run);
     },
 
     async readableChunkIds(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {

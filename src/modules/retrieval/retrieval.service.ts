@@ -5,26 +5,34 @@ import { keepTopK, planReranking, type RerankingOptions } from '#src/domain/retr
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import { createGroupSearch, type GroupQuery } from './group-search.ts';
-import type { LegSearchDeps } from './leg-search.ts';
+import { createGroupSearch, type GroupSearchQuery } from './group-search.ts';
+import type { SearchLegDeps } from './leg-search.ts';
 import type { PassageRanker } from './passage-ranker.ts';
-import type { Candidate, PassageHit, Retrieval, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
+import type {
+  PassageHit,
+  RetrievalCandidate,
+  RetrievalDegradation,
+  RetrievalResult,
+  RetrievedChunk,
+} from './retrieval.model.ts';
 import { createRetrievalRepository } from './retrieval.repository.ts';
-import { createWordSearchRepository, type WordSearchEffort } from './word-search.repository.ts';
+import { createWordSearchRepository, type WordSearchLimits } from './word-search.repository.ts';
 
 /**
- * Users search while they type, so less is read for frequent words than for a question. What is skipped is in older
+ * Limits of the word search while a user types: for frequent words it reads less than a question does, and skips older
+ * documents first.
+ */
+const effort: Partial<WordSearchLimits> = { postings: 500, furthest: 1_000, candidatesPerHit: 1, documents: 100 };
+const chunks = 1_000;
+/** Once rare words give this many hits, the search ignores documents that contain only frequent words. */
+const enough = 50;
+/**
+ * Maximum number of passages of a word search: one for each of five hundred documents, then further ones of the best
  * documents.
  */
-const effort: Partial<WordSearchEffort> = { postings: 500, furthest: 1_000, candidatesPerHit: 1, documents: 100 };
-const chunks = 1_000;
-/** With this many hits of rare words, documents with only the frequent words are not searched. */
-const enough = 50;
-/** Passages that a search by words reads: five hundred documents, and further passages of the best of them. */
 const passages = 600;
 
-/** Finds passages by words, best first, in about five hundred documents. */
-export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
+export function createPassageSearch(deps: Pick<SearchLegDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
   const { searchPassages } = createWordSearchRepository(deps.db, effort);
 
   return (actor: Actor, query: string): Promise<PassageHit[]> => {
@@ -35,42 +43,45 @@ export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> &
 }
 
 /**
- * Searches use only the beginning of a long query: questions come first, and a text pasted after one would drown it.
+ * Maximum length of the searched query. The question usually comes first, and text pasted after it would outweigh it.
  */
 const queryCharacters = 4_000;
 
-/** Chunks in one part when a model reads a document in parts: as many as a search usually returns. */
+/** Number of chunks per part when a model reads a document in parts: as many as a search usually returns. */
 const chunksPerPart = 4;
 
 export type { PassageHit, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
 
 export type RetrievalService = ReturnType<typeof createRetrievalService>;
 
-export type RetrieveInput = GroupQuery & {
+export type RetrieveInput = GroupSearchQuery & {
   reranking: RerankingOptions;
   contextTokens: number | null;
 };
 
-type Ranking = { ranked: Candidate[]; degradations: RetrievalDegradation[] };
+type Ranking = { ranked: RetrievalCandidate[]; degradations: RetrievalDegradation[] };
 
-/** Finds passages that answer a question in the documents that the actor may read, each by its own retrieval settings. */
+/**
+ * Finds passages that answer a question, in the documents that the actor may read and by their own retrieval settings.
+ */
 export function createRetrievalService(
-  deps: LegSearchDeps & { rank: PassageRanker; models: Pick<ModelsService, 'reranker'> },
+  deps: SearchLegDeps & { rank: PassageRanker; models: Pick<ModelsService, 'reranker'> },
 ) {
   const { db, rank, models, logger } = deps;
   const repository = createRetrievalRepository(db);
   const search = createGroupSearch({ ...deps, repository });
 
-  /** Reranks if the chat or a document group asks for it. Keeps the order if reranking fails. */
+  /** Reranks the chunks if the chat or a document group asks for it. Keeps their order if reranking fails. */
   async function rerank(
     actor: Actor,
-    candidates: Candidate[],
+    candidates: RetrievalCandidate[],
     { query, reranking: options, signal }: RetrieveInput,
   ): Promise<Ranking> {
     const unchanged = { ranked: candidates, degradations: [] };
     const type = planReranking(candidates, options);
     if (type === null) return unchanged;
-    // Documents may still be configured for a reranker that the deployment no longer has. Only a chat's own option fails visibly.
+    // Skips reranking if documents are configured for a reranker that the deployment no longer has. Only a chat that
+    // itself asks for this reranker gets an error.
     if (type === 'cross_encoder' && options.isEnabled !== true && (await models.reranker('cross_encoder')) === null)
       return unchanged;
     let { ranked, degradations }: Ranking = unchanged;
@@ -81,7 +92,7 @@ export function createRetrievalService(
       logger.warn({ err: error }, 'reranking failed, passages keep their order');
       degradations = [{ reason: 'reranker_unavailable' }];
     }
-    // Reranking may take half a minute, in which permissions may have changed.
+    // Checks access again, because reranking may take half a minute, in which permissions may have changed.
     const readable = await repository.readableChunkIds(
       actor,
       ranked.map(({ chunkId }) => chunkId),
@@ -90,8 +101,8 @@ export function createRetrievalService(
   }
 
   /**
-   * Ranks all hits, best first: a BM25 leg and a vector leg per document group, fused by reciprocal rank, merged, and reranked if
-   * asked for.
+   * Ranks chunks for a question, best first: a BM25 search and a vector search per document group, merged by reciprocal
+   * rank fusion, then reranked if asked for.
    */
   async function rankChunks(actor: Actor, input: RetrieveInput): Promise<Ranking> {
     const query = input.query.slice(0, queryCharacters).toWellFormed();
@@ -102,8 +113,8 @@ export function createRetrievalService(
   }
 
   return {
-    /** Selects the best chunks for a prompt. Throws `service_unavailable` if no leg can answer. */
-    async retrieve(actor: Actor, input: RetrieveInput): Promise<Retrieval> {
+    /** Selects the best chunks for a prompt. Throws `service_unavailable` if all searches fail. */
+    async retrieve(actor: Actor, input: RetrieveInput): Promise<RetrievalResult> {
       const { ranked, degradations } = await rankChunks(actor, input);
       const tokens = Math.min(contextLimits.tokens, input.contextTokens ?? contextLimits.tokens);
       return { chunks: selectChunks(ranked, { ...contextLimits, tokens }), degradations };
@@ -114,7 +125,7 @@ export function createRetrievalService(
     searchPassages: createPassageSearch(deps),
 
     /**
-     * Reads a document in parts. A part beyond the end has no chunks.
+     * Reads one part of a document. A part beyond the end has no chunks.
      * @param part counts from 1
      * @throws `document_not_found`, also for a document without searchable text
      */
@@ -135,7 +146,6 @@ export function createRetrievalService(
       return repository.readableChunkIds(actor, chunkIds);
     },
 
-    /** @returns those of the documents that the actor may not read, in the given order */
     async unreadableDocuments(actor: Actor, documentIds: readonly string[]): Promise<string[]> {
       const readable = await repository.readableDocumentIds(actor, documentIds);
       return documentIds.filter((id) => !readable.has(id));

@@ -10,7 +10,7 @@ import {
 import { bigint, integer, type Row, rowsWithin, type Shape, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, CHUNKS_PER_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import { type PassageHit, passageHit, type WordHit, wordHit } from './retrieval.model.ts';
+import { type PassageHit, passageHit, type WordSearchHit, wordSearchHit } from './retrieval.model.ts';
 
 const termCount = shape({
   term: text(),
@@ -26,24 +26,27 @@ const readableTerm = shape({ term: text(), postings: bigint() });
 type WeightedTerm = { term: string; chunkCount: number; weight: number };
 
 /**
- * Limits of what a search reads, counting only what its caller may read. docs/benchmarks.md shows cost and benefit of larger
- * limits.
+ * Limits of what a BM25 search reads; only rows that the caller may read count. docs/benchmarks.md shows cost and
+ * benefit of larger limits.
  */
-export type WordSearchEffort = {
+export type WordSearchLimits = {
   terms: number;
   postings: number;
-  /** Limit of the postings of one term. Also: up to this many postings in all, every readable passage is scored. */
+  /**
+   * Maximum postings to read for one term. If a search has at most this many postings in all, it scores every readable
+   * passage.
+   */
   furthest: number;
-  /** Candidates that are also scored on common terms, per requested hit. */
+  /** Number of candidates, per requested hit, that are also scored on common terms. */
   candidatesPerHit: number;
   /**
-   * A caller with at most this many readable documents has only those searched, instead of the index of the
-   * organization.
+   * If the caller can read at most this many documents, the search covers only these documents instead of the
+   * organization's whole index.
    */
   documents: number;
 };
 
-const defaultEffort: WordSearchEffort = {
+const defaultEffort: WordSearchLimits = {
   terms: 64,
   postings: 5_000,
   furthest: 100_000,
@@ -56,24 +59,30 @@ type WordQuery = {
   model?: string;
   terms: readonly string[];
   limit: number;
-  /** Number of hits at which the search adds no further rare terms; `limit` by default. */
+  /** Number of hits at which the search adds no further rare terms; equals `limit` by default. */
   enough?: number;
   timeoutMs?: number;
 };
 
-/** `endsAtMs` by `performance.now()`. A narrow search filters by document id instead of checking each document. */
+/**
+ * A running search. `endsAtMs` is in the time of `performance.now()`. A narrow search filters by readable document ids
+ * instead of checking access to each document.
+ */
 type Search = WordQuery & { endsAtMs: number; isNarrow: boolean };
 
-/** `select` reads from `ranked`: chunks with their `total` score and number of matched terms. */
+/**
+ * Result columns, and the SQL that selects them from `ranked`: chunks with their `total` score and number of matched
+ * terms.
+ */
 type Output<S extends Shape> = { hit: S; select: string };
 
 type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
 
-/** Score of a posting, as in `bm25TermScore`; `p` is an unpacked posting. */
+/** SQL for the BM25 score of a posting `p`, as `bm25TermScore` computes it. */
 const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
   / (p.frequency + :k1::float8 * (1 - :b::float8 + :b::float8 * p.length / :averageLength::float8))`;
 
-/** Unpacks postings; src/domain/retrieval/bm25.ts packs them. */
+/** SQL that unpacks postings; src/domain/retrieval/bm25.ts packs them. */
 const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
 
 const isSearchable = `${isReadable} and d.active_generation is not null
@@ -84,7 +93,10 @@ const searchableDocument = `
     select from documents d where d.id = t.document_id and d.active_generation = t.generation and ${isSearchable} limit 1
   ) searchable`;
 
-/** Readable postings of a term, one per row. Unreadable ones do not count for limits. */
+/**
+ * SQL for the postings of a term in readable documents, one per row. Postings in unreadable documents do not count for
+ * limits.
+ */
 const readablePostings = (term: string, { isNarrow, readable, model }: Search) => `
   select t.document_id, t.generation, t.block, unnest(t.postings) as posting
   from document_terms t
@@ -94,8 +106,8 @@ const readablePostings = (term: string, { isNarrow, readable, model }: Search) =
     ${isNarrow ? `and ((t.document_id, t.generation) in (${readableDocumentIds})) is true` : ''}`;
 
 /**
- * Scores the likely hits on the common terms, too, looked up per block. Lateral joins fix the plan, because the planner cannot
- * estimate the number of hits.
+ * SQL that adds the scores of common terms to the likely hits, looked up per block of postings. Lateral joins fix the
+ * query plan, because the planner cannot estimate the number of hits.
  */
 const scoredOnAllTerms = `
   select document_id, generation, block, place, sum(score) as total, sum(term_count) as term_count
@@ -119,7 +131,7 @@ const scoredOnAllTerms = `
   group by document_id, generation, block, place
   having bool_or(is_likely)`;
 
-/** Checks access to each hit a last time, against the row of its document. */
+/** SQL join that checks access to each hit a last time, against the row of its document. */
 const ofReadable = (hits: string) =>
   `join documents d on d.id = ${hits}.document_id and d.active_generation = ${hits}.generation and ${isSearchable}`;
 
@@ -150,7 +162,7 @@ function isByKeysAlone({ includeDocumentIds, excludeDocumentIds, retrievalSettin
   return [includeDocumentIds, excludeDocumentIds, retrievalSettings].every((narrowing) => narrowing === undefined);
 }
 
-export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSearchEffort> = {}) {
+export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSearchLimits> = {}) {
   const effort = { ...defaultEffort, ...otherEffort };
 
   function ask<S extends Shape>(search: Search, source: S, sql: string, values: Record<string, unknown>) {
@@ -201,8 +213,8 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
   }
 
   /**
-   * Selects the terms that are rare in the readable documents, up to the limit of postings; further terms if these give too few
-   * hits. Ties by the organization's term frequency.
+   * Selects the terms that are rare in the readable documents, up to the limit of postings; further terms if these give
+   * too few hits. Equally rare terms are sorted by their frequency in the organization.
    */
   async function takeRare(query: Search, weighted: readonly WeightedTerm[]): Promise<WeightedTerm[]> {
     const counts = await ask(
@@ -217,12 +229,11 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     const rare: WeightedTerm[] = [];
     let read = 0;
     let hits = 0;
-    // The sort is stable: terms with equal counts keep the order by the organization's term frequency.
     for (const { term, postings } of counted.toSorted((a, b) => a.postings - b.postings)) {
       if (hits >= (query.enough ?? query.limit) && read + postings > effort.postings) break;
       rare.push(term);
       read += postings;
-      // Each chunk has at most one posting per term.
+      // The hits are at least the postings of the term, because each chunk has at most one posting per term.
       hits = postings;
     }
     return rare;
@@ -269,7 +280,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
         rareWeights: rare.map(({ weight }) => weight),
         commonTerms: common.map(({ term }) => term),
         commonWeights: common.map(({ weight }) => weight),
-        // Upper bound of what the common terms can add to a score.
+        // The most that the common terms can add to a chunk's score.
         reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
         furthest: effort.furthest,
         candidates: common.length === 0 ? limit : limit * effort.candidatesPerHit,
@@ -299,8 +310,8 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
       few === null
         ? { ...query, isNarrow: isNarrow(counts) }
         : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
-    // The number of terms is that of the question, because the choice must not reveal which terms occur in unreadable
-    // documents.
+    // Multiplies by the number of terms in the question and not of terms that occur, because the choice must not reveal
+    // which terms occur in unreadable documents.
     if (few !== null && few.chunkCount * terms.length <= effort.furthest) return find(own, all, output);
     const rare = weighted.length === 1 ? weighted : await takeRare(own, weighted);
     return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) }, output);
@@ -308,19 +319,21 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
 
   return {
     /**
-     * BM25 (Robertson and Zaragoza 2009) over active chunks, best first, ties by chunk id. Statistics are those of the
-     * organization, so that scores do not depend on the caller. That is the only effect of unreadable documents: reading, counting
-     * and limits only cover readable ones.
+     * BM25 (Robertson and Zaragoza 2009) over active chunks, best first, ties by chunk id. Term statistics are those of
+     * the whole organization, so that scores do not depend on the caller. Unreadable documents have no other effect:
+     * they are not read and do not count for limits.
      *
-     * If the query's terms have few postings, or the readable documents few chunks, everything is scored. Otherwise candidates
-     * are the chunks with one of the rarest terms; of these, only those are scored on the common terms that could still reach the
-     * best hits with the maximum score of these terms.
+     * If the query's terms have few postings, or the readable documents few chunks, all chunks are scored. Otherwise
+     * the candidates are the chunks with one of the rarest terms. Of these, only those are scored on the common terms
+     * that could then still be among the best hits.
      * @param query.terms duplicates count once
      */
-    searchWords: (query: WordQuery): Promise<WordHit[]> => search(query, { hit: wordHit, select: bestChunks }),
+    searchWords: (query: WordQuery): Promise<WordSearchHit[]> =>
+      search(query, { hit: wordSearchHit, select: bestChunks }),
 
     /**
-     * Like `searchWords`, grouped by document: at most three passages of each, all first passages before the second ones.
+     * Searches like `searchWords`, and groups the passages by document: at most three of each, first the best passage
+     * of every document.
      * @param query.limit number of ranked chunks
      * @param hits number of returned passages
      */

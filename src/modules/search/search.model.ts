@@ -21,19 +21,19 @@ export type NameCandidate = Row<typeof nameCandidate>;
 
 export type PassagePosition = Pick<PassageHit, 'documentId' | 'generation' | 'chunkIndex'>;
 
-export const searchRow = shape({
+export const searchResultRow = shape({
   ...pick(DocumentModel, 'id', 'name', 'sourceFormat', 'createdBy', 'createdAt', 'updatedAt').columns,
-  /** Folders of the document that the caller may read. */
+  /** Ids of the document's folders that the caller may read. */
   folderIds: uuidArray(),
   charCount: integer(),
   pageCount: integer().nullable(),
-  /** The first characters of the document's body; empty before the first ingestion. */
+  /** The first characters of the document's converted text; empty before the first ingestion. */
   beginning: text(),
 });
-export type SearchRow = Row<typeof searchRow>;
+export type SearchResultRow = Row<typeof searchResultRow>;
 
 export const passageText = pick(ChunkModel, 'documentId', 'generation', 'chunkIndex', 'content');
 export type PassageText = Row<typeof passageText>;
 
-/** `preview` is safe HTML. */
-export type SearchHit = Omit<SearchRow, 'beginning'> & { preview: string; rank: number };
+/** A search result. `preview` is sanitized HTML. */
+export type SearchHit = Omit<SearchResultRow, 'beginning'> & { preview: string; rank: number };

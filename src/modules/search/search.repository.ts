@@ -18,15 +18,18 @@ import {
   type PassagePosition,
   type PassageText,
   passageText,
-  type SearchRow,
-  searchRow,
+  type SearchResultRow,
+  searchResultRow,
 } from './search.model.ts';
 
-/** Up to this many readable documents, all their names are compared: the word index would mostly find unreadable ones. */
+/**
+ * If the caller can read at most this many documents, the search compares all their names, because the word index would
+ * mostly find unreadable documents.
+ */
 const maxComparedNames = 300;
-/** Maximum of candidates by prefix, and of candidates by typo. */
+/** Maximum number of name candidates found by prefix, and of those found by typo. */
 const maxOtherCandidates = 250;
-/** Maximum of candidates with the rarest word of a query of several words; some of them contain the other words, too. */
+/** Maximum number of name candidates with the rarest word of a query; some of them also contain its other words. */
 const maxWithRarest = 1_000;
 
 const timeoutMs = 10_000;
@@ -35,10 +38,13 @@ const prepared = shape({ key: text(), opened: integer(), stored: integer() });
 
 const columns = 'd.id as document_id, d.name, d.name_key, d.updated_at';
 
-/** Sorts after all texts with this prefix, in byte order. */
+/** Upper bound for an index range: sorts after all texts that begin with `text`, in byte order. */
 const endOf = (text: string) => `${text}\u{10ffff}`;
 
-/** Readable documents with the words, newest first per word. Unreadable documents do not count for the limit. */
+/**
+ * SQL for readable documents whose name contains the words, newest first per word. Unreadable documents do not count
+ * for the limit.
+ */
 const withWords = (condition: string, limit: number, isNarrow: boolean) => `
   (select readable.*
    from document_name_words w
@@ -52,7 +58,7 @@ const withWords = (condition: string, limit: number, isNarrow: boolean) => `
 
 const beginsWith = (word: string) => `w.word >= ${word} and w.word < ${word} || :last::text`;
 
-/** More characters than a preview shows, because white space is collapsed. */
+/** Number of loaded characters: more than a preview shows, because white space is collapsed. */
 const beginningCharacters = 400;
 
 export function createSearchRepository(db: Knex) {
@@ -63,8 +69,8 @@ export function createSearchRepository(db: Knex) {
 
   return {
     /**
-     * Normalizes a query for names. `readsFew`: the caller can read so few documents that all are candidates. `readsPart`: a
-     * small part, so that queries should filter by document id.
+     * Normalizes a query for the search of document names. `readsFew`: the caller can read so few documents that all
+     * are candidates. `readsPart`: the caller can read a small part, so that queries should filter by document id.
      */
     async prepareNames(actor: Actor, asked: string): Promise<{ key: string; readsFew: boolean; readsPart: boolean }> {
       const [row = { key: '', opened: 0, stored: 0 }] = await ask(
@@ -81,8 +87,9 @@ export function createSearchRepository(db: Knex) {
     },
 
     /**
-     * Candidates whose names begin with the query, contain its rarest word, or contain a typo of a word. Limited for frequent
-     * words: alphabetically first words, newest documents of each.
+     * Lists documents whose names begin with the query, contain its rarest word, or contain a word that differs from a
+     * query word by a typo. For frequent words the list is limited to the alphabetically first words and their newest
+     * documents.
      */
     listNameCandidates(actor: Actor, { key, words }: WantedName, readsPart: boolean): Promise<NameCandidate[]> {
       return ask(
@@ -118,8 +125,8 @@ export function createSearchRepository(db: Knex) {
       );
     },
 
-    /** @returns those of the documents that the caller may read, in no particular order */
-    async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchRow[]> {
+    /** @returns the documents that the caller may read, in no particular order */
+    async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchResultRow[]> {
       const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
         .whereRaw('folder_links.document_id = d.id')
@@ -135,10 +142,10 @@ export function createSearchRepository(db: Knex) {
           db.raw('coalesce(c.char_count, 0) as char_count'),
           db.raw(`coalesce(left(c.body, ${beginningCharacters}), '') as beginning`),
         );
-      return rows(db, searchRow, found);
+      return rows(db, searchResultRow, found);
     },
 
-    /** @returns those of the passages that the caller may read and that belong to the active generation */
+    /** @returns the passages that the caller may read and that belong to the active generation */
     async loadPassages(actor: Actor, positions: readonly PassagePosition[]): Promise<PassageText[]> {
       if (positions.length === 0) return [];
       const passages = readableBy(db('documents as d'), actor, 'd')

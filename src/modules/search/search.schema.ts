@@ -13,7 +13,7 @@ export const searchDocumentsQuery = z.strictObject({
   offset: integerField({ min: 0, max: 1_000_000 }).default(0),
 });
 
-export const searchItemSchema = z
+const searchItemSchema = z
   .strictObject({
     id: idField,
     name: z.string(),

@@ -15,32 +15,31 @@ import type { FairQueue } from '#src/ports/load-control.ts';
 import type { PassagePosition, SearchHit } from './search.model.ts';
 import { createSearchRepository } from './search.repository.ts';
 
-/** Passages whose texts are checked for the query as a phrase; for quoted phrases more of them. */
+/**
+ * Maximum number of passages whose text is searched for the query as a phrase (`words`), or for the quoted phrases of a
+ * query (`phrase`).
+ */
 const passagesChecked = { words: 60, phrase: 200 };
 
 type SearchQuery = {
   text: string;
-  /** All words of the query, in order. */
   terms: readonly Term[];
-  /** Stems of the query's content words. */
   stems: ReadonlySet<string>;
-  /** Quoted phrases of the query. */
   phrases: readonly (readonly Term[])[];
 };
 
 type NameHit = { updatedAt: Date; match: NameMatch };
-/** The passages of a document that contain query words, best first. */
+/** A document found by its text; `passages` contain query words, best first. */
 type TextHit = { updatedAt: Date; text: FoundText; passages: readonly PassagePosition[] };
 type RatedPassage = PassageHit & Pick<FoundText, 'coverage'>;
 
 export type SearchService = ReturnType<typeof createSearchService>;
 
-/** Searches documents by name and by text, and merges both into one ranking. */
 export function createSearchService(deps: {
   db: Knex;
   retrieval: Pick<RetrievalService, 'searchPassages'>;
   analyze: AnalyzeText;
-  /** Limits concurrent searches, so that other requests get database connections. */
+  /** Queue that limits concurrent searches, so that other requests get database connections. */
   inTurn: FairQueue;
 }) {
   const { db, retrieval, analyze, inTurn } = deps;
@@ -77,7 +76,9 @@ export function createSearchService(deps: {
     );
   }
 
-  /** @returns the keys of those passages that contain all quoted phrases, or the whole query if it has none */
+  /**
+   * @returns the keys of the passages that contain all quoted phrases, or the whole query if it has no quoted phrase
+   */
   async function findPhrases(actor: Actor, hits: readonly PassageHit[], query: SearchQuery): Promise<Set<string>> {
     const isQuoted = query.phrases.length > 0;
     const phrases = isQuoted ? query.phrases : [query.terms];
@@ -93,7 +94,6 @@ export function createSearchService(deps: {
     return new Set(matching.map(positionKey));
   }
 
-  /** @returns the preview of each document's first passage that contains a query word */
   async function previewsOf(actor: Actor, query: SearchQuery, positions: readonly PassagePosition[]) {
     const matchedStem = stemMatcher(query, analyze);
     const passages = await repository.loadPassages(actor, positions);
@@ -108,7 +108,7 @@ export function createSearchService(deps: {
   }
 
   return {
-    /** Finds at most the best five hundred documents. Throws `service_unavailable` on timeout. */
+    /** Searches documents; returns at most the best five hundred. Throws `service_unavailable` on timeout. */
     async search(
       actor: Actor,
       text: string,
@@ -170,7 +170,7 @@ function positionKey({ documentId, generation, chunkIndex }: PassagePosition): s
   return `${documentId} ${generation} ${chunkIndex}`;
 }
 
-/** Returns a function that maps a word to the query stem it matches. Caches, because texts repeat words. */
+/** Returns a cached function that maps a word of a text to the query stem that it matches. */
 function stemMatcher({ stems }: SearchQuery, analyze: AnalyzeText): (word: string) => string | undefined {
   const known = new Map<string, string | undefined>();
   return (word) => {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import { createLibreOffice, findLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
+import { createLibreOfficeRenderer, findLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import type { OfficeFormat } from '#src/domain/documents/formats.ts';
 import { alignPages } from '#src/domain/documents/pages.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -37,7 +37,12 @@ describe('LibreOffice', function () {
   ): Promise<string> {
     const [path, pdfPath] = [join(folder, `a.${format}`), join(folder, `${Math.random()}.pdf`)];
     await writeFile(path, content);
-    await createLibreOffice({ path: program, tempDir: folder, sandbox }).render({ path, format, pdfPath, signal });
+    await createLibreOfficeRenderer({ path: program, tempDir: folder, sandbox }).render({
+      path,
+      format,
+      pdfPath,
+      signal,
+    });
     return pdfPath;
   }
 

@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { expect } from 'chai';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import { createGotenberg } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
+import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createPreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
@@ -62,7 +62,7 @@ describe('preview activities', () => {
     const renderer: PdfRenderer = { version: 'gotenberg 1', render };
     return { db, blobs, originals, jobs, limits, converter, tempDir: tmpdir(), renderer };
   }
-  const realRender: PdfRenderer['render'] = (input) => createGotenberg(gotenberg).render(input);
+  const realRender: PdfRenderer['render'] = (input) => createGotenbergRenderer(gotenberg).render(input);
 
   it('make one preview when a step runs twice, also concurrently', async () => {
     const { previews } = own.container;

@@ -7,7 +7,7 @@ import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { bm25TermScore } from '#src/domain/retrieval/bm25.ts';
 import { contentStems } from '#src/domain/text/words.ts';
-import { createWordSearchRepository, type WordSearchEffort } from '#src/modules/retrieval/word-search.repository.ts';
+import { createWordSearchRepository, type WordSearchLimits } from '#src/modules/retrieval/word-search.repository.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { addIndexedDocument, addOrganization, embeddingModel } from '#test/support/indexed-documents.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
@@ -60,7 +60,7 @@ describe('word search over many chunks', () => {
     owner = await addOrganization(db);
   });
 
-  const search = (terms: readonly string[], limit = 10, effort?: Partial<WordSearchEffort>) =>
+  const search = (terms: readonly string[], limit = 10, effort?: Partial<WordSearchLimits>) =>
     createWordSearchRepository(db, effort).searchWords({ readable: { orgId: owner.orgId, acl }, terms, limit });
 
   async function add(texts: readonly string[], chunksEach = 5, keys = acl): Promise<Map<string, string[]>> {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { derivedKey } from '#src/derived-key.ts';
-import { createFileTokens } from '#src/modules/documents/document-files.service.ts';
+import { createDownloadUrlTokens } from '#src/modules/documents/document-files.service.ts';
 import { downloadUrlSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
@@ -81,7 +81,7 @@ describe('GET /files/{token}', () => {
     path = new URL((await addressOf(ada, id)).url).pathname;
   });
   const sign = (contentSha256: string, expiresAt: Date, secret = shared.config.urlSigningKey) =>
-    createFileTokens(derivedKey(secret, 'file-addresses')).sign(
+    createDownloadUrlTokens(derivedKey(secret, 'file-addresses')).sign(
       { orgId: ada.orgId, documentId: id, contentSha256 },
       expiresAt,
     );

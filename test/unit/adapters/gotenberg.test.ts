@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { RenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
-import { createGotenberg } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
+import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
 
@@ -25,7 +25,7 @@ describe('Gotenberg', () => {
 
   const pdfPath = () => join(folder, 'printed.pdf');
   const render = ({ limits = {}, url = server.url, signal = new AbortController().signal } = {}) =>
-    createGotenberg({ url, limits: limits as Partial<RenderLimits> }).render({
+    createGotenbergRenderer({ url, limits: limits as Partial<RenderLimits> }).render({
       ...{ path: join(folder, 'original'), format: 'docx', pdfPath: pdfPath(), signal },
     });
 

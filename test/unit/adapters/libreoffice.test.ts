@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import { createLibreOffice, type RenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
+import { createLibreOfficeRenderer, type RenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';
 
@@ -30,7 +30,12 @@ describe('the process of LibreOffice', () => {
     await chmod(path, 0o755);
     // Without a sandbox, so that the scripts can write outside of the job's folder.
     const sandbox = createParserSandbox('off');
-    const program = createLibreOffice({ path, sandbox, tempDir: folder, limits: limits as Partial<RenderLimits> });
+    const program = createLibreOfficeRenderer({
+      path,
+      sandbox,
+      tempDir: folder,
+      limits: limits as Partial<RenderLimits>,
+    });
     await program.render({
       path: join(folder, 'original'),
       format: 'odt',

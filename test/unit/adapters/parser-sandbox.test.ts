@@ -11,8 +11,8 @@ import { createAvatarMaker } from '#src/adapters/converter/avatar/avatar-maker.t
 import { defaultConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { drawPdfPages } from '#src/adapters/converter/formats/pdf.ts';
-import { createParserSandbox, type ParserAccess, type ParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import { createLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
+import { createParserSandbox, type ParserSandbox, type SandboxPermissions } from '#src/adapters/parser-sandbox.ts';
+import { createLibreOfficeRenderer } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { createMathTool } from '#src/adapters/tools/built-in-executors.ts';
 import { skip } from '#test/support/skip.ts';
 import { toolContext } from '#test/support/tool-context.ts';
@@ -153,7 +153,7 @@ describe('the parser sandbox', () => {
     if (root) await rm(root, { recursive: true });
   });
 
-  function attempt(sandbox: ParserSandbox, access: ParserAccess, attempts?: string[]): string[] {
+  function attempt(sandbox: ParserSandbox, access: SandboxPermissions, attempts?: string[]): string[] {
     const code = `(${tryToEscape})(${JSON.stringify({ ...places, attempts })})`;
     const [program, ...args] = sandbox.confine([process.execPath, '-e', code], access);
     // The kernel accepts connections while this process waits.
@@ -279,7 +279,7 @@ describe('the parser sandbox', () => {
       const program = join(root, 'office', 'program');
       await mkdir(program, { recursive: true });
       await writeFile(join(program, 'soffice.bin'), '#!/bin/sh\n', { mode: 0o755 });
-      const office = createLibreOffice({ path: join(program, 'soffice'), sandbox, tempDir: places.folder });
+      const office = createLibreOfficeRenderer({ path: join(program, 'soffice'), sandbox, tempDir: places.folder });
       await office.render({ path: own, format: 'odt', pdfPath: join(root, 'printed.pdf'), signal });
     },
   };

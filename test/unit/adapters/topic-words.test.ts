@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { createTopicWords } from '#src/adapters/text/topic-words.ts';
+import { createTopicWordIndex } from '#src/adapters/text/topic-words.ts';
 import { calibratedModels, cosine } from '#src/domain/alignment/score.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 
 describe('the packaged list of topic words', () => {
   for (const model of calibratedModels) {
     it(`has vectors of ${model}, which alignment scores with`, async () => {
-      const words = createTopicWords({ model });
+      const words = createTopicWordIndex({ model });
       const [planet] = (await words.nearest(() => 0, 20_000)).filter(({ word }) => word === 'planet');
       if (planet === undefined) throw new Error('it has no planet');
       const near = await words.nearest((vector) => cosine(vector, planet.vector), 20);
@@ -17,7 +17,7 @@ describe('the packaged list of topic words', () => {
 
     it('has thousands of distinct words with content', async () => {
       const analyze = createTextAnalyzer();
-      const words = (await createTopicWords({ model }).nearest(() => 0, 20_000)).map(({ word }) => word);
+      const words = (await createTopicWordIndex({ model }).nearest(() => 0, 20_000)).map(({ word }) => word);
       expect(words).length.above(10_000);
       expect(new Set(words).size).equal(words.length);
       expect(words.filter((word) => contentStems(analyze(word)).length === 0 || analyze(word).length > 3)).deep.equal(
@@ -27,7 +27,7 @@ describe('the packaged list of topic words', () => {
   }
 
   it('rejects a model without packaged vectors', async () => {
-    const error: unknown = await createTopicWords({ model: 'another' })
+    const error: unknown = await createTopicWordIndex({ model: 'another' })
       .nearest(() => 0, 1)
       .catch((fault: unknown) => fault);
     expect(error).instanceOf(Error);

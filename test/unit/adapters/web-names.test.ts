@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import iconv from 'iconv-lite';
-import { pageTitle } from '#src/adapters/converter/page-title.ts';
+import { findHtmlTitle } from '#src/adapters/converter/page-title.ts';
 import { dispositionFileName } from '#src/adapters/web/guarded-fetch.ts';
 
 describe('the file name of a Content-Disposition header', () => {
@@ -26,7 +26,7 @@ describe('the title of a page', () => {
   const titled = (title: string) => `<!doctype html><html><head><title>${title}</title></head><body>`;
 
   it('decodes entities and is a single line', () => {
-    expect(pageTitle(Buffer.from(titled('\n Q&amp;A &ndash;\n caf&eacute; &#x1F98A; ')), 'text/html')).to.equal(
+    expect(findHtmlTitle(Buffer.from(titled('\n Q&amp;A &ndash;\n caf&eacute; &#x1F98A; ')), 'text/html')).to.equal(
       'Q&A – café 🦊',
     );
   });
@@ -34,15 +34,15 @@ describe('the title of a page', () => {
   it('uses the charset of the server, otherwise of the page', () => {
     const words = 'Быстрая лиса';
     const bytes = iconv.encode(titled(words), 'windows-1251');
-    expect(pageTitle(bytes, 'text/html; charset=windows-1251')).to.equal(words);
+    expect(findHtmlTitle(bytes, 'text/html; charset=windows-1251')).to.equal(words);
     const named = iconv.encode(`<meta charset="windows-1251">${titled(words)}`, 'windows-1251');
-    expect(pageTitle(named, 'text/html')).to.equal(words);
+    expect(findHtmlTitle(named, 'text/html')).to.equal(words);
   });
 
   it('is null without one, and of what is no page', () => {
-    expect(pageTitle(Buffer.from('<p>Fox</p>'), 'text/html')).to.equal(null);
-    expect(pageTitle(Buffer.from(titled(' \n')), 'text/html')).to.equal(null);
-    expect(pageTitle(Buffer.from('<html><title>cut of'), 'text/html')).to.equal(null);
-    expect(pageTitle(Buffer.from(titled('Fox')), 'text/plain')).to.equal(null);
+    expect(findHtmlTitle(Buffer.from('<p>Fox</p>'), 'text/html')).to.equal(null);
+    expect(findHtmlTitle(Buffer.from(titled(' \n')), 'text/html')).to.equal(null);
+    expect(findHtmlTitle(Buffer.from('<html><title>cut of'), 'text/html')).to.equal(null);
+    expect(findHtmlTitle(Buffer.from(titled('Fox')), 'text/plain')).to.equal(null);
   });
 });

@@ -2,7 +2,7 @@ import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { kindOfCompoundFile, listCompoundRoot } from '#src/adapters/converter/detect-format.ts';
+import { detectCompoundFileFormat, listCompoundFileEntries } from '#src/adapters/converter/detect-format.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { compoundFile } from '#test/support/compound-file.ts';
 
@@ -18,7 +18,7 @@ describe('detecting a compound file', () => {
     await writeFile(path, content);
     const file = await open(path);
     try {
-      return await listCompoundRoot(file);
+      return await listCompoundFileEntries(file);
     } finally {
       await file.close();
     }
@@ -28,18 +28,18 @@ describe('detecting a compound file', () => {
     const letter = compoundFile({ WordDocument: 'x', 'ObjectPool/_1/Workbook': 'x', '1Table': 'x' });
     const names = await rootOf(letter);
     expect(names).to.include.members(['WordDocument', 'ObjectPool', '1Table']).and.not.include('Workbook');
-    expect(kindOfCompoundFile(names)).to.eql('doc');
+    expect(detectCompoundFileFormat(names)).to.eql('doc');
   });
 
   it('distinguishes .doc, .xls, .ppt, .msg and other compound files', async () => {
-    const kindOf = async (stream: string) => kindOfCompoundFile(await rootOf(compoundFile({ [stream]: 'x' })));
+    const kindOf = async (stream: string) => detectCompoundFileFormat(await rootOf(compoundFile({ [stream]: 'x' })));
     expect(await kindOf('Workbook')).to.eql('xls');
     expect(await kindOf('Book')).to.eql('xls');
     expect(await kindOf('PowerPoint Document')).to.eql('ppt');
     expect(await kindOf('__properties_version1.0')).to.eql('msg');
     expect(await kindOf('EncryptedPackage')).to.equal('protected');
     const locked = compoundFile({ 'PowerPoint Document': 'x', EncryptedSummary: 'x' });
-    expect(kindOfCompoundFile(await rootOf(locked))).to.equal('protected');
+    expect(detectCompoundFileFormat(await rootOf(locked))).to.equal('protected');
     expect(await kindOf('Thumbs')).to.eql({ name: 'an old Office file of an unknown kind' });
   });
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import iconv from 'iconv-lite';
-import { decodeText, htmlEncoding } from '#src/adapters/converter/decode-text.ts';
+import { decodeText, findDeclaredEncoding } from '#src/adapters/converter/decode-text.ts';
 import { cleanMarkdown, cleanText } from '#src/adapters/converter/parsed-document.ts';
 
 describe('decodeText', () => {
@@ -101,7 +101,7 @@ describe('decodeText', () => {
   });
 });
 
-describe('htmlEncoding', () => {
+describe('findDeclaredEncoding', () => {
   const cases: [string, string | undefined][] = [
     ['<html><head><meta charset="windows-1251">', 'windows-1251'],
     ['<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP">', 'EUC-JP'],
@@ -110,7 +110,7 @@ describe('htmlEncoding', () => {
   ];
   for (const [page, encoding] of cases) {
     it(`returns ${encoding ?? 'none'} for ${page}`, () => {
-      expect(htmlEncoding(Buffer.from(page))).to.equal(encoding);
+      expect(findDeclaredEncoding(Buffer.from(page))).to.equal(encoding);
     });
   }
 });

@@ -190,6 +190,6 @@ describe('parseDocx', () => {
 
   it('rejects XML that nests too deeply', async () => {
     const failure = await bodyOf('<w:sdt>'.repeat(100_000)).catch((error: unknown) => error);
-    expect(failure).to.be.instanceOf(Error).and.have.property('message').that.contains('nests more than');
+    expect(failure).to.be.instanceOf(Error).and.have.property('message').that.contains('nests elements more than');
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { kindOfArchive } from '#src/adapters/converter/detect-format.ts';
+import { detectArchiveFormat } from '#src/adapters/converter/detect-format.ts';
 import { parseEpub } from '#src/adapters/converter/formats/epub.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { zipFile } from '#test/support/document-fixtures.ts';
@@ -63,8 +63,8 @@ describe('parseEpub', () => {
   });
 
   it('is detected by its parts when the media type is not the first entry', () => {
-    expect(kindOfArchive(['META-INF/container.xml', 'OPS/book.opf', 'mimetype'])).equal('epub');
-    expect(kindOfArchive(['META-INF/container.xml', 'score.xml'])).equal(undefined);
+    expect(detectArchiveFormat(['META-INF/container.xml', 'OPS/book.opf', 'mimetype'])).equal('epub');
+    expect(detectArchiveFormat(['META-INF/container.xml', 'score.xml'])).equal(undefined);
   });
 
   it('rejects copy protection, but accepts obfuscated fonts', async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { layOutPages, type PdfPage, pdfPageMessage } from '#src/adapters/converter/formats/pdf-layout.ts';
+import { type PdfPage, pdfPageMessageSchema, pdfPagesToMarkdown } from '#src/adapters/converter/formats/pdf-layout.ts';
 
 type Draft = { text: string; y: number; x?: number; width?: number; size?: number; bold?: boolean; gap?: number };
 
@@ -16,14 +16,14 @@ function page(...drafts: Draft[]): PdfPage {
       gap,
     ],
   );
-  return pdfPageMessage.parse({ lines, isPicture: false });
+  return pdfPageMessageSchema.parse({ lines, isPicture: false });
 }
 
 const full = 480;
 
-describe('layOutPages', () => {
+describe('pdfPagesToMarkdown', () => {
   it('joins the lines of a paragraph and separates paragraphs', async () => {
-    const { body } = await layOutPages([
+    const { body } = await pdfPagesToMarkdown([
       page(
         { text: 'The first sentence is long enough to', y: 700, width: full },
         { text: 'wrap. The second one ends here.', y: 688 },
@@ -37,7 +37,7 @@ describe('layOutPages', () => {
   });
 
   it('keeps short lines, list items and table rows on separate lines', async () => {
-    const { body } = await layOutPages([
+    const { body } = await pdfPagesToMarkdown([
       page(
         { text: 'Report: 17', y: 700 },
         { text: 'Date: 2024-11-15', y: 688 },
@@ -54,7 +54,7 @@ describe('layOutPages', () => {
   });
 
   it('recognizes headings by font size and weight', async () => {
-    const { body } = await layOutPages([
+    const { body } = await pdfPagesToMarkdown([
       page(
         { text: 'A title over', y: 760, size: 20 },
         { text: 'two lines', y: 736, size: 20 },
@@ -69,7 +69,7 @@ describe('layOutPages', () => {
   });
 
   it("joins hyphenated words as the document's other words suggest", async () => {
-    const { body } = await layOutPages([
+    const { body } = await pdfPagesToMarkdown([
       page(
         { text: 'A well-known word, a conversation and what is centric; we are con\ufffe', y: 700, width: full },
         { text: 'firming that a well\ufffe', y: 688, width: full },
@@ -82,7 +82,7 @@ describe('layOutPages', () => {
   });
 
   it('maps pages and joins a sentence across a page break', async () => {
-    const { body, pageMap } = await layOutPages([
+    const { body, pageMap } = await pdfPagesToMarkdown([
       page({ text: 'The verification protocols should be', y: 60, width: full }),
       page(),
       page({ text: 'reviewed to prevent discrepancies.', y: 700 }),
@@ -100,7 +100,7 @@ describe('layOutPages', () => {
         { text: `Page ${number} of 5`, y: 30 },
       ),
     );
-    const { body } = await layOutPages(pages);
+    const { body } = await pdfPagesToMarkdown(pages);
     expect(body.match(/ACME/g)).to.have.length(1);
     expect(body.match(/Page \d/g)).to.have.length(1);
     expect(body.match(/Chapter text/g)).to.have.length(5);
@@ -116,14 +116,14 @@ describe('layOutPages', () => {
         { text: String(index + 1), y: 30 },
       ),
     );
-    const { body } = await layOutPages(pages);
+    const { body } = await pdfPagesToMarkdown(pages);
     for (const balance of balances) expect(body).to.contain(`Closing balance: ${balance} EUR`);
     expect(body.match(/month \d of 2025/g)).to.have.length(6);
     expect(body).not.to.match(/^[2-6]$/m);
   });
 
   it('joins superscripts to their line and puts vertical margin text first', async () => {
-    const { body } = await layOutPages([
+    const { body } = await pdfPagesToMarkdown([
       page(
         { text: 'Ruochen Zhang', y: 700, width: 60 },
         { text: '2', y: 703, x: 110, width: 4, size: 7 },

@@ -23,12 +23,12 @@ try {
   sendFailureToParent(error, 'The image is damaged: reading it failed.');
 }
 
-/** The avatar has no metadata (EXIF, location): sharp drops it unless `keepMetadata` is called. */
+/** The resulting avatar has no metadata (EXIF, location), because sharp drops it unless `keepMetadata` is called. */
 async function avatarOf(image: Buffer): Promise<Buffer> {
   const { width, height } = await sizeOf(image);
   if (width * height > maxPixels) {
     throw appError('too_large', {
-      detail: `The image has ${width} × ${height} pixels; at most ${maxPixels / 1e6} megapixels are read. Make it smaller.`,
+      detail: `The image has ${width} × ${height} pixels; at most ${maxPixels / 1e6} megapixels are allowed. Scale it down.`,
     });
   }
   const side = Math.min(maxSide, width, height);

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
 import { defaultConversionLimits } from '../conversion-limits.ts';
-import { parserCommand, runParserProcess } from '../parser-process.ts';
+import { runParserProcess, sandboxedNodeCommand } from '../parser-process.ts';
 
 const childScript = join(import.meta.dirname, 'avatar-child.ts');
 
@@ -24,7 +24,7 @@ export function createAvatarMaker({ sandbox, tempDir }: { sandbox: ParserSandbox
     limit(async () => {
       let avatar: Buffer | undefined;
       await runParserProcess({
-        ...parserCommand({
+        ...sandboxedNodeCommand({
           sandbox,
           script: childScript,
           args: [String(defaultConversionLimits.imagePixels)],

@@ -6,7 +6,7 @@ const delimiters = [',', ';', '\t', '|'];
 const sampleLength = 16_384;
 const sampleLines = 5;
 
-/** Excel reads the delimiter of a CSV file from a line `sep=;` before the header. */
+/** Excel takes the delimiter of a CSV file from an optional first line `sep=;`. */
 const delimiterLine = /^sep=(.)\n/i;
 
 export const parseCsv: DocumentParser = ({ bytes, encoding }) => {
@@ -23,7 +23,7 @@ function likeliestDelimiter(text: string): string {
   return delimiters[fields.indexOf(Math.max(...fields))] ?? ',';
 }
 
-/** RFC 4180: quoted fields may hold delimiters, newlines and doubled quotes. Empty rows are left out. */
+/** Quoted fields may contain delimiters, newlines and doubled quotes (RFC 4180). Empty rows are left out. */
 function readRows(text: string, delimiter: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];

@@ -2,7 +2,7 @@ import { CFB } from '@e965/xlsx';
 import { appError } from '#src/errors.ts';
 import { decodeText } from '../decode-text.ts';
 
-/** nFib of Word 97, the oldest version with this file layout (MS-DOC). */
+/** File format version (`nFib`) of Word 97, the oldest version with this file layout (MS-DOC). */
 const oldestVersion = 193;
 const encryptedFlag = 0x100;
 const secondTableFlag = 0x200;
@@ -25,11 +25,11 @@ const docTables = {
   lists: 73,
   listOverrides: 74,
 } as const;
-export type DocTable = keyof typeof docTables;
+export type DocTableName = keyof typeof docTables;
 
 type DocPiece = { start: number; end: number; offset: number; bytesPerCharacter: 1 | 2 };
 
-/** Texts of a .doc file follow one another in this order; lengths are in UTF-16 units. */
+/** Lengths in UTF-16 units of the text sections of a .doc file, which follow one another in this order. */
 type DocLengths = {
   text: number;
   footnotes: number;
@@ -42,9 +42,12 @@ type DocLengths = {
 
 export type DocFile = {
   main: Buffer;
-  /** From the beginning of this table to the end of all tables, because list levels lie behind the stated length. */
-  tableFrom(name: DocTable): Buffer;
-  table(name: DocTable): Buffer;
+  /**
+   * Returns the bytes from this table to the end of the table stream, because list levels are stored after the list
+   * table's stated length.
+   */
+  tableFrom(name: DocTableName): Buffer;
+  table(name: DocTableName): Buffer;
   text: string;
   pieces: DocPiece[];
   lengths: DocLengths;
@@ -72,10 +75,10 @@ export function openDocFile(bytes: Buffer): DocFile {
     });
   }
   const tables = stream(flags & secondTableFlag ? '1Table' : '0Table');
-  if (!tables) throw appError('corrupt_document', { detail: 'The Word file lacks its table stream.' });
-  const entryOffset = (name: DocTable) => tablesAt + docTables[name] * 8;
-  const tableFrom = (name: DocTable) => tables.subarray(main.readUInt32LE(entryOffset(name)));
-  const table = (name: DocTable) => tableFrom(name).subarray(0, main.readUInt32LE(entryOffset(name) + 4));
+  if (!tables) throw appError('corrupt_document', { detail: 'The Word file is damaged: its table stream is missing.' });
+  const entryOffset = (name: DocTableName) => tablesAt + docTables[name] * 8;
+  const tableFrom = (name: DocTableName) => tables.subarray(main.readUInt32LE(entryOffset(name)));
+  const table = (name: DocTableName) => tableFrom(name).subarray(0, main.readUInt32LE(entryOffset(name) + 4));
   const pieces = readPieces(table('pieces'));
   const length = (index: number) => main.readUInt32LE(lengthsAt + index * 4);
   return {
@@ -97,7 +100,10 @@ export function openDocFile(bytes: Buffer): DocFile {
   };
 }
 
-/** The piece table (MS-DOC, Clx): a quick save splits the text into pieces. Property changes (Prc) come before it. */
+/**
+ * Reads the piece table (MS-DOC, Clx): Word's quick save splits the text into pieces. Skips the property changes (Prc)
+ * before the piece table.
+ */
 function readPieces(table: Buffer): DocPiece[] {
   let at = 0;
   while (table[at] === 1) at += 3 + table.readUInt16LE(at + 1);
@@ -118,17 +124,19 @@ function readPieces(table: Buffer): DocPiece[] {
 
 function pieceText(main: Buffer, { start, end, offset, bytesPerCharacter }: DocPiece): string {
   if (end < start || end - start > main.length) {
-    throw appError('corrupt_document', { detail: 'The file claims to hold more text than it does.' });
+    throw appError('corrupt_document', {
+      detail: 'The Word file is damaged: its stated text length is larger than its text.',
+    });
   }
   const bytes = main.subarray(offset, offset + (end - start) * bytesPerCharacter);
   const text = bytesPerCharacter === 1 ? windows1252.decode(bytes) : bytes.toString('utf16le');
-  // A truncated piece is padded, so that positions of the following text stay right.
+  // A truncated piece is padded, so that the offsets of all following text stay correct.
   return text.padEnd(end - start, '\0');
 }
 
 const windows1252 = new TextDecoder('windows-1252');
 
-export function docSummaryTitle(summary: Buffer): string {
+export function readDocTitle(summary: Buffer): string {
   const section = summary.subarray(summary.readUInt32LE(44));
   const count = Math.min(100, section.readUInt32LE(4));
   for (let index = 0; index < count; index += 1) {
@@ -143,13 +151,13 @@ export function docSummaryTitle(summary: Buffer): string {
   return '';
 }
 
-/** Property changes (sprm) by their code, with the operand without its length prefix. */
+/** Formatting properties (MS-DOC sprm) by property code; each value is the operand without its length prefix. */
 export type DocProperties = ReadonlyMap<number, Buffer>;
 
 type Run = { start: number; end: number; styleId: number; properties: DocProperties };
 
 const pageBytes = 512;
-/** Operand sizes by the three highest bits of a property code (MS-DOC, spra); operands of kind 6 state their length. */
+/** Operand sizes by the three highest bits of a property code (MS-DOC, spra); for spra 6, the length comes first. */
 const operandBytes = [1, 1, 2, 4, 2, 2, 0, 3];
 
 export const docPropertyCodes = {
@@ -186,13 +194,13 @@ export function readDocProperties(bytes: Buffer): Map<number, Buffer> {
   return properties;
 }
 
-export function docPropertyNumber(properties: DocProperties, code: number): number | undefined {
+export function docPropertyAsNumber(properties: DocProperties, code: number): number | undefined {
   const operand = properties.get(code);
   return operand === undefined || operand.length === 0 ? undefined : operand.readUIntLE(0, Math.min(4, operand.length));
 }
 
-export function readDocRuns({ main, table }: DocFile, kind: 'paragraphPages' | 'characterPages'): Run[] {
-  const list = table(kind satisfies DocTable);
+export function readDocFormattingRuns({ main, table }: DocFile, kind: 'paragraphPages' | 'characterPages'): Run[] {
+  const list = table(kind satisfies DocTableName);
   const pageCount = Math.floor((list.length - 4) / 8);
   const runs: Run[] = [];
   for (let index = 0; index < pageCount; index += 1) {
@@ -224,7 +232,7 @@ function characterProperties(page: Buffer, offsetsAt: number, index: number) {
   return { styleId: 0, properties: readDocProperties(bytes) };
 }
 
-export function findDocRun(runs: Run[], offset: number): Run | undefined {
+export function findDocFormattingRun(runs: Run[], offset: number): Run | undefined {
   let [low, high] = [0, runs.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

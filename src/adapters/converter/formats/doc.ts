@@ -1,28 +1,28 @@
 import {
   appendBlocks,
-  distinctBlocks,
   footnoteBlock,
-  remarkBlock,
+  quotedCommentBlock,
+  removeRepeatedBlocks,
   renderBlocks,
   type TextBlock,
 } from '../office/blocks.ts';
-import { type CountedList, type ListLevel, nextListLabel } from '../office/numbering.ts';
+import { type ListLevel, type NumberedList, nextListLabel } from '../office/numbering.ts';
 import { createTextBuilder, type ParagraphState } from '../office/text-builder.ts';
-import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
+import { type DocumentParser, discardDefaultTitle } from '../parsed-document.ts';
 import {
   type DocFile,
   type DocProperties,
-  type DocTable,
+  type DocTableName,
+  docPropertyAsNumber,
   docPropertyCodes,
-  docPropertyNumber,
-  docSummaryTitle,
-  findDocRun,
+  findDocFormattingRun,
   openDocFile,
+  readDocFormattingRuns,
   readDocProperties,
-  readDocRuns,
+  readDocTitle,
 } from './doc-file.ts';
 
-/** Reads Word files of Word 97 to 2003: headers, the text with notes and comments, text boxes, footers. */
+/** Reads Word 97 to 2003 files: headers, the text with notes and comments, text boxes, footers. */
 export const parseDoc: DocumentParser = ({ bytes }) => {
   const file = openDocFile(bytes);
   const { lengths } = file;
@@ -50,12 +50,12 @@ export const parseDoc: DocumentParser = ({ bytes }) => {
   for (const { at, start, end, data } of readNotes(file, 'commentReferences', 'comments', noteStarts.comments)) {
     const author = data.length >= 22 ? authors[data.readUInt16LE(20)] : undefined;
     const name = author ? `Comment by ${author}` : 'Comment';
-    asides.set(at, () => ({ mark: '', block: remarkBlock(name, renderBlocks(readText(start, end))) }));
+    asides.set(at, () => ({ mark: '', block: quotedCommentBlock(name, renderBlocks(readText(start, end))) }));
   }
   const { headers, footers } = readRunningTexts(file, noteStarts.headers, readText);
   const body = readText(0, lengths.text, asides);
   const blocks = [...headers, ...body, ...readText(boxes, boxes + lengths.boxes), ...footers];
-  return { body: renderBlocks(blocks), title: file.summary ? meaningfulTitle(docSummaryTitle(file.summary)) : null };
+  return { body: renderBlocks(blocks), title: file.summary ? discardDefaultTitle(readDocTitle(file.summary)) : null };
 };
 
 type Asides = ReadonlyMap<number, () => { mark: string; block: TextBlock }>;
@@ -65,16 +65,16 @@ const characters: Record<string, string> = { '\t': ' ', '\v': '\n', '\u001e': '-
 
 function createTextReader(file: DocFile): TextReader {
   const { text } = file;
-  const paragraphs = readDocRuns(file, 'paragraphPages');
+  const paragraphs = readDocFormattingRuns(file, 'paragraphPages');
   const styleOf = readDocStyles(file);
   const listOf = readDocLists(file);
   const isHidden = findHidden(file, { paragraphs, styleOf });
 
   function propertiesAt(position: number): { properties: DocProperties; headingLevel: number | null } {
-    const run = findDocRun(paragraphs, streamOffsetOf(file, position));
+    const run = findDocFormattingRun(paragraphs, streamOffsetOf(file, position));
     const style = styleOf(run?.styleId ?? 0);
     const properties = new Map([...style.properties, ...(run?.properties ?? [])]);
-    const outline = run && docPropertyNumber(run.properties, docPropertyCodes.outlineLevel);
+    const outline = run && docPropertyAsNumber(run.properties, docPropertyCodes.outlineLevel);
     return { properties, headingLevel: outline !== undefined && outline < 9 ? outline + 1 : style.headingLevel };
   }
 
@@ -84,17 +84,17 @@ function createTextReader(file: DocFile): TextReader {
 
     const stateAt = (position: number): ParagraphState & { properties: DocProperties } => {
       const { properties, headingLevel } = propertiesAt(position);
-      const isInTable = docPropertyNumber(properties, docPropertyCodes.isInTable) === 1;
+      const isInTable = docPropertyAsNumber(properties, docPropertyCodes.isInTable) === 1;
       return {
         headingLevel,
         isInTable,
         properties,
-        listDepth: docPropertyNumber(properties, docPropertyCodes.listLevel) ?? 0,
+        listDepth: docPropertyAsNumber(properties, docPropertyCodes.listLevel) ?? 0,
       };
     };
 
     function labelParagraph({ properties, listDepth }: ReturnType<typeof stateAt>): void {
-      const list = listOf(docPropertyNumber(properties, docPropertyCodes.list) ?? 0);
+      const list = listOf(docPropertyAsNumber(properties, docPropertyCodes.list) ?? 0);
       if (list && !builder.isEmpty()) builder.setLabel(nextListLabel(list, listDepth) ?? '');
     }
 
@@ -113,15 +113,15 @@ function createTextReader(file: DocFile): TextReader {
         builder.addAfter([aside.block]);
       } else if (character === '\r' || character === '\f') {
         const state = stateAt(position);
-        if (docPropertyNumber(state.properties, docPropertyCodes.isInnerRowEnd) === 1) builder.endInnerRow();
-        else if (docPropertyNumber(state.properties, docPropertyCodes.isInnerCell) === 1) builder.endInnerCell();
+        if (docPropertyAsNumber(state.properties, docPropertyCodes.isInnerRowEnd) === 1) builder.endInnerRow();
+        else if (docPropertyAsNumber(state.properties, docPropertyCodes.isInnerCell) === 1) builder.endInnerCell();
         else {
           labelParagraph(state);
           builder.endParagraph(state);
         }
       } else if (character === '\u0007') {
         const state = stateAt(position);
-        if (docPropertyNumber(state.properties, docPropertyCodes.isRowEnd) === 1) {
+        if (docPropertyAsNumber(state.properties, docPropertyCodes.isRowEnd) === 1) {
           builder.beginRow();
           for (const cell of readCells(state.properties.get(docPropertyCodes.row))) builder.defineCell(cell);
           builder.endRow();
@@ -155,16 +155,15 @@ function streamOffsetOf({ pieces }: DocFile, position: number): number {
   return piece ? piece.offset + (position - piece.start) * piece.bytesPerCharacter : -1;
 }
 
-type Formats = { paragraphs: ReturnType<typeof readDocRuns>; styleOf: ReturnType<typeof readDocStyles> };
+type Formats = { paragraphs: ReturnType<typeof readDocFormattingRuns>; styleOf: ReturnType<typeof readDocStyles> };
 
-/** Values of toggle properties (MS-DOC, 2.4.6.6): as the styles say, or the opposite. */
+/** Special values of a toggle property (MS-DOC, 2.4.6.6): the same value as the styles give, or the opposite. */
 const sameAsStyles = 0x80;
 const oppositeOfStyles = 0x81;
 
-/** Finds hidden characters: by direct formatting, by a style, or deleted in a tracked revision. */
 function findHidden(file: DocFile, { paragraphs, styleOf }: Formats): (position: number) => boolean {
   const visibilityCodes = [docPropertyCodes.isHidden, docPropertyCodes.isDeleted, docPropertyCodes.characterStyle];
-  const runs = readDocRuns(file, 'characterPages').filter(({ properties }) =>
+  const runs = readDocFormattingRuns(file, 'characterPages').filter(({ properties }) =>
     visibilityCodes.some((code) => properties.has(code)),
   );
   const hiddenParagraphs = paragraphs.filter(({ styleId }) => styleOf(styleId).isHidden);
@@ -172,13 +171,13 @@ function findHidden(file: DocFile, { paragraphs, styleOf }: Formats): (position:
 
   return (position) => {
     const offset = streamOffsetOf(file, position);
-    const properties: DocProperties = findDocRun(runs, offset)?.properties ?? new Map();
-    if (docPropertyNumber(properties, docPropertyCodes.isDeleted) === 1) return true;
-    const hidden = docPropertyNumber(properties, docPropertyCodes.isHidden) ?? sameAsStyles;
+    const properties: DocProperties = findDocFormattingRun(runs, offset)?.properties ?? new Map();
+    if (docPropertyAsNumber(properties, docPropertyCodes.isDeleted) === 1) return true;
+    const hidden = docPropertyAsNumber(properties, docPropertyCodes.isHidden) ?? sameAsStyles;
     if (hidden !== sameAsStyles && hidden !== oppositeOfStyles) return hidden === 1;
-    const styleId = docPropertyNumber(properties, docPropertyCodes.characterStyle);
-    // A character style toggles what the paragraph's style says.
-    const isOfParagraph = findDocRun(hiddenParagraphs, offset) !== undefined;
+    const styleId = docPropertyAsNumber(properties, docPropertyCodes.characterStyle);
+    // A hidden character style inverts the paragraph style's hidden flag, because `hidden` is a toggle property.
+    const isOfParagraph = findDocFormattingRun(hiddenParagraphs, offset) !== undefined;
     const byStyles = isOfParagraph !== (styleId !== undefined && styleOf(styleId).isHidden);
     return hidden === oppositeOfStyles ? !byStyles : byStyles;
   };
@@ -194,7 +193,7 @@ function readCells(row: Buffer | undefined): { right: number; isContinued: boole
   });
 }
 
-function readNotes(file: DocFile, references: DocTable, notes: DocTable, base: number) {
+function readNotes(file: DocFile, references: DocTableName, notes: DocTableName, base: number) {
   const positions = file.table(references);
   const texts = file.table(notes);
   const count = Math.max(0, texts.length / 4 - 2);
@@ -230,12 +229,12 @@ function readRunningTexts(file: DocFile, base: number, readText: TextReader) {
     const isFooter = [2, 3, 5].includes((index - 6) % 6);
     appendBlocks(isFooter ? footers : headers, readText(base + start, base + end));
   }
-  return { headers: distinctBlocks(headers), footers: distinctBlocks(footers) };
+  return { headers: removeRepeatedBlocks(headers), footers: removeRepeatedBlocks(footers) };
 }
 
 type DocStyle = { headingLevel: number | null; properties: DocProperties; isHidden: boolean };
 
-/** Built-in style numbers (sti) are the same in every language; 1 to 9 are headings. */
+/** Built-in style numbers (sti) are the same in every language of Word; styles 1 to 9 are headings. */
 const titleStyle = 62;
 const subtitleStyle = 74;
 const paragraphKind = 1;
@@ -291,17 +290,17 @@ function readStyle(bytes: Buffer, baseLength: number): WrittenStyle {
   const parts = propertiesOfStyle(bytes, baseLength);
   const ofParagraphs = kind === paragraphKind ? parts.shift() : undefined;
   const ofWords = kind === paragraphKind || kind === characterKind ? parts.shift() : undefined;
-  const hidden = ofWords && docPropertyNumber(readDocProperties(ofWords), docPropertyCodes.isHidden);
+  const hidden = ofWords && docPropertyAsNumber(readDocProperties(ofWords), docPropertyCodes.isHidden);
   return {
     number,
     base,
-    // A paragraph style's properties begin with its own id, which takes two bytes.
+    // A paragraph style's properties begin with the style's own 2-byte id.
     properties: ofParagraphs ? readDocProperties(ofParagraphs.subarray(2)) : new Map(),
     isHidden: hidden === undefined ? undefined : hidden === 1,
   };
 }
 
-/** Property lists of a style follow its name. Each has a length prefix and is padded to an even length. */
+/** A style's property lists follow its name. Each list has a length prefix and is padded to an even length. */
 function propertiesOfStyle(bytes: Buffer, baseLength: number): Buffer[] {
   const parts: Buffer[] = [];
   for (let at = baseLength + 4 + bytes.readUInt16LE(baseLength) * 2; at + 2 <= bytes.length; ) {
@@ -329,9 +328,12 @@ const numberStyles: Record<number, ListLevel['style']> = {
 const listBytes = 28;
 const overrideBytes = 16;
 
-/** Paragraphs refer to lists by number; numbers of one list definition share a count, so numbering continues. */
-function readDocLists({ table, tableFrom }: DocFile): (number: number) => CountedList | undefined {
-  const lists = new Map<number, CountedList>();
+/**
+ * Paragraphs refer to lists by number. Lists with the same list definition share a counter, so their numbering
+ * continues.
+ */
+function readDocLists({ table, tableFrom }: DocFile): (number: number) => NumberedList | undefined {
+  const lists = new Map<number, NumberedList>();
   const declared = table('lists');
   if (declared.length < 2) return () => undefined;
   const bytes = tableFrom('lists');

@@ -1,10 +1,9 @@
-import { type CountedList, headingLevelByName, type ListLevel, nextListLabel } from '../office/numbering.ts';
+import { headingLevelByStyleName, type ListLevel, type NumberedList, nextListLabel } from '../office/numbering.ts';
 import { childAtPath, childrenNamed, type XmlElement } from '../office/xml-parts.ts';
 
 /** Maximum style inheritance depth; anything deeper is a cycle. */
 const maxStyleDepth = 20;
-/** Outline level 9 is body text. */
-const noOutline = 9;
+const bodyTextOutlineLevel = 9;
 
 type ListPosition = { listId: string; level: number };
 
@@ -41,18 +40,18 @@ export function readDocxStyles(root: XmlElement | undefined): DocxStyles {
     of(styleId) {
       const before = known.get(styleId);
       if (before) return before;
-      const level = styles.has(styleId) ? firstInChain(styleId, levelOfStyle) : headingLevelByName(styleId);
-      const list = firstInChain(styleId, (style) => listPositionOf(childAtPath(style, 'w:pPr')));
-      const isHidden = firstInChain(styleId, explicitHidden) ?? false;
+      const level = styles.has(styleId) ? firstInChain(styleId, levelOfStyle) : headingLevelByStyleName(styleId);
+      const list = firstInChain(styleId, (style) => readDocxListPosition(childAtPath(style, 'w:pPr')));
+      const isHidden = firstInChain(styleId, readDocxHiddenFlag) ?? false;
       const style = { headingLevel: level ?? null, list: list ?? null, isHidden };
       known.set(styleId, style);
       return style;
     },
-    isHiddenByDefault: explicitHidden(childAtPath(root, 'w:docDefaults', 'w:rPrDefault')) ?? false,
+    isHiddenByDefault: readDocxHiddenFlag(childAtPath(root, 'w:docDefaults', 'w:rPrDefault')) ?? false,
   };
 }
 
-export function explicitHidden(element: XmlElement | undefined): boolean | undefined {
+export function readDocxHiddenFlag(element: XmlElement | undefined): boolean | undefined {
   const vanish = childAtPath(element, 'w:rPr', 'w:vanish');
   return vanish && isOn(vanish.attributes['w:val'] ?? '1');
 }
@@ -63,20 +62,25 @@ function isOn(value: string | undefined): boolean {
 
 function levelOfStyle(style: XmlElement): number | null | undefined {
   return (
-    headingLevelByName(childAtPath(style, 'w:name')?.attributes['w:val'] ?? '') ??
-    outlineHeadingLevel(childAtPath(style, 'w:pPr'))
+    headingLevelByStyleName(childAtPath(style, 'w:name')?.attributes['w:val'] ?? '') ??
+    readDocxHeadingLevel(childAtPath(style, 'w:pPr'))
   );
 }
 
-/** The heading level in paragraph or style properties: null is explicitly body text, undefined is not stated. */
-export function outlineHeadingLevel(properties: XmlElement | undefined): number | null | undefined {
+/**
+ * The heading level that paragraph or style properties set: null means explicitly body text, undefined means not set.
+ */
+export function readDocxHeadingLevel(properties: XmlElement | undefined): number | null | undefined {
   const value = childAtPath(properties, 'w:outlineLvl')?.attributes['w:val'];
   if (value === undefined) return undefined;
-  return Number(value) < noOutline ? Number(value) + 1 : null;
+  return Number(value) < bodyTextOutlineLevel ? Number(value) + 1 : null;
 }
 
-/** The list position that properties state; null removes a paragraph from its style's list, undefined is not stated. */
-export function listPositionOf(properties: XmlElement | undefined): ListPosition | null | undefined {
+/**
+ * The list and level that paragraph properties set: null removes the paragraph from its style's list, undefined means
+ * not set.
+ */
+export function readDocxListPosition(properties: XmlElement | undefined): ListPosition | null | undefined {
   const numbering = childAtPath(properties, 'w:numPr');
   const listId = childAtPath(numbering, 'w:numId')?.attributes['w:val'];
   if (listId === undefined) return undefined;
@@ -92,14 +96,15 @@ const numberStyles: Record<string, ListLevel['style']> = {
   upperRoman: 'upperRoman',
 };
 
-export type NextListLabel = (position: ListPosition) => string | null;
+export type DocxListNumbering = (position: ListPosition) => string | null;
 
 /**
- * Word stores no list numbers, only their rules: they are counted here, because laws and contracts are cited by them.
+ * Counts list numbers as Word does, because a .docx file stores only numbering rules and readers cite laws and
+ * contracts by number.
  */
-export function createDocxNumbering(root: XmlElement | undefined): NextListLabel {
+export function createDocxListNumbering(root: XmlElement | undefined): DocxListNumbering {
   const abstracts = childrenNamed(root, 'w:abstractNum');
-  const lists = new Map<string, CountedList>();
+  const lists = new Map<string, NumberedList>();
   const shared = new Map<string, number[]>();
   for (const list of childrenNamed(root, 'w:num')) {
     const abstractId = childAtPath(list, 'w:abstractNumId')?.attributes['w:val'] ?? '';
@@ -107,7 +112,7 @@ export function createDocxNumbering(root: XmlElement | undefined): NextListLabel
     const levels = new Map(childrenNamed(abstract, 'w:lvl').map(readLevel));
     const overrides = childrenNamed(list, 'w:lvlOverride');
     for (const override of overrides) overrideLevel(levels, override);
-    // Lists of one definition continue each other's numbering, unless one states a start value.
+    // Lists with the same abstract definition continue each other's numbering, unless a list overrides the start value.
     const counts = overrides.length > 0 ? [] : (shared.get(abstractId) ?? []);
     if (overrides.length === 0) shared.set(abstractId, counts);
     lists.set(list.attributes['w:numId'] ?? '', { levels, counts });

@@ -1,24 +1,24 @@
 import { appError } from '#src/errors.ts';
 import {
   appendBlocks,
-  distinctBlocks,
-  flattenCell,
+  flattenTableCell,
   footnoteBlock,
   markdownLink,
   paragraphBlocks,
-  remarkBlock,
+  quotedCommentBlock,
+  removeRepeatedBlocks,
   renderBlocks,
   type TextBlock,
 } from '../office/blocks.ts';
-import { type DrawingParts, latexEquation, readDrawingParts } from '../office/drawings.ts';
+import { type ChartsAndDiagrams, equationToLatex, readChartsAndDiagrams } from '../office/drawings.ts';
 import {
   childAtPath,
   childElements,
   childrenNamed,
   descendantsNamed,
-  officeMainPart,
-  officePackageTitle,
+  findOfficeMainPart,
   openZipParts,
+  readOfficeTitle,
   readRelationships,
   readXmlPart,
   textContent,
@@ -27,28 +27,31 @@ import {
 } from '../office/xml-parts.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 import {
-  createDocxNumbering,
+  createDocxListNumbering,
+  type DocxListNumbering,
   type DocxStyle,
   type DocxStyles,
-  explicitHidden,
-  listPositionOf,
-  type NextListLabel,
-  outlineHeadingLevel,
+  readDocxHeadingLevel,
+  readDocxHiddenFlag,
+  readDocxListPosition,
   readDocxStyles,
 } from './docx-styles.ts';
 
 const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'endnote', comments: 'comment' };
 
-/** Reads Word files: headers, the text with notes and comments, footers; pictures give their alternative texts. */
+/**
+ * Reads Word files: headers, the text with notes and comments, footers. Pictures are replaced by their alternative
+ * texts.
+ */
 export const parseDocx: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
-  const name = await officeMainPart(parts, 'word/document.xml');
+  const name = await findOfficeMainPart(parts, 'word/document.xml');
   const related = await readRelationships(parts, name);
   const partOf = (kind: string) => related.find(({ type }) => type === kind)?.target ?? '';
   let noteCount = 0;
   const shared = {
     styles: readDocxStyles(await readXmlPart(parts, partOf('styles'))),
-    nextListLabelOf: createDocxNumbering(await readXmlPart(parts, partOf('numbering'))),
+    nextListLabelOf: createDocxListNumbering(await readXmlPart(parts, partOf('numbering'))),
     notes: await readNotes(parts, related),
     nextMark: () => String(++noteCount),
   };
@@ -60,7 +63,7 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
       const lines = childElements(part).filter((element) => !hasPageNumber(element));
       appendBlocks(found, readBlocks({ name: kind, attributes: {}, children: lines }, references));
     }
-    return distinctBlocks(found);
+    return removeRepeatedBlocks(found);
   };
   const references = await referencesOf(parts, name, shared);
   const body: TextBlock[] = [];
@@ -69,7 +72,7 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
   const root = await readXmlPart(parts, name, { childrenOf: 'w:body', take });
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
   const blocks = [...(await running('header')), ...body, ...(await running('footer'))];
-  return { body: renderBlocks(blocks), title: await officePackageTitle(parts) };
+  return { body: renderBlocks(blocks), title: await readOfficeTitle(parts) };
 };
 
 async function referencesOf(
@@ -79,7 +82,7 @@ async function referencesOf(
 ): Promise<DocxReferences> {
   const related = await readRelationships(parts, partName);
   const links = new Map(related.filter(({ isExternal }) => isExternal).map(({ id, target }) => [id, target]));
-  return { ...shared, links, drawings: await readDrawingParts(parts, partName) };
+  return { ...shared, links, drawings: await readChartsAndDiagrams(parts, partName) };
 }
 
 async function readNotes(
@@ -99,10 +102,10 @@ async function readNotes(
 
 type DocxReferences = {
   styles: DocxStyles;
-  nextListLabelOf: NextListLabel;
-  drawings: DrawingParts;
+  nextListLabelOf: DocxListNumbering;
+  drawings: ChartsAndDiagrams;
   links: ReadonlyMap<string, string>;
-  /** Note elements by kind and id, such as `footnote 2`. */
+  /** Footnote, endnote and comment elements by kind and id, such as `footnote 2`. */
   notes: ReadonlyMap<string, XmlElement>;
   nextMark: () => string;
 };
@@ -117,7 +120,7 @@ function readBlock(element: XmlElement, references: DocxReferences): TextBlock[]
   return skippedElements.has(element.name) ? [] : readBlocks(element, references);
 }
 
-/** Elements that hold deleted text, properties or field codes, or repeat a drawing for old programs. */
+/** Elements that are not read: deleted text, properties, field codes, and copies of drawings for old Word versions. */
 const skippedElements = new Set([
   'w:del',
   'w:moveFrom',
@@ -130,19 +133,20 @@ const skippedElements = new Set([
 ]);
 
 /**
- * A character style toggles what the paragraph's style says (ECMA-376, 17.7.3); a run's own formatting overrides both.
+ * A hidden character style inverts the paragraph style's hidden flag (ECMA-376, 17.7.3); a run's own formatting
+ * overrides both.
  */
 function isHidden(run: XmlElement, paragraph: DocxStyle, { styles }: DocxReferences): boolean {
   const styleId = childAtPath(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
   const byStyles = paragraph.isHidden !== (styleId !== undefined && styles.of(styleId).isHidden);
-  return explicitHidden(run) ?? (styles.isHiddenByDefault || byStyles);
+  return readDocxHiddenFlag(run) ?? (styles.isHiddenByDefault || byStyles);
 }
 
 function readParagraph(element: XmlElement, references: DocxReferences): TextBlock[] {
   const properties = childAtPath(element, 'w:pPr');
   const style = references.styles.of(childAtPath(properties, 'w:pStyle')?.attributes['w:val'] ?? '');
-  const level = outlineHeadingLevel(properties) ?? style.headingLevel;
-  const position = listPositionOf(properties) ?? (listPositionOf(properties) === null ? null : style.list);
+  const level = readDocxHeadingLevel(properties) ?? style.headingLevel;
+  const position = readDocxListPosition(properties) ?? (readDocxListPosition(properties) === null ? null : style.list);
   const { text, after } = readInline(element, style, references);
   if (text.trim() === '') return after;
   const label = position && references.nextListLabelOf(position);
@@ -201,10 +205,10 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
     'w:commentReference': ({ attributes }) => {
       const comment = references.notes.get(`comment ${attributes['w:id']}`);
       const author = comment?.attributes['w:author']?.trim();
-      if (comment) after.push(remarkBlock(author ? `Comment by ${author}` : 'Comment', noteText(comment)));
+      if (comment) after.push(quotedCommentBlock(author ? `Comment by ${author}` : 'Comment', noteText(comment)));
     },
     'm:oMath': (each) => {
-      const written = latexEquation(each);
+      const written = equationToLatex(each);
       if (written) text += `$${written}$`;
     },
     'wp:docPr': (each) => {
@@ -257,14 +261,19 @@ function linkOfField(instruction: string): string | undefined {
   return /^\s*HYPERLINK\s+"([^"]+)"/i.exec(instruction)?.[1];
 }
 
-/** Whether a header or footer line holds a page number, which differs on each page and is left out. */
+/**
+ * Whether a header or footer line has a page number field. Such lines are left out, because they differ on each page.
+ */
 function hasPageNumber(element: XmlElement): boolean {
   const simple = descendantsNamed(element, 'w:fldSimple').map((field) => field.attributes['w:instr']);
   const written = descendantsNamed(element, 'w:instrText').map(textContent);
   return /\bPAGE\b/i.test([...simple, ...written].join(' '));
 }
 
-/** A cell's text appears once for all columns that it spans, but in each row, because a row may be read alone. */
+/**
+ * A horizontally merged cell's text appears once in its row; a vertically merged cell's text is repeated in each row,
+ * because a chunk may hold only one of the rows.
+ */
 function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
   const rows: string[][] = [];
   const asides: TextBlock[] = [];
@@ -277,7 +286,7 @@ function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
       const properties = childAtPath(cell, 'w:tcPr');
       const merge = childAtPath(properties, 'w:vMerge');
       const isContinued = merge !== undefined && merge.attributes['w:val'] !== 'restart';
-      const content = flattenCell(readBlocks(cell, references));
+      const content = flattenTableCell(readBlocks(cell, references));
       appendBlocks(asides, content.asides);
       cells.push(isContinued ? (rows.at(-1)?.[cells.length] ?? '') : content.text);
       cells.push(...Array<string>(Math.max(0, span(childAtPath(properties, 'w:gridSpan')) - 1)).fill(''));
@@ -302,7 +311,7 @@ function rowCells(row: XmlElement): XmlElement[] {
   });
 }
 
-/** Word tables have at most 63 columns; larger spans are cut. */
+/** Word tables have at most 63 columns; a larger column span is reduced to 63. */
 function span(element: XmlElement | undefined): number {
   return Math.min(63, Math.max(0, Math.floor(Number(element?.attributes['w:val'] ?? 0)) || 0));
 }

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { DOMParser } from 'linkedom';
 import { appError } from '#src/errors.ts';
-import { decodeText, htmlEncoding } from '../decode-text.ts';
+import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
 import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
 import {
   childAtPath,
@@ -14,9 +14,9 @@ import {
   type XmlElement,
   type ZipParts,
 } from '../office/xml-parts.ts';
-import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
+import { type DocumentParser, discardDefaultTitle } from '../parsed-document.ts';
 
-/** Font obfuscation is no encryption of the text (EPUB 3, IDPF and Adobe methods). */
+/** Font obfuscation (IDPF and Adobe algorithms) does not encrypt the text of an EPUB, so such books are readable. */
 const fontAlgorithms = new Set(['http://www.idpf.org/2008/embedding', 'http://ns.adobe.com/pdf/enc#RC']);
 
 /** Reads e-books: chapters in reading order, headed by their names in the table of contents. */
@@ -45,7 +45,7 @@ export const parseEpub: DocumentParser = async ({ bytes }) => {
     if (chapter) texts.push(withHeading(chapterToMarkdown(chapter), names.get(part)));
   }
   const title = textContent(childAtPath(book, 'opf:metadata', 'dc:title'));
-  return { body: texts.filter(Boolean).join('\n\n'), title: meaningfulTitle(title) };
+  return { body: texts.filter(Boolean).join('\n\n'), title: discardDefaultTitle(title) };
 };
 
 async function checkProtection(parts: ZipParts): Promise<void> {
@@ -61,7 +61,7 @@ function isNavigation({ attributes }: XmlElement): boolean {
   return attributes.properties?.split(/\s+/).includes('nav') ?? false;
 }
 
-/** Chapter names from the EPUB 3 navigation or the EPUB 2 NCX; the first name of a chapter counts. */
+/** Chapter names from the EPUB 3 navigation or the EPUB 2 NCX. If a chapter has several names, the first is used. */
 async function readNames(
   parts: ZipParts,
   items: XmlElement[],
@@ -109,9 +109,12 @@ function chapterToMarkdown(bytes: Buffer): string {
   return htmlToMarkdown(body.innerHTML).trim();
 }
 
-/** Parses a chapter. Self-closing XHTML elements are expanded first, because an HTML parser would leave them open. */
+/**
+ * Parses a chapter as HTML. Self-closing XHTML elements are expanded first, because an HTML parser would leave them
+ * open.
+ */
 function parsePage(bytes: Buffer | null) {
-  const page = bytes === null ? '' : decodeText(bytes, htmlEncoding(bytes));
+  const page = bytes === null ? '' : decodeText(bytes, findDeclaredEncoding(bytes));
   checkHtmlNesting(page);
   const html = page.replace(
     /<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)([a-z][\w:-]*)([^<>]*)\/>/gi,

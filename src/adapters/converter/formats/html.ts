@@ -2,17 +2,17 @@ import { Readability } from '@mozilla/readability';
 import { DOMParser } from 'linkedom';
 import { parse, serialize } from 'parse5';
 import { looksLikeFeed } from '#src/domain/documents/formats.ts';
-import { decodeText, htmlEncoding } from '../decode-text.ts';
+import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
 import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
 import { childElements, parseXml, textContent, type XmlElement } from '../office/xml-parts.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
-import { fencedCode } from './plain-text.ts';
+import { fencedCodeBlock } from './plain-text.ts';
 
 /** Readability's result is used only if it holds at least this share of the page's text. */
 const minMainShare = 0.3;
 
 export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
-  const html = decodeText(bytes, encoding ?? htmlEncoding(bytes));
+  const html = decodeText(bytes, encoding ?? findDeclaredEncoding(bytes));
   if (looksLikeFeed(html)) return parseFeedOrText(bytes, html);
   checkHtmlNesting(html);
   // parse5 adds missing `html`, `head` and `body` elements, which linkedom needs.
@@ -22,11 +22,12 @@ export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const wholeText = textLength(document.body?.textContent);
   const whole = document.body?.innerHTML ?? '';
 
-  // Readability destroys the document: read everything else before. Classes name the language of code blocks.
+  // Readability modifies the document, so everything else is read from it before. `keepClasses` keeps the language of
+  // code blocks.
   const main = new Readability(document, { keepClasses: true }).parse();
   const isMain = main?.content && textLength(main.textContent) >= wholeText * minMainShare;
   const body = htmlToMarkdown(isMain ? main.content : whole);
-  // A page with only a title is treated as empty: its content is made by scripts.
+  // A page whose only text is its title is treated as empty: scripts fill in its content in the browser.
   const isUntitled = body.trim() !== '' && !/^# /m.test(body);
   return { body: title && isUntitled ? `# ${title}\n\n${body}` : body, title };
 };
@@ -36,7 +37,7 @@ function parseFeedOrText(bytes: Buffer, text: string): ParsedDocument {
   try {
     return parseFeed(bytes);
   } catch {
-    return { body: fencedCode(text, 'xml'), title: null };
+    return { body: fencedCodeBlock(text, 'xml'), title: null };
   }
 }
 
@@ -44,12 +45,11 @@ function textLength(text: string | null | undefined): number {
   return text?.replace(/\s+/g, '').length ?? 0;
 }
 
-/** @throws Error for XML that is not well-formed */
 function parseFeed(bytes: Buffer): ParsedDocument {
   const root = parseXml(bytes);
   const channel = childOf(root, 'channel') ?? root;
   const title = textIn(channel, 'title');
-  // RSS 1.0 has its entries beside the channel, not in it.
+  // RSS 1.0 has its `item` elements beside the `channel` element instead of inside it.
   const entries = [channel, root === channel ? undefined : root]
     .flatMap(childElements)
     .filter(({ name }) => /^(?:.*:)?(?:item|entry)$/.test(name));

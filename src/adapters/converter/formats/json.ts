@@ -4,7 +4,7 @@ import { fileExtension } from '#src/domain/documents/formats.ts';
 import { decodeText } from '../decode-text.ts';
 import { renderTable } from '../office/blocks.ts';
 import type { DocumentParser } from '../parsed-document.ts';
-import { fencedCode } from './plain-text.ts';
+import { fencedCodeBlock } from './plain-text.ts';
 
 const lines = z.union([z.string(), z.array(z.string()).transform((parts) => parts.join(''))]);
 const output = z.object({
@@ -26,13 +26,13 @@ function renderNotebook({ cells, metadata }: z.infer<typeof notebook>): string {
   const language = metadata?.language_info?.name ?? '';
   return cells
     .flatMap(({ cell_type: type, source, outputs = [] }) =>
-      type === 'code' ? [fencedCode(source, language), ...outputs.map(renderOutput)] : [source],
+      type === 'code' ? [fencedCodeBlock(source, language), ...outputs.map(renderOutput)] : [source],
     )
     .filter(Boolean)
     .join('\n\n');
 }
 
-/** Pictures in notebook outputs are left out: their text form is only a class name. */
+/** Pictures in Jupyter notebook outputs are left out: their text form is only a Python class name. */
 function renderOutput({ text, data = {}, ename, evalue }: z.infer<typeof output>): string {
   const markdown = lines.safeParse(data['text/markdown']);
   if (markdown.success) return markdown.data;
@@ -40,10 +40,12 @@ function renderOutput({ text, data = {}, ename, evalue }: z.infer<typeof output>
   const plain = lines.safeParse(isPicture ? undefined : data['text/plain']);
   const error = ename === undefined ? '' : `${ename}: ${evalue ?? ''}`;
   const printed = stripVTControlCharacters(text ?? plain.data ?? error);
-  return printed.trim() && fencedCode(printed, '');
+  return printed.trim() && fencedCodeBlock(printed, '');
 }
 
-/** Reads notebooks as text, code and output, lists of flat records as a table, and other JSON as a nested list. */
+/**
+ * Reads Jupyter notebooks as text, code and output; lists of flat records as a table; any other JSON as a nested list.
+ */
 export const parseJson: DocumentParser = ({ bytes, fileName, encoding }) => {
   const text = decodeText(bytes, encoding);
   const value = tryParse(text) ?? tryParseLines(text);

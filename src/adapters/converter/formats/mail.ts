@@ -4,14 +4,14 @@ import { DOMParser, type HTMLElement } from 'linkedom';
 import { parse, serialize } from 'parse5';
 import PostalMime, { type Address } from 'postal-mime';
 import { appError } from '#src/errors.ts';
-import { decodeText, htmlEncoding, unicodeEncoding } from '../decode-text.ts';
+import { decodeText, detectUnicodeEncoding, findDeclaredEncoding } from '../decode-text.ts';
 import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 
 /** Reads Internet mail (RFC 5322): its HTML, or its text if it has none. Attachments are listed but never opened. */
 export const parseEml: DocumentParser = async ({ bytes }) => {
-  // Text editors may save a mail as UTF-16, which the parser does not read.
-  const mail = await PostalMime.parse(unicodeEncoding(bytes) ? Buffer.from(decodeText(bytes)) : bytes);
+  // Some text editors save a mail as UTF-16, which PostalMime does not read.
+  const mail = await PostalMime.parse(detectUnicodeEncoding(bytes) ? Buffer.from(decodeText(bytes)) : bytes);
   refuseEncrypted(mail.headers.find(({ key }) => key === 'content-type')?.value);
   return renderMail({
     subject: mail.subject ?? '',
@@ -33,7 +33,10 @@ function namesOf(addresses: Address[]): string {
     .join(', ');
 }
 
-/** Outlook appointments, contacts and tasks are read too, by subject and text. Attachments are only listed. */
+/**
+ * Reads Outlook messages. Appointments, contacts and tasks are read by subject and text. Attachments are listed but
+ * never opened.
+ */
 export const parseMsg: DocumentParser = ({ bytes }) => {
   const message = readMessage(bytes);
   if (message.error) throw appError('corrupt_document', { detail: `The message is damaged: ${message.error}.` });
@@ -63,7 +66,7 @@ export const parseMsg: DocumentParser = ({ bytes }) => {
   });
 };
 
-/** Messages that are not in Unicode state their code page, so they are parsed again with it. */
+/** A message that is not in Unicode states its code page, so it is parsed a second time with that code page. */
 function readMessage(bytes: Buffer): FieldsData {
   const reader = new msgReader.default(new Uint8Array(bytes).buffer);
   const message = reader.getFileData();
@@ -74,7 +77,7 @@ function readMessage(bytes: Buffer): FieldsData {
 }
 
 function decodeHtml(bytes: Buffer): string {
-  return decodeText(bytes, htmlEncoding(bytes));
+  return decodeText(bytes, findDeclaredEncoding(bytes));
 }
 
 const invisibleElements = 'script, style, noscript, template, svg, iframe, title, [hidden]';
@@ -91,7 +94,10 @@ function mailHtmlToMarkdown(html: string): string {
   return htmlToMarkdown(body.innerHTML).trim();
 }
 
-/** A layout table is marked so, holds other tables, or has at most one cell in a row. */
+/**
+ * A table is used for layout if it has the role `presentation`, contains other tables, or has at most one cell in each
+ * row.
+ */
 function isLayout(table: HTMLElement): boolean {
   if (table.getAttribute('role') === 'presentation' || table.querySelector('table')) return true;
   return [...table.querySelectorAll('tr')].every((row) => row.querySelectorAll('td, th').length <= 1);
@@ -115,14 +121,13 @@ type Mail = {
   date: string | null;
   html: string;
   text: string;
-  /** Null when the size is unknown, as for an attached message. */
+  /** `bytes` is null when an attachment's size is unknown, such as that of an attached message. */
   attachments: { name: string; bytes: number | null }[];
 };
 
 const encryptedTypes = /^(?:multipart\/encrypted|application\/(?:x-)?pkcs7-mime)\b/i;
 const encryptedText = /^\s*-----BEGIN PGP MESSAGE-----/;
 
-/** Renders a mail: the subject as title, sender, recipients and date, the text, and the names of attachments. */
 function renderMail(mail: Mail): ParsedDocument {
   if (encryptedText.test(mail.text)) throw encryptedMail();
   const content = mailHtmlToMarkdown(mail.html) || mail.text.trim();

@@ -1,16 +1,16 @@
-import { formatListNumber, headingLevelByName, type ListNumberStyle } from '../office/numbering.ts';
+import { formatListNumber, headingLevelByStyleName, type ListNumberStyle } from '../office/numbering.ts';
 import { childElements, descendantsNamed, type XmlElement } from '../office/xml-parts.ts';
 
 export type OdfStyles = {
   headingLevel(styleName: string | undefined): number | null;
   isHiddenText(styleName: string | undefined): boolean;
   isHiddenPage(styleName: string | undefined): boolean;
-  openList(list: XmlElement, outer: OdfList | null): OdfList;
-  nextListLabel(list: OdfList, item: XmlElement): string | null;
+  openList(list: XmlElement, outer: OdfListState | null): OdfListState;
+  nextListLabel(list: OdfListState, item: XmlElement): string | null;
   nextHeadingLabel(level: number): string | null;
 };
 
-export type OdfList = { styleName: string; depth: number; counts: number[] };
+export type OdfListState = { styleName: string; depth: number; counts: number[] };
 
 /** Maximum style inheritance depth; anything deeper is a cycle. */
 const maxStyleDepth = 20;
@@ -61,8 +61,9 @@ export function readOdfStyles({ content, styles }: StyledParts): OdfStyles {
   }
 
   return {
-    // Direct formatting gives a paragraph an automatic style, whose parent is the style that the author chose.
-    headingLevel: (name = '') => headingLevelByName(name) ?? headingLevelByName(parents.get(name) ?? '') ?? null,
+    // Direct formatting gives a paragraph an automatic style, whose parent is the named style that the author chose.
+    headingLevel: (name = '') =>
+      headingLevelByStyleName(name) ?? headingLevelByStyleName(parents.get(name) ?? '') ?? null,
     isHiddenText,
     isHiddenPage: (name) => name !== undefined && hiddenPages.has(name),
     openList({ attributes }, outer) {

@@ -2,12 +2,12 @@ import { posix } from 'node:path';
 import { appError } from '#src/errors.ts';
 import {
   appendBlocks,
-  distinctBlocks,
-  flattenCell,
+  flattenTableCell,
   footnoteBlock,
   markdownLink,
   paragraphBlocks,
-  remarkBlock,
+  quotedCommentBlock,
+  removeRepeatedBlocks,
   renderBlocks,
   type TextBlock,
 } from '../office/blocks.ts';
@@ -23,10 +23,13 @@ import {
   type XmlNode,
   type ZipParts,
 } from '../office/xml-parts.ts';
-import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
-import { type OdfList, type OdfStyles, readOdfStyles } from './opendocument-styles.ts';
+import { type DocumentParser, discardDefaultTitle } from '../parsed-document.ts';
+import { type OdfListState, type OdfStyles, readOdfStyles } from './opendocument-styles.ts';
 
-/** Reads OpenDocument texts: headers, body with notes and comments, footers; pictures give their alternative texts. */
+/**
+ * Reads OpenDocument texts: headers, body with notes and comments, footers. Pictures are replaced by their alternative
+ * texts.
+ */
 export const parseOdt: DocumentParser = async ({ bytes }) => {
   const document = await readOdfPackage(bytes);
   const references = createReferences(document);
@@ -35,7 +38,7 @@ export const parseOdt: DocumentParser = async ({ bytes }) => {
   );
   const running = (kind: RegExp) => {
     const lines = pages.filter(({ name }) => kind.test(name)).flatMap(linesWithoutPageNumber);
-    return distinctBlocks(readOdfBlocks({ name: '', attributes: {}, children: lines }, references));
+    return removeRepeatedBlocks(readOdfBlocks({ name: '', attributes: {}, children: lines }, references));
   };
   const headers = running(/^style:header(?:-left|-first)?$/);
   const body = readOdfBlocks(childAtPath(document.content, 'office:body', 'office:text'), references);
@@ -47,7 +50,7 @@ function linesWithoutPageNumber(part: XmlElement): XmlElement[] {
   return childElements(part).filter((line) => descendantsNamed(line, 'text:page-number').length === 0);
 }
 
-/** Placeholders that repeat on every slide: number, date, header and footer. */
+/** Placeholders that repeat on every slide and are left out: number, date, header and footer. */
 const runningClasses = /^(?:page-number|date-time|footer|header)$/;
 
 /** Reads OpenDocument presentations: one page for each slide, with notes and comments; hidden slides are marked. */
@@ -77,7 +80,7 @@ function readSlide(slide: XmlElement, references: OdfReferences) {
     attributes['presentation:class'] === 'notes' && attributes['presentation:placeholder'] !== 'true';
   const frames = childElements(childAtPath(slide, 'presentation:notes')).filter(isNotes);
   const notes = frames.map((frame) => renderBlocks(readOdfBlocks(frame, references))).join('\n');
-  if (notes.trim()) blocks.push(remarkBlock('Notes', notes.replace(/\n{2,}/g, '\n')));
+  if (notes.trim()) blocks.push(quotedCommentBlock('Notes', notes.replace(/\n{2,}/g, '\n')));
   return { title, isHidden: references.styles.isHiddenPage(slide.attributes['draw:style-name']), blocks };
 }
 
@@ -88,7 +91,10 @@ function oneLine(blocks: TextBlock[]): string {
 type OdfPackage = {
   content: XmlElement;
   styles: XmlElement | undefined;
-  /** Embedded equations (`math:math`) and charts (`office:document-content`) by the address in their frame. */
+  /**
+   * Root elements of embedded equations (`math:math`) and charts (`office:document-content`), by the address in their
+   * frame.
+   */
   objects: ReadonlyMap<string, XmlElement>;
   title: string | null;
 };
@@ -105,11 +111,14 @@ async function readOdfPackage(bytes: Buffer): Promise<OdfPackage> {
     if (object) objects.set(address, object);
   }
   const meta = await readXmlPart(parts, 'meta.xml');
-  const title = meaningfulTitle(textContent(childAtPath(meta, 'office:meta', 'dc:title')));
+  const title = discardDefaultTitle(textContent(childAtPath(meta, 'office:meta', 'dc:title')));
   return { content, styles: await readXmlPart(parts, 'styles.xml'), objects, title };
 }
 
-/** Encrypted OpenDocument files either list encrypted parts in the manifest or wrap all parts in one. */
+/**
+ * An encrypted OpenDocument file either lists its encrypted parts in the manifest or wraps everything in one encrypted
+ * part.
+ */
 async function checkEncryption(parts: ZipParts): Promise<void> {
   const manifest = await readXmlPart(parts, 'META-INF/manifest.xml');
   if (parts.names.includes('encrypted-package') || descendantsNamed(manifest, 'manifest:encryption-data').length > 0) {
@@ -178,7 +187,7 @@ function readParagraph(element: XmlElement, references: OdfReferences): TextBloc
   return [{ kind: 'heading', level, text: label ? `${label} ${text}` : text }, ...after];
 }
 
-function readList(element: XmlElement, references: OdfReferences, outer: OdfList | null): TextBlock[] {
+function readList(element: XmlElement, references: OdfReferences, outer: OdfListState | null): TextBlock[] {
   const list = references.styles.openList(element, outer);
   return childElements(element).flatMap((item): TextBlock[] => {
     const content = childElements(item);
@@ -249,10 +258,9 @@ function readComment(annotation: XmlElement, references: OdfReferences): TextBlo
   const author = textContent(childAtPath(annotation, 'dc:creator')).trim();
   const lines = childElements(annotation).filter(({ name }) => name.startsWith('text:'));
   const text = lines.flatMap((each) => readBlock(each, references));
-  return remarkBlock(author ? `Comment by ${author}` : 'Comment', renderBlocks(text).replace(/\n{2,}/g, '\n'));
+  return quotedCommentBlock(author ? `Comment by ${author}` : 'Comment', renderBlocks(text).replace(/\n{2,}/g, '\n'));
 }
 
-/** A frame holds a text box, a table, an equation, a chart (read as a table), or a picture with alternative text. */
 function readFrame(frame: XmlElement, references: OdfReferences): TextBlock[] {
   const object = references.objects.get(childAtPath(frame, 'draw:object')?.attributes['xlink:href'] ?? '');
   const content = object ? readObject(object, references) : readOdfBlocks(frame, references);
@@ -267,10 +275,13 @@ function readObject(object: XmlElement, references: OdfReferences): TextBlock[] 
   return [...titles, ...descendantsNamed(object, 'table:table').flatMap((table) => readOdfTable(table, references))];
 }
 
-/** A cell's repeat count is cut here: text tables have few columns, but a file may claim millions. */
+/** Maximum of a cell's repeat count: tables in texts have few columns, but a hostile file may claim millions. */
 const maxRepeatedCells = 100;
 
-/** A cell's text appears once for all columns that it spans, but in each row, because a row may be read alone. */
+/**
+ * A horizontally merged cell's text appears once in its row; a vertically merged cell's text is repeated in each row,
+ * because a chunk may hold only one of the rows.
+ */
 function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[] {
   const rows: string[][] = [];
   const asides: TextBlock[] = [];
@@ -284,7 +295,7 @@ function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[]
     for (const cell of childElements(row)) {
       const repeated = count(cell, 'table:number-columns-repeated');
       const isCovered = cell.name === 'table:covered-table-cell';
-      const content = isCovered ? null : flattenCell(readOdfBlocks(cell, references));
+      const content = isCovered ? null : flattenTableCell(readOdfBlocks(cell, references));
       appendBlocks(asides, content?.asides ?? []);
       if (content) covered = count(cell, 'table:number-columns-spanned') - 1;
       for (let time = 0; time < repeated; time += 1) {

@@ -12,22 +12,21 @@ type PdfLine = {
   size: number;
   isBold: boolean;
   gap: number;
-  /** The last word is split by a hyphen, which `text` leaves out. */
+  /** True if the line ends in a hyphenated word; `text` does not contain the hyphen. */
   isHyphenated: boolean;
 };
 
-/** `isPicture`: the page shows something, but almost no text can be extracted from it. */
+/** `isPicture`: the page shows something, but has almost no extractable text, as in a scan. */
 export type PdfPage = { lines: PdfLine[]; isPicture: boolean };
 
 const rawLine = z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()]);
 
-export const pdfDocumentMessage = z.object({ pageCount: z.int().positive(), title: z.string() });
+export const pdfDocumentMessageSchema = z.object({ pageCount: z.int().positive(), title: z.string() });
 
-export const pdfPageMessage = z
+export const pdfPageMessageSchema = z
   .object({ lines: z.array(rawLine), isPicture: z.boolean() })
   .transform(({ lines, isPicture }): PdfPage => ({ lines: readLines(lines), isPicture }));
 
-/** Turns lines that OCR recognized into a PDF page. */
 export function pdfPageFromOcr(lines: readonly RecognizedLine[]): PdfPage {
   return { lines: readLines(lines), isPicture: true };
 }
@@ -46,19 +45,19 @@ function readLine([raw, left, right, baseline, size, isBold, gap]: z.infer<typeo
   return { text: kept, left, right, baseline, size, isBold, gap, isHyphenated: isCut };
 }
 
-/** Ligatures become letters. TeX fonts without a Unicode table map the ligature ff to a return arrow. */
+/** Replaces ligatures by their letters. TeX fonts without a Unicode table map the ligature "ff" to a return arrow. */
 function plainLetters(text: string): string {
   return text.replace(/[\ufb00-\ufb06]/g, (ligature) => ligature.normalize('NFKC')).replace(/\u21b5(?=\p{L})/gu, 'ff');
 }
 
-/** Vertical text in the margin (stamps, axis labels) comes first, so that it splits no sentence. */
+/** Moves vertical text in the margin (stamps, axis labels) to the front, so that it does not interrupt a sentence. */
 function arrange(lines: PdfLine[]): PdfLine[] {
   const filled = lines.filter((line) => line.text);
   const upright = filled.filter((line) => line.size > 0);
   return [...filled.filter((line) => line.size <= 0), ...joinPieces(upright)];
 }
 
-/** PDFium starts a new line at superscripts and font changes; such pieces are joined again. */
+/** Joins pieces of one line, because PDFium starts a new line at superscripts and font changes. */
 function joinPieces(lines: PdfLine[]): PdfLine[] {
   const joined: PdfLine[] = [];
   for (const line of lines) {
@@ -95,11 +94,11 @@ type PdfBlock = { lines: PdfLine[]; isTable: boolean };
 
 /** A gap inside a line of at least this many font sizes makes the line a table row. */
 const columnGap = 1.8;
-/** A line distance above this multiple of the usual one starts a new paragraph. */
+/** A line distance above this multiple of the usual line distance starts a new paragraph. */
 const paragraphSpacing = 1.3;
 /** Table rows are at most this many font sizes apart. */
 const rowSpacing = 3;
-/** Font sizes that differ by less than this share count as equal. */
+/** Font sizes with a relative difference below this value count as equal. */
 const sizeTolerance = 0.08;
 
 function isSameSize(a: PdfLine, b: PdfLine): boolean {
@@ -136,18 +135,22 @@ function usualPitch(lines: PdfLine[]): number {
     if (step > 0.5 * line.size && step < 2.5 * line.size) steps.push(step);
   });
   steps.sort((a, b) => a - b);
-  // The lower third is used, because paragraph spacing only widens the distances.
+  // The lower third of the line distances is used, because the gaps between paragraphs make the mean and the median too
+  // large.
   return steps[Math.floor(steps.length / 3)] ?? 1.2 * (lines[0]?.size ?? 0);
 }
 
-/** Unsplit words of a document in lower case; compounds with their hyphens. */
+/** All words of a document that are not hyphenated at a line end, in lower case. Compounds keep their hyphens. */
 type Vocabulary = ReadonlySet<string>;
 
 const word = /\p{L}+(?:-\p{L}+)*/gu;
-/** Shorter word halves occur in many words ("with-out"), so they prove no compound. */
+/** Minimum length of word halves that prove a hyphenated compound; shorter ones are too common ("with-out"). */
 const minHalfLength = 4;
 
-/** Split words are resolved by the document's own words, which needs no dictionary of any language. */
+/**
+ * Collects a document's words. They decide how words that are hyphenated at a line end are joined, without a dictionary
+ * for each language.
+ */
 function collectVocabulary(pages: PdfPage[]): Vocabulary {
   const words = new Set<string>();
   const lines = pages.flatMap((page) => page.lines);
@@ -163,7 +166,8 @@ function collectVocabulary(pages: PdfPage[]): Vocabulary {
 function hyphenBetween(before: string, after: string, vocabulary: Vocabulary): '' | '-' {
   const first = /[\p{L}-]+$/u.exec(before)?.[0].toLowerCase() ?? '';
   const second = /^\p{L}+/u.exec(after)?.[0].toLowerCase() ?? '';
-  // "COVID-" + "19" and "A-" + "B" keep the hyphen: hyphenation splits a word before a lower-case letter.
+  // "COVID-" + "19" and "A-" + "B" keep the hyphen: a hyphenated word goes on with a lower-case letter in the next
+  // line.
   if (!/^\p{Ll}/u.test(after)) return '-';
   if (vocabulary.has(first + second)) return '';
   if (vocabulary.has(`${first}-${second}`)) return '-';
@@ -210,19 +214,18 @@ function sizeOfMostText(pages: PdfPage[]): number {
   return [...lengths].reduce((most, each) => (each[1] > most[1] ? each : most), [0, 0])[0];
 }
 
-/** Shorter documents have too few pages to detect running headers. */
 const minPagesForRunningLines = 4;
 const runningShare = 0.6;
 /** Running headers and footers are within this many lines of a page's top or bottom. */
 const edgeLines = 3;
 
-/** Page labels such as "Page 3", "p. 3 / 12" and "Seite 3 von 12". */
+/** Matches page labels such as "Page 3", "p. 3 / 12" and "Seite 3 von 12". */
 const pageName = /(?<!\p{L})(?:pages?|pg|p|seite|página|pagina|strona)\.?\s*\d+(?:\s*(?:of|von|de|di|z|\/)\s*\d+)?/giu;
 const bareNumber = /^[^\p{L}\d]*(\d{1,4})[^\p{L}\d]*$/u;
 
 /**
- * Removes running headers, footers and page numbers after their first appearance, because they split sentences. Lines
- * that differ in other numbers are data, such as the balance at the end of each page.
+ * Keeps only the first appearance of each running header, footer and page label, because these lines split sentences.
+ * Lines whose other numbers differ are data, such as the balance at the end of each page.
  */
 function dropRunningLines(pages: PdfPage[]): PdfPage[] {
   if (pages.length < minPagesForRunningLines) return pages;
@@ -249,7 +252,10 @@ function edges({ lines }: PdfPage): PdfLine[] {
   return [...new Set([...byHeight.slice(0, edgeLines), ...byHeight.slice(-edgeLines)])];
 }
 
-/** Key that is equal for the same running line on each page. A bare number must increase with the page. */
+/**
+ * Key of a running header or footer, equal on each page. A line that is only a number must increase with the page
+ * number.
+ */
 function lineKey({ baseline, text }: PdfLine, pageIndex: number): string {
   const number = bareNumber.exec(text)?.[1];
   const words = number === undefined ? text.replace(pageName, '#') : `# ${Number(number) - pageIndex}`;
@@ -258,7 +264,7 @@ function lineKey({ baseline, text }: PdfLine, pageIndex: number): string {
 
 /** Layout yields to the event loop after this many pages: thousands of pages would block the process. */
 const pagesPerTurn = 20;
-/** A shorter line at a page's end is a number or a note, not an unfinished sentence. */
+/** A page's last line that is shorter than this is a page number or a note, not an unfinished sentence. */
 const sentenceLength = 20;
 /** Lines whose left edges differ by about this many font sizes are in one column. */
 const indentation = 2;
@@ -266,8 +272,8 @@ const indentation = 2;
 const bullet = /^[•◦▪‣●○■□](?=\s)/;
 const listItem = /^(?:[•◦▪‣●○■□–-]|\(?(?:\d{1,3}|\p{L})[.)])\s/u;
 
-/** Assembles a document from its lines, in the document's own order. Page n starts at `pageMap[n - 1]` of the body. */
-export async function layOutPages(allPages: PdfPage[]): Promise<{ body: string; pageMap: number[] }> {
+/** Assembles the Markdown of a document from the lines of its pages, in the order in which the file stores them. */
+export async function pdfPagesToMarkdown(allPages: PdfPage[]): Promise<{ body: string; pageMap: number[] }> {
   const pages = dropRunningLines(allPages);
   const headingLevel = createHeadingLevel(pages);
   const vocabulary = collectVocabulary(pages);
@@ -309,7 +315,7 @@ function blockText(block: PdfBlock, rightMargin: RightMargin, vocabulary: Vocabu
 
 type IsWrapped = (line: PdfLine, next: PdfLine) => boolean;
 
-/** Joins lines without the hyphen of the last one, which depends on the following block. */
+/** Joins lines of one block. The last line's hyphen is left out, because the next block decides whether it stays. */
 function joinLines(lines: PdfLine[], isWrapped: IsWrapped, vocabulary: Vocabulary): string {
   let text = '';
   lines.forEach((line, index) => {
@@ -337,7 +343,7 @@ function reachesMargin(line: PdfLine, next: PdfLine, rightMargin: RightMargin): 
 
 type RightMargin = (line: PdfLine) => number;
 
-/** Right margins are collected in one pass, because a hostile page may have very many lines. */
+/** Finds the right margin of each column in one pass, because a hostile page may have very many lines. */
 function findRightMargins(lines: PdfLine[]): RightMargin {
   const margins = new Map<string, number>();
   const key = (size: number, column: number) => `${Math.round(size)} ${column}`;

@@ -4,19 +4,22 @@ import type { Writable } from 'node:stream';
 import { appError } from '#src/errors.ts';
 import type { ParserSandbox } from '../../parser-sandbox.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { type CleanDocument, meaningfulTitle } from '../parsed-document.ts';
+import { type CleanDocument, discardDefaultTitle } from '../parsed-document.ts';
 import { runParserProcess } from '../parser-process.ts';
-import { layOutPages, type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-layout.ts';
+import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema, pdfPagesToMarkdown } from './pdf-layout.ts';
 
 const childScript = join(import.meta.dirname, 'pdf_child.py');
-/** Share of the memory limit for PDFium's data (RLIMIT_DATA); the rest is for code, which that limit does not count. */
+/**
+ * Share of a parser's memory limit for PDFium's data (RLIMIT_DATA), which does not count program code; the rest is for
+ * that code.
+ */
 const shareOfData = 0.95;
 const endMarkWithinBytes = 4_096;
-/** Mail programs and scanners pad PDF files, mostly to whole blocks. */
+/** Maximum padding after a PDF's end mark: mail programs and scanners pad PDF files, mostly to whole blocks. */
 const paddingBytes = 1024 * 1024;
 const notedEveryPages = 25;
 
-export type PdfSource = {
+export type PdfReadOptions = {
   sandbox: ParserSandbox;
   path: string;
   python: string;
@@ -27,12 +30,11 @@ export type PdfSource = {
   onProgress: (note: string) => void;
 };
 
-export async function layOutPdf({ pages, title }: { pages: PdfPage[]; title: string }): Promise<CleanDocument> {
-  return { ...(await layOutPages(pages)), title: meaningfulTitle(title) };
+export async function pdfToDocument({ pages, title }: { pages: PdfPage[]; title: string }): Promise<CleanDocument> {
+  return { ...(await pdfPagesToMarkdown(pages)), title: discardDefaultTitle(title) };
 }
 
-/** Reads the text lines of each page and the title in the PDF's metadata ('' when it has none). */
-export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; title: string }> {
+export async function readPdf(source: PdfReadOptions): Promise<{ pages: PdfPage[]; title: string }> {
   await checkEnd(source.path);
   const { limits } = source;
   const pages: PdfPage[] = [];
@@ -41,20 +43,26 @@ export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; ti
     ...source,
     ...childCommand(source, 'text', String(limits.pdfPages)),
     onMessage: (message) => {
-      if (!opened) opened = pdfDocumentMessage.parse(message);
-      else pages.push(pdfPageMessage.parse(message));
+      if (!opened) opened = pdfDocumentMessageSchema.parse(message);
+      else pages.push(pdfPageMessageSchema.parse(message));
       if (pages.length % notedEveryPages === 0) source.onProgress(`page ${pages.length} of ${opened.pageCount}`);
     },
   });
   return { pages, title: opened?.title.trim() ?? '' };
 }
 
-/** Draws pages (counted from 0) as consecutive PGM images; a page that cannot be drawn gives an empty image. */
-export async function drawPdfPages(source: PdfSource, pages: number[], output: Writable): Promise<void> {
+/**
+ * Writes pages (counted from 0) as consecutive PGM images to `output`; a page that cannot be drawn gives an empty
+ * image.
+ */
+export async function drawPdfPages(source: PdfReadOptions, pages: number[], output: Writable): Promise<void> {
   await runParserProcess({ ...source, ...childCommand(source, 'images', pages.join(',')), output });
 }
 
-function childCommand(source: PdfSource, ...what: ['text' | 'images', string]): { command: string; args: string[] } {
+function childCommand(
+  source: PdfReadOptions,
+  ...what: ['text' | 'images', string]
+): { command: string; args: string[] } {
   const dataBytes = Math.floor(source.limits.processMemoryBytes * shareOfData);
   const toolsDir = resolve(source.toolsDir);
   const python = [source.python, '-I', childScript, toolsDir, source.path, String(dataBytes), ...what] as const;
@@ -62,7 +70,10 @@ function childCommand(source: PdfSource, ...what: ['text' | 'images', string]): 
   return { command, args };
 }
 
-/** Refuses a PDF without an end mark: PDFium would repair a truncated file and return half of the document as whole. */
+/**
+ * Rejects a PDF without an end mark: PDFium would repair the truncated file and return a part of the document as if it
+ * were complete.
+ */
 async function checkEnd(path: string): Promise<void> {
   const file = await open(path);
   try {

@@ -10,10 +10,10 @@ export const parsePlainText: DocumentParser = ({ bytes, encoding }) => ({
 /** Source code becomes a fenced block, so that its comments are not read as headings. */
 export const parseCode: DocumentParser = ({ bytes, fileName, encoding }) => {
   const code = decodeText(bytes, encoding);
-  return { body: fencedCode(code, codeLanguage(fileName)), title: null };
+  return { body: fencedCodeBlock(code, codeLanguage(fileName)), title: null };
 };
 
-export function fencedCode(code: string, language: string): string {
+export function fencedCodeBlock(code: string, language: string): string {
   const longest = (code.match(/`{3,}/g) ?? []).reduce((length, run) => Math.max(length, run.length), 2);
   const fence = '`'.repeat(longest + 1);
   return `${fence}${language}\n${code.replace(/\s+$/, '')}\n${fence}`;

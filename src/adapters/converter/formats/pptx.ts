@@ -1,24 +1,24 @@
 import { appError } from '#src/errors.ts';
 import {
   appendBlocks,
-  flattenCell,
+  flattenTableCell,
   markdownLink,
   paragraphBlocks,
-  remarkBlock,
+  quotedCommentBlock,
   renderBlocks,
   type TextBlock,
 } from '../office/blocks.ts';
-import { type DrawingParts, latexEquation, readDrawingParts } from '../office/drawings.ts';
+import { type ChartsAndDiagrams, equationToLatex, readChartsAndDiagrams } from '../office/drawings.ts';
 import { formatListNumber, type ListNumberStyle } from '../office/numbering.ts';
 import {
   childAtPath,
   childElements,
   childrenNamed,
   descendantsNamed,
-  officeMainPart,
-  officePackageTitle,
+  findOfficeMainPart,
   openZipParts,
   type PartRelationship,
+  readOfficeTitle,
   readRelationships,
   readXmlPart,
   textContent,
@@ -30,7 +30,7 @@ import type { DocumentParser } from '../parsed-document.ts';
 /** Reads PowerPoint files: one page for each slide in show order, with notes and comments; hidden slides are marked. */
 export const parsePptx: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
-  const name = await officeMainPart(parts, 'ppt/presentation.xml');
+  const name = await findOfficeMainPart(parts, 'ppt/presentation.xml');
   const root = await readXmlPart(parts, name);
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that lists its slides.' });
   const targets = new Map((await readRelationships(parts, name)).map(({ id, target }) => [id, target]));
@@ -48,14 +48,14 @@ export const parsePptx: DocumentParser = async ({ bytes }) => {
     pages.push(title || blocks.length > 0 ? renderBlocks([heading, ...blocks]) : '');
     titles.push(title);
   }
-  return { body: pages, title: (await officePackageTitle(parts)) ?? (titles[0] || null) };
+  return { body: pages, title: (await readOfficeTitle(parts)) ?? (titles[0] || null) };
 };
 
 async function readSlide(parts: ZipParts, slide: XmlElement, partName: string) {
   const related = await readRelationships(parts, partName);
   const links = new Map(related.filter(({ isExternal }) => isExternal).map(({ id, target }) => [id, target]));
   const layout = await readXmlPart(parts, related.find(({ type }) => type === 'slideLayout')?.target ?? '');
-  const drawings = await readDrawingParts(parts, partName);
+  const drawings = await readChartsAndDiagrams(parts, partName);
   const tree = childAtPath(slide, 'p:cSld', 'p:spTree');
   const { title, blocks } = readShapes(tree, { links, drawings, hasBullet: createBulletRule(layout) });
   return { title, blocks: [...blocks, ...(await readRemarks(parts, related))] };
@@ -69,7 +69,7 @@ async function readRemarks(parts: ZipParts, related: PartRelationship[]): Promis
         isPlaceholder(shape, 'body'),
       );
       const notes = shapes.flatMap((shape) => descendantsNamed(shape, 'a:p').map(plainText)).join('\n');
-      if (notes.trim()) remarks.push(remarkBlock('Notes', notes));
+      if (notes.trim()) remarks.push(quotedCommentBlock('Notes', notes));
     }
     // Comments of newer PowerPoint versions hold their text in shape paragraphs (`a:p`), not in `p:text`.
     if (type === 'comments') {
@@ -77,7 +77,7 @@ async function readRemarks(parts: ZipParts, related: PartRelationship[]): Promis
       for (const comment of comments) {
         const text =
           textContent(childAtPath(comment, 'p:text')) || descendantsNamed(comment, 'a:p').map(plainText).join('\n');
-        if (text.trim()) remarks.push(remarkBlock('Comment', text));
+        if (text.trim()) remarks.push(quotedCommentBlock('Comment', text));
       }
     }
   }
@@ -90,7 +90,10 @@ function plainText(element: XmlElement): string {
 
 type BulletRule = (paragraph: XmlElement, shape: XmlElement) => 'bullet' | 'number' | 'none';
 
-/** The paragraph decides about bullets, then its shape, then the slide layout; main text is a list by default. */
+/**
+ * A paragraph's bullet is set by the paragraph, else its shape, else the slide layout. Main text without a setting has
+ * bullets.
+ */
 function createBulletRule(layout: XmlElement | undefined): BulletRule {
   const layoutShapes = descendantsNamed(layout, 'p:sp');
   return (paragraph, shape) => {
@@ -124,12 +127,12 @@ function isSamePlaceholder(one: XmlElement | undefined, other: XmlElement | unde
 
 type SlideReferences = {
   links: ReadonlyMap<string, string>;
-  drawings: DrawingParts;
+  drawings: ChartsAndDiagrams;
   hasBullet: BulletRule;
 };
 
 const titleTypes = /^(?:title|ctrTitle)$/;
-/** Placeholders that repeat on every slide: number, date, header and footer. */
+/** Placeholders that repeat on every slide and are left out: number, date, header and footer. */
 const runningTypes = /^(?:sldNum|dt|ftr|hdr)$/;
 
 function isPlaceholder(shape: XmlElement, type: string): boolean {
@@ -216,14 +219,17 @@ function readFrame(frame: XmlElement, references: SlideReferences): TextBlock[] 
   return content.length > 0 ? content : paragraphBlocks(alternative);
 }
 
-/** A cell's text appears once for all columns that it spans, but in each row, because a row may be read alone. */
+/**
+ * A horizontally merged cell's text appears once in its row; a vertically merged cell's text is repeated in each row,
+ * because a chunk may hold only one of the rows.
+ */
 function readTable(table: XmlElement, references: SlideReferences): TextBlock[] {
   const rows: string[][] = [];
   for (const row of childrenNamed(table, 'a:tr')) {
     const cells = childrenNamed(row, 'a:tc').map((cell, column) => {
       if (cell.attributes.vMerge === '1') return rows.at(-1)?.[column] ?? '';
       const lines = descendantsNamed(cell, 'a:p').flatMap((each) => paragraphBlocks(paragraphText(each, references)));
-      return flattenCell(lines).text;
+      return flattenTableCell(lines).text;
     });
     rows.push(cells);
   }
@@ -235,7 +241,7 @@ function paragraphText(element: XmlElement, references: SlideReferences): string
     .map((child): string => {
       if (child.name === 'a:br') return '\n';
       if (child.name === 'mc:Fallback') return '';
-      if (child.name === 'm:oMath') return `$${latexEquation(child)}$`;
+      if (child.name === 'm:oMath') return `$${equationToLatex(child)}$`;
       if (child.name !== 'a:r' && child.name !== 'a:fld') return paragraphText(child, references);
       const id = childAtPath(child, 'a:rPr', 'a:hlinkClick')?.attributes['r:id'];
       return markdownLink(textContent(childAtPath(child, 'a:t')), references.links.get(id ?? ''));

@@ -3,7 +3,9 @@ import { appError } from '#src/errors.ts';
 import type { TextBlock } from '../office/blocks.ts';
 import { createTextBuilder, type ParagraphState, type TextBuilder } from '../office/text-builder.ts';
 
-/** `word` is a control word or symbol with its number; `bytes` are characters in the font's code page. */
+/**
+ * `word` is an RTF control word or symbol with its numeric parameter; `bytes` are characters in the font's code page.
+ */
 type RtfToken =
   | { kind: 'open' }
   | { kind: 'close' }
@@ -44,30 +46,33 @@ const codePages: Record<number, number> = {
   254: 437,
   255: 850,
 };
-export const macCodePage = 10_000;
+export const macRomanCodePage = 10_000;
 
-/** The code page of a font's character set; undefined means that of the document. */
+/** The Windows code page of a font's RTF character set; undefined means the document's default code page. */
 export function codePageOfCharset(charset: number): number | undefined {
-  return charset === 77 ? macCodePage : codePages[charset];
+  return charset === 77 ? macRomanCodePage : codePages[charset];
 }
 
 export function decodeRtfBytes(bytes: string, codePage: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII is the same in every code page
   if (/^[\u0000-\u007f]*$/.test(bytes)) return bytes;
-  const name = codePage === macCodePage ? 'macintosh' : codePage === 65_001 ? 'utf8' : `cp${codePage}`;
+  const name = codePage === macRomanCodePage ? 'macintosh' : codePage === 65_001 ? 'utf8' : `cp${codePage}`;
   return iconv.decode(Buffer.from(bytes, 'latin1'), iconv.encodingExists(name) ? name : 'cp1252');
 }
 
-/** Deeper nesting is refused: notes nested in notes would be copied from each level into the next. */
+/**
+ * Maximum depth of groups in an RTF file: text of nested notes is copied at each level, which takes too long for deeper
+ * nesting.
+ */
 const maxNesting = 1_000;
 
 type Collected = 'label' | 'instruction' | 'fonts' | 'styles' | 'title' | 'author' | 'name' | 'value';
 
 type RtfState = {
-  /** Destination of characters: `nowhere` drops them but reads inner groups, `unread` skips inner groups too. */
+  /** Where a group's characters go: `nowhere` drops them but reads inner groups, `unread` also skips inner groups. */
   target: 'text' | Collected | 'nowhere' | 'unread';
   builder: TextBuilder;
-  /** How many fallback characters follow a Unicode character (`\uc`). */
+  /** Number of fallback characters that follow each Unicode character (`\uc`). */
   fallbackLength: number;
   font: number;
   isHidden: boolean;
@@ -77,10 +82,13 @@ type RtfState = {
   isInTable: boolean;
 };
 
-export type RtfGroups = ReturnType<typeof createRtfGroups>;
+export type RtfGroupStack = ReturnType<typeof createRtfGroupStack>;
 
-/** @param headingLevels heading levels by style number, filled while the style sheet is read */
-export function createRtfGroups(headingLevels: ReadonlyMap<number, number>) {
+/**
+ * Tracks the nested groups of an RTF file with their formatting and destination.
+ * @param headingLevels heading levels by style number, filled while the style sheet is read
+ */
+export function createRtfGroupStack(headingLevels: ReadonlyMap<number, number>) {
   const open: { outer: RtfState; close: (() => void) | null }[] = [];
   let state: RtfState = {
     target: 'text',
@@ -111,7 +119,7 @@ export function createRtfGroups(headingLevels: ReadonlyMap<number, number>) {
 
   function paragraphState(): ParagraphState {
     const { outlineLevel, style, listDepth, isInTable } = state;
-    const level = outlineLevel === null ? headingLevels.get(style) : headingLevelOfOutline(outlineLevel);
+    const level = outlineLevel === null ? headingLevels.get(style) : headingLevelOfRtfOutline(outlineLevel);
     return { headingLevel: level ?? null, listDepth, isInTable };
   }
 
@@ -122,7 +130,9 @@ export function createRtfGroups(headingLevels: ReadonlyMap<number, number>) {
     paragraphState,
     open() {
       if (open.length >= maxNesting) {
-        throw appError('corrupt_document', { detail: `The file nests more than ${maxNesting} groups.` });
+        throw appError('corrupt_document', {
+          detail: `The RTF file nests groups more than ${maxNesting} levels deep.`,
+        });
       }
       open.push({ outer: { ...state }, close: null });
     },
@@ -138,7 +148,10 @@ export function createRtfGroups(headingLevels: ReadonlyMap<number, number>) {
         if (!isHidden) builder.append(text);
       } else if (target !== 'nowhere' && target !== 'unread') collected[target] += text;
     },
-    /** Collects the group's characters and passes them to `use` when the group closes. */
+    /**
+     * Collects the group's characters instead of adding them to the text, and passes them to `use` when the group
+     * closes.
+     */
     collect(target: Collected, use?: (text: string) => void) {
       collected[target] = '';
       state.target = target;
@@ -158,6 +171,6 @@ export function createRtfGroups(headingLevels: ReadonlyMap<number, number>) {
 }
 
 /** RTF outline levels count from 0; level 9 is body text. */
-export function headingLevelOfOutline(outline: number | null): number | null {
+export function headingLevelOfRtfOutline(outline: number | null): number | null {
   return outline !== null && outline >= 0 && outline < 9 ? outline + 1 : null;
 }

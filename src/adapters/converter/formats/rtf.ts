@@ -1,28 +1,31 @@
 import { appError } from '#src/errors.ts';
 import {
   appendBlocks,
-  distinctBlocks,
   footnoteBlock,
-  remarkBlock,
+  quotedCommentBlock,
+  removeRepeatedBlocks,
   renderBlocks,
   type TextBlock,
 } from '../office/blocks.ts';
-import { headingLevelByName } from '../office/numbering.ts';
-import { type DocumentParser, meaningfulTitle } from '../parsed-document.ts';
+import { headingLevelByStyleName } from '../office/numbering.ts';
+import { type DocumentParser, discardDefaultTitle } from '../parsed-document.ts';
 import {
   codePageOfCharset,
-  createRtfGroups,
+  createRtfGroupStack,
   decodeRtfBytes,
-  headingLevelOfOutline,
-  macCodePage,
-  type RtfGroups,
+  headingLevelOfRtfOutline,
+  macRomanCodePage,
+  type RtfGroupStack,
   readRtfTokens,
 } from './rtf-syntax.ts';
 
-/** Reads RTF files: headers, the text with notes and comments, footers; pictures give their alternative texts. */
+/**
+ * Reads RTF files: headers, the text with notes and comments, footers. Pictures are replaced by their alternative
+ * texts.
+ */
 export const parseRtf: DocumentParser = ({ bytes }) => {
   const headingLevels = new Map<number, number>();
-  const groups = createRtfGroups(headingLevels);
+  const groups = createRtfGroupStack(headingLevels);
   const document: RtfDocument = {
     codePage: 1252,
     fontCodePages: new Map(),
@@ -34,7 +37,7 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
   const readWord = createReadWord(groups, document);
   let pending = '';
 
-  /** Bytes are decoded together, because a multi-byte character spans several tokens. */
+  /** Decodes consecutive bytes together, because a multi-byte character spans several RTF tokens. */
   function flush(): void {
     if (pending)
       groups.append(decodeRtfBytes(pending, document.fontCodePages.get(groups.state().font) ?? document.codePage));
@@ -43,7 +46,7 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
 
   function defineStyle(): void {
     const name = groups.collected.styles.replace(/;\s*$/, '').trim();
-    const level = headingLevelByName(name) ?? headingLevelOfOutline(document.styleOutline);
+    const level = headingLevelByStyleName(name) ?? headingLevelOfRtfOutline(document.styleOutline);
     if (level) headingLevels.set(groups.state().style, level);
     groups.collected.styles = '';
     document.styleOutline = null;
@@ -78,15 +81,18 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
     throw appError('corrupt_document', { detail: 'The RTF file ends inside a group: it was cut off.' });
   const { builder } = groups.state();
   builder.end(groups.paragraphState());
-  const blocks = [...distinctBlocks(document.headers), ...builder.blocks, ...distinctBlocks(document.footers)];
-  return { body: renderBlocks(blocks), title: meaningfulTitle(groups.collected.title) };
+  const blocks = [
+    ...removeRepeatedBlocks(document.headers),
+    ...builder.blocks,
+    ...removeRepeatedBlocks(document.footers),
+  ];
+  return { body: renderBlocks(blocks), title: discardDefaultTitle(groups.collected.title) };
 };
 
 type RtfDocument = {
   codePage: number;
   fontCodePages: Map<number, number>;
   styleOutline: number | null;
-  /** How many fallback characters after a Unicode character are still to be skipped. */
   fallbackLeft: number;
   headers: TextBlock[];
   footers: TextBlock[];
@@ -115,7 +121,9 @@ const unread = new Set(
     ' ',
   ),
 );
-/** Readers may skip a group that starts with `\*` if they do not know it; these are read. */
+/**
+ * Control words whose groups are read although they start with `\*`, which allows RTF readers to skip unknown groups.
+ */
 const knownWithStar = new Set([
   'annotation',
   'atnauthor',
@@ -128,7 +136,7 @@ const knownWithStar = new Set([
 
 type ReadWord = (name: string, value: number | null) => void;
 
-function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
+function createReadWord(groups: RtfGroupStack, document: RtfDocument): ReadWord {
   const fields: { instruction: string; start: number }[] = [];
   let defaultFont = 0;
   let noteCount = 0;
@@ -140,7 +148,7 @@ function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
       document.codePage = value || document.codePage;
     },
     mac: () => {
-      document.codePage = macCodePage;
+      document.codePage = macRomanCodePage;
     },
     pc: () => {
       document.codePage = 437;
@@ -263,7 +271,7 @@ function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWord {
       groups.collectBlocks((blocks, outer) => {
         const author = groups.collected.author.trim();
         const text = renderBlocks(blocks).replace(/\n{2,}/g, '\n');
-        outer.addAfter([remarkBlock(author ? `Comment by ${author}` : 'Comment', text)]);
+        outer.addAfter([quotedCommentBlock(author ? `Comment by ${author}` : 'Comment', text)]);
         groups.collected.author = '';
       }),
     shptxt: () => groups.collectBlocks((blocks, outer) => outer.addAfter(blocks)),

@@ -10,26 +10,27 @@ import {
 } from '@e965/xlsx';
 import { appError } from '#src/errors.ts';
 import { renderTable } from '../office/blocks.ts';
-import { type DocumentParser, meaningfulTitle, type ParsedDocument } from '../parsed-document.ts';
+import { type DocumentParser, discardDefaultTitle, type ParsedDocument } from '../parsed-document.ts';
 
-/** Rows of a sheet beyond this limit are left out, and a note says so. */
 const maxRowsPerSheet = 50_000;
-/** Signature of a compound file (MS-CFB), the file type of workbooks up to Excel 2003. */
 const compoundFileSignature = 'd0cf11e0a1b11ae1';
 
 const commonOptions: ParsingOptions = {
-  /** Sparse rows, so that a cell in the last corner costs no memory. */
+  /** The `dense` mode stores rows as sparse arrays, so that a cell in the last corner of a sheet costs no memory. */
   dense: true,
   sheetRows: maxRowsPerSheet,
-  /** Locale-dependent date formats are displayed as ISO 8601 dates. */
+  /** Replaces date formats that depend on the user's locale by ISO 8601. */
   dateNF: 'yyyy-mm-dd',
   cellHTML: false,
 };
 
-/** Stubs are included, because Excel formulas without a cached value count as empty cells. */
+/** Includes empty cells (SheetJS stubs), because SheetJS counts Excel formulas without a cached value as empty. */
 export const parseExcel: DocumentParser = ({ bytes }) => parseWorkbook(bytes, { ...commonOptions, sheetStubs: true });
 
-/** Reads OpenDocument spreadsheets without stubs, because their empty cells fill the sheet to its last corner. */
+/**
+ * Leaves out empty cells (SheetJS stubs), because in OpenDocument spreadsheets they can fill a sheet to its last row
+ * and column.
+ */
 export const parseOds: DocumentParser = ({ bytes }) => parseWorkbook(bytes, commonOptions);
 
 /** Hidden sheets are marked but read, because other sheets often look up data there. */
@@ -40,7 +41,7 @@ async function parseWorkbook(bytes: Buffer, options: ParsingOptions): Promise<Pa
     const text = renderSheet(book.Sheets[name] ?? {});
     return text && `## ${name}${isHidden ? ' (hidden sheet)' : ''}\n\n${text}`;
   });
-  return { body: sheets, title: meaningfulTitle(book.Props?.Title ?? '') };
+  return { body: sheets, title: discardDefaultTitle(book.Props?.Title ?? '') };
 }
 
 async function openWorkbook(bytes: Buffer, options: ParsingOptions): Promise<WorkBook> {
@@ -82,7 +83,9 @@ function readRows(sheet: WorkSheet): Row[] {
   return rows;
 }
 
-/** Filled cells with their indexes, because iterating a sparse sheet with one cell far out takes too long. */
+/**
+ * Lists filled cells with their indexes, because iterating over a sparse sheet with one cell far out takes too long.
+ */
 function cellRows(sheet: WorkSheet): [number, [number, CellObject][]][] {
   return numbered(sheet['!data'] ?? []).map(([index, cells]) => [index, numbered(cells)]);
 }
@@ -91,10 +94,10 @@ function numbered<Value>(list: Value[]): [number, Value][] {
   return Object.entries(list).map(([index, value]) => [Number(index), value]);
 }
 
-/** A cell's displayed text, or its formula when it has no cached value. */
+/** Returns a cell's displayed text, or its formula when the file stores no calculated value. */
 function cellText(cell: CellObject): string {
   if (cell.t === 'z') return cell.f === undefined ? '' : `=${cell.f}`;
-  // Excel shows a long integer in a narrow column in scientific notation; its digits are kept.
+  // Excel shows a long integer in a narrow column in scientific notation; here all its digits are kept.
   const isShortened = Number.isSafeInteger(cell.v) && /E\+\d+$/.test(cell.w ?? '');
   return String(isShortened ? cell.v : (cell.w ?? cell.v)).trim();
 }
@@ -124,7 +127,7 @@ function renderBlock(block: Row[], merges: Map<number, Range[]>): string {
   ].join('\n\n');
 }
 
-/** Drops empty columns and keeps missing cells as array holes, because wide sheets are mostly empty. */
+/** Renders rows without empty columns. Missing cells stay array holes, because wide sheets are mostly empty. */
 function renderRows(rows: Row[], columns: number[]): string {
   const positions = new Map(columns.map((column, position) => [column, position]));
   const [header = [], ...others] = rows.map(({ texts }) => {
@@ -135,7 +138,10 @@ function renderRows(rows: Row[], columns: number[]): string {
   return others.length === 0 ? Object.values(header).join(' | ') : renderTable(header, others);
 }
 
-/** Repeats a merged cell's text in every row and column that it spans, but a title across the table only once. */
+/**
+ * Repeats a merged cell's text in every row and column of the merge, except that a title across the whole table appears
+ * once.
+ */
 function repeatMergedCells(block: Row[], columns: number[], merges: Map<number, Range[]>): void {
   block.forEach((row, start) => {
     const isTitle = filledCount(row.texts) === 1;

@@ -4,8 +4,11 @@ import { appError } from '#src/errors.ts';
 const header = /^P5\n(\d+) (\d+)\n255\n/;
 const headerBytes = 32;
 
-/** Splits a stream of consecutive PGM images; yields null for an image without pixels. */
-export async function* readGreyMaps(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | null> {
+/**
+ * Splits a stream of consecutive PGM images; yields null for an image without pixels, which stands for an undrawable
+ * page.
+ */
+export async function* readPgmImages(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | null> {
   let pending: Buffer[] = [];
   let length = 0;
   let wanted: number | undefined;
@@ -39,8 +42,8 @@ type ImageLimits = { imagePixels: number; ocrPages: number };
 const notDecoded = [6, 7];
 
 /**
- * Opens an image file, which has several pages if it is a TIFF. Reads headers only.
- * All pages share one buffer: finish with a page before you request the next.
+ * Opens an image file as a list of pages (several for a TIFF) and reads only the headers. All pages share one buffer:
+ * finish with a page before you request the next.
  * @throws AppError too_large for too many pixels or pages, corrupt_document for an invalid header
  */
 export function openImagePages(
@@ -59,13 +62,16 @@ export function openImagePages(
   };
 }
 
-/** @returns the EXIF orientation; 1 for a TIFF, which Tesseract rotates itself */
+/**
+ * Rejects an image with too many pixels and a TIFF that is compressed as JPEG.
+ * @returns the EXIF orientation; 1 for a TIFF, which Tesseract rotates itself
+ */
 function checkSize(image: Buffer, { imagePixels }: ImageLimits): number {
   const { width, height, orientation = 1, type, ...more } = sizeOf(image);
   if (width * height > imagePixels) {
     const megapixels = Math.floor(imagePixels / 1e6);
     throw appError('too_large', {
-      detail: `The image has ${width} × ${height} pixels; at most ${megapixels} megapixels are read. Make it smaller.`,
+      detail: `The image has ${width} × ${height} pixels; at most ${megapixels} megapixels are allowed. Scale it down.`,
     });
   }
   if ('compression' in more && notDecoded.includes(Number(more.compression))) {
@@ -101,7 +107,7 @@ function findTiffPages(tiff: Buffer, { ocrPages }: ImageLimits): number[] {
       starts.add(at);
       if (starts.size > ocrPages) {
         throw appError('too_large', {
-          detail: `The TIFF has more than ${ocrPages} pages, the most that OCR reads. Split it.`,
+          detail: `The TIFF has more than ${ocrPages} pages, the limit of OCR. Split the file.`,
         });
       }
     }
@@ -118,5 +124,8 @@ function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** The OCR process reads an image file except for known pages, or page images on stdin in this order. */
-export type PicturesToRead = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };
+/**
+ * What the OCR process reads: an image file without the pages already recognized (`known`), or page images from stdin
+ * whose page indexes are `pages`.
+ */
+export type OcrInput = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };

@@ -1,13 +1,13 @@
-/** Child process `node ocr-child.ts LANGUAGES PICTURES_AS_JSON LIMITS_AS_JSON`; prints one JSON line for each page. */
+/** Child process `node ocr-child.ts LANGUAGES OCR_INPUT_AS_JSON LIMITS_AS_JSON`; prints one JSON line for each page. */
 import { readFile, stat } from 'node:fs/promises';
 import { appError } from '#src/errors.ts';
 import { sendFailureToParent, sendToParent } from '../child-messages.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { openImagePages, type PicturesToRead, readGreyMaps } from './image-pages.ts';
+import { type OcrInput, openImagePages, readPgmImages } from './image-pages.ts';
 import { recognizePage, startTesseract } from './tesseract.ts';
 
 const [languages = '', picturesText = '', limitsText = ''] = process.argv.slice(2);
-const pictures: PicturesToRead = JSON.parse(picturesText);
+const pictures: OcrInput = JSON.parse(picturesText);
 const limits: ConversionLimits = JSON.parse(limitsText);
 const read = await startTesseract(languages.split('+'));
 sendToParent({ ready: true });
@@ -18,11 +18,11 @@ try {
   sendFailureToParent(error, 'The picture is damaged: reading it failed.');
 }
 
-async function recognizeFile({ path, known }: Extract<PicturesToRead, { from: 'file' }>): Promise<void> {
+async function recognizeFile({ path, known }: Extract<OcrInput, { from: 'file' }>): Promise<void> {
   const { size } = await stat(path);
   if (size > limits.sourceBytes)
     throw appError('too_large', {
-      detail: `The image file has ${size} bytes; at most ${limits.sourceBytes} are read.`,
+      detail: `The image file has ${size} bytes; at most ${limits.sourceBytes} are allowed.`,
     });
   const { pageCount, page } = openImagePages(await readFile(path), limits);
   sendToParent({ pageCount });
@@ -33,9 +33,9 @@ async function recognizeFile({ path, known }: Extract<PicturesToRead, { from: 'f
   }
 }
 
-async function recognizeInput({ pages }: Extract<PicturesToRead, { from: 'input' }>): Promise<void> {
+async function recognizeInput({ pages }: Extract<OcrInput, { from: 'input' }>): Promise<void> {
   let next = 0;
-  for await (const image of readGreyMaps(process.stdin)) {
+  for await (const image of readPgmImages(process.stdin)) {
     sendToParent({ pageIndex: pages[next], lines: image === null ? [] : recognizePage(read, image, 1) });
     next += 1;
   }

@@ -7,31 +7,33 @@ import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { appError } from '#src/errors.ts';
 import type { Recognition, RecognizedPage } from '#src/ports/documents.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import { layOutPages, type PdfPage, pdfPageFromOcr } from '../formats/pdf-layout.ts';
+import { type PdfPage, pdfPageFromOcr, pdfPagesToMarkdown } from '../formats/pdf-layout.ts';
 import type { CleanDocument } from '../parsed-document.ts';
-import { parserCommand, runParserProcess } from '../parser-process.ts';
-import type { PicturesToRead } from './image-pages.ts';
+import { runParserProcess, sandboxedNodeCommand } from '../parser-process.ts';
+import type { OcrInput } from './image-pages.ts';
 
-/** A document is complete only when no pages are left to recognize. */
 export type OcrProgress<Document> = { document: Document; pagesLeft: 0 } | { document: null; pagesLeft: number };
 
 type Reader = { recognize: PageRecognizer; recognition: Recognition | undefined; signal: AbortSignal };
 
 /** @throws AppError empty_document for an image without words */
-export async function readImage(path: string, reader: Reader): Promise<OcrProgress<CleanDocument>> {
+export async function readImageByOcr(path: string, reader: Reader): Promise<OcrProgress<CleanDocument>> {
   if (reader.recognition === undefined) throw ocrNeeded('An image');
   const { pages, total } = await reader.recognize({ path }, reader.recognition, reader.signal);
   if (pages.size < total) return { document: null, pagesLeft: total - pages.size };
   const inOrder = [...pages.values()].sort((a, b) => a.pageIndex - b.pageIndex);
   if (inOrder.every(({ lines }) => lines.length === 0)) throw noWordsFound('the image');
   return {
-    document: { ...(await layOutPages(inOrder.map(({ lines }) => pdfPageFromOcr(lines)))), title: null },
+    document: { ...(await pdfPagesToMarkdown(inOrder.map(({ lines }) => pdfPageFromOcr(lines)))), title: null },
     pagesLeft: 0,
   };
 }
 
-/** @throws AppError too_large for more pages without text than OCR may read */
-export async function readPicturePages(
+/**
+ * Replaces scanned pages of a PDF by their text from OCR.
+ * @throws AppError too_large for more pages without text than OCR may read
+ */
+export async function readPdfPagesByOcr(
   pages: PdfPage[],
   draw: DrawPdfPages,
   reader: Reader & { limits: Pick<ConversionLimits, 'ocrPages'> },
@@ -40,32 +42,32 @@ export async function readPicturePages(
   const { recognize, recognition, signal, limits } = reader;
   if (pictures.length === 0) return { document: pages, pagesLeft: 0 };
   if (recognition === undefined) {
-    if (pages.every(({ lines }) => lines.length === 0)) throw ocrNeeded('A PDF whose pages are pictures');
+    if (pages.every(({ lines }) => lines.length === 0)) throw ocrNeeded('A PDF of scanned pages');
     return { document: pages, pagesLeft: 0 };
   }
   if (pictures.length > limits.ocrPages) {
-    const detail = `${pictures.length} pages of the PDF are pictures; at most ${limits.ocrPages} are read by OCR.`;
-    throw appError('too_large', { detail: `${detail} Split it, or upload it with a text layer.` });
+    const detail = `${pictures.length} pages of the PDF have no text; OCR reads at most ${limits.ocrPages}.`;
+    throw appError('too_large', { detail: `${detail} Split the PDF, or upload one with a text layer.` });
   }
   const { pages: read, total } = await recognize({ pages: pictures, draw }, recognition, signal);
   if (read.size < total) return { document: null, pagesLeft: total - read.size };
   const all = pages.map((page, index) => {
     const lines = read.get(index)?.lines ?? [];
-    // If OCR finds no words, the page's extracted text (such as a stamp) is kept.
+    // If OCR finds no words on a page, the text that the PDF itself has for it (such as a stamp) is kept.
     return lines.length > 0 ? pdfPageFromOcr(lines) : page;
   });
-  if (all.every(({ lines }) => lines.length === 0)) throw noWordsFound('its pages');
+  if (all.every(({ lines }) => lines.length === 0)) throw noWordsFound('the pages of the PDF');
   return { document: all, pagesLeft: 0 };
 }
 
 function ocrNeeded(what: string) {
   return appError('unsupported_format', {
-    detail: `${what} can be read only by OCR, which runs for uploaded documents. Upload it as a document.`,
+    detail: `${what} needs OCR, which runs only for uploaded documents. Upload the file as a document.`,
   });
 }
 
 function noWordsFound(where: string) {
-  return appError('empty_document', { detail: `No words were found on ${where}: OCR reads printed text.` });
+  return appError('empty_document', { detail: `OCR found no words on ${where}; it reads only printed text.` });
 }
 
 const childScript = join(import.meta.dirname, 'ocr-child.ts');
@@ -78,22 +80,22 @@ const ocrMessage = z.union([
   }),
 ]);
 
-const sliceEnded = new Error('The time slice of this OCR step has ended.');
+const sliceEnded = new Error('The OCR time slice ended before all pages were recognized.');
 
 export type DrawPdfPages = (pages: number[], output: PassThrough, signal: AbortSignal) => Promise<void>;
 
 type PictureSource = { path: string } | { pages: number[]; draw: DrawPdfPages };
 
-type PageRecognizer = ReturnType<typeof createPageRecognizer>;
+type PageRecognizer = ReturnType<typeof createOcrPageRecognizer>;
 
-export function createPageRecognizer(deps: {
+export function createOcrPageRecognizer(deps: {
   sandbox: ParserSandbox;
   languages: readonly string[];
   workingDirectory: string;
   limits: ConversionLimits;
 }) {
   const { sandbox, languages, workingDirectory, limits } = deps;
-  // OCR has its own concurrency limit, so that small files do not wait for the pages of a scan.
+  // OCR has its own concurrency limit, so that parsers of small files do not wait for the pages of a scan.
   const limit = pLimit(availableParallelism());
 
   /** @returns all pages recognized so far by index, and the total number of pages */
@@ -103,8 +105,8 @@ export function createPageRecognizer(deps: {
     signal: AbortSignal,
   ): Promise<{ pages: Map<number, RecognizedPage>; total: number }> {
     const pages = new Map(recognition.known.map((page) => [page.pageIndex, page]));
-    // The child process is started even if all pages are read already, because only it knows the page count of an image
-    // file.
+    // For an image file, the OCR process is started even if all pages are recognized already, because only that process
+    // knows the page count.
     let total = 'pages' in source ? source.pages.length : Number.POSITIVE_INFINITY;
     if (pages.size >= total) return { pages, total };
 
@@ -116,13 +118,13 @@ export function createPageRecognizer(deps: {
       const anySignal = AbortSignal.any([signal, stop.signal]);
       const images = new PassThrough();
       const wanted = 'pages' in source ? source.pages.filter((page) => !pages.has(page)) : [];
-      const pictures: PicturesToRead =
+      const pictures: OcrInput =
         'pages' in source
           ? { from: 'input', pages: wanted }
           : { from: 'file', path: source.path, known: [...pages.keys()] };
 
       const reading = runParserProcess({
-        ...parserCommand({
+        ...sandboxedNodeCommand({
           sandbox,
           script: childScript,
           args: [languages.join('+'), JSON.stringify(pictures), JSON.stringify(limits)],

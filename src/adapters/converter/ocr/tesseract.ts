@@ -6,22 +6,28 @@ import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import type { RecognizedLine } from '#src/ports/documents.ts';
 
-/** Below this confidence (0 to 100) Tesseract saw noise, an unknown script, or a rotated page. */
+/** Confidence (0 to 100) below which Tesseract's text is noise, an unknown script, or a rotated page. */
 const minConfidence = 60;
-/** In a line of low confidence only words above this confidence and at least `minWordLength` letters long are kept. */
+/** In a line of low confidence, only words of at least this confidence and `minWordLength` letters are kept. */
 const minWordConfidence = 70;
 const minWordLength = 3;
-/** In a line of high confidence, words below this confidence are specks. */
+/** In a line of high confidence, words below this confidence are taken for dirt on the scan and dropped. */
 const minConfidenceInGoodLine = 10;
-/** Line heights vary with their letters; from this ratio to the usual height on, the font is larger. */
+/**
+ * A line whose height is at least this multiple of the page's usual height has a larger font. Smaller differences come
+ * from the letters.
+ */
 const largerFontRatio = 1.5;
 const sizeStep = 1.25;
-/** Coordinates are in points, and most scans have about 300 pixels per inch. */
+/** Converts Tesseract's pixels to points (1/72 inch); most scans have about 300 pixels per inch. */
 const pointsPerPixel = 72 / 300;
 /** EXIF orientations for 90°, 270° and 180°. */
 const rotations = [6, 8, 3];
 
-/** An unreadable page image is tried in other orientations, unless the camera recorded one. */
+/**
+ * Recognizes a page image. If the text is unreadable and the image has no EXIF rotation, it is tried in other
+ * orientations.
+ */
 export function recognizePage(read: RecognizeImage, image: Uint8Array, orientation: number): RecognizedLine[] {
   let best = read(image, orientation);
   if (orientation === 1 && best.length > 0) {
@@ -40,7 +46,7 @@ function textOf(words: Words): string {
   return words.map(({ text }) => text).join(' ');
 }
 
-/** Average confidence weighted by letters: one certain long word counts more than three doubtful specks. */
+/** Average confidence weighted by letters, so that one certain long word counts more than three doubtful specks. */
 function confidenceOf(words: Words): number {
   const length = words.reduce((sum, { text }) => sum + text.length, 0);
   return words.reduce((sum, { text, confidence }) => sum + text.length * confidence, 0) / Math.max(1, length);
@@ -91,9 +97,11 @@ const require = createRequire(import.meta.url);
 type TesseractModule = {
   FS: { writeFile(path: string, content: Uint8Array): void };
   TessBaseAPI: new () => {
-    /** Returns 0 on success; mode 1 is the LSTM network alone. */
+    /** Returns 0 on success; `mode` 1 uses only Tesseract's LSTM network. */
     Init(dataFolder: string, languages: string, mode: number): number;
-    /** Reads `/input` in this EXIF orientation; returns 1 when it is no readable image. */
+    /**
+     * Makes Tesseract read its virtual file `/input` in this EXIF orientation; returns 1 if that is no readable image.
+     */
     SetImageFile(orientation: number, radians: number): number;
     Recognize(monitor: null): number;
     GetJSONText(): string;
@@ -124,11 +132,12 @@ function languageDataPath(language: string): string {
 }
 
 /**
- * Loads Tesseract, which takes 0.5 s and 100 MB, so once per process.
+ * Loads Tesseract and returns a function that recognizes an image. Call once per process: loading takes 0.5 s and 100
+ * MB.
  * @throws AppError corrupt_document from the returned function, for an image that cannot be decoded
  */
 export async function startTesseract(languages: readonly string[]): Promise<RecognizeImage> {
-  // The SIMD LSTM build gives the same result on every machine.
+  // The build of Tesseract with SIMD and LSTM only gives the same result on every machine.
   const load: (options: object) => Promise<TesseractModule> = require('tesseract.js-core/tesseract-core-simd-lstm');
   const quiet = () => undefined;
   const engine = await load({ print: quiet, printErr: quiet });
@@ -143,10 +152,10 @@ export async function startTesseract(languages: readonly string[]): Promise<Reco
   return (image, orientation) => {
     engine.FS.writeFile('/input', image);
     const isRead = api.SetImageFile(orientation, 0) !== 1;
-    // Tesseract has copied the image: an empty file frees the memory.
+    // Empties the virtual file to free its memory, because Tesseract has copied the image.
     engine.FS.writeFile('/input', new Uint8Array());
     if (!isRead)
-      throw appError('corrupt_document', { detail: 'The image is damaged or of a kind that cannot be read.' });
+      throw appError('corrupt_document', { detail: 'The image is damaged, or its format is not supported.' });
     api.Recognize(null);
     const { blocks } = page.parse(JSON.parse(api.GetJSONText()));
     api.Clear();

@@ -1,11 +1,16 @@
-/** A block of a document, whatever its format. Texts are Markdown on one line, except those of paragraphs. */
+/**
+ * A block of a document in any format. Texts are one line of Markdown, except for paragraphs, which may have several.
+ */
 export type TextBlock =
   | { kind: 'heading'; level: number; text: string }
   | { kind: 'paragraph'; text: string }
-  /** `label` is the displayed number ("3.", "(b)", "4.1"), or null for a bullet. The outermost depth is 0. */
+  /**
+   * `label` is the displayed list number ("3.", "(b)", "4.1"), or null for a bullet. `depth` is 0 for the outermost
+   * list.
+   */
   | { kind: 'item'; depth: number; label: string | null; text: string }
   | { kind: 'table'; rows: string[][] }
-  /** A footnote or a comment beside the text, already Markdown. */
+  /** A footnote or comment that is placed after the text it belongs to, as Markdown. */
   | { kind: 'aside'; text: string };
 
 export function paragraphBlocks(text: string): TextBlock[] {
@@ -16,13 +21,13 @@ export function footnoteBlock(mark: string, text: string): TextBlock {
   return { kind: 'aside', text: `[^${mark}]: ${oneLine(text)}` };
 }
 
-/** A comment or speaker notes as a quotation, such as "> Comment by Ann: …". */
-export function remarkBlock(name: string, text: string): TextBlock {
+/** Renders a comment or speaker notes as a blockquote, such as "> Comment by Ann: …". */
+export function quotedCommentBlock(name: string, text: string): TextBlock {
   const [first = '', ...rest] = text.trim().split('\n');
   return { kind: 'aside', text: [`> ${name}: ${first}`, ...rest.map((line) => `> ${line}`.trimEnd())].join('\n') };
 }
 
-/** Links only web and mail addresses; bookmarks and paths of the author's files stay plain text. */
+/** Makes links only of web and mail addresses; bookmarks and paths on the author's computer stay plain text. */
 export function markdownLink(text: string, address: string | undefined): string {
   const isFollowed = address !== undefined && /^(?:https?|mailto):[^\s()<>]+$/i.test(address);
   const bare = address?.replace(/^mailto:/i, '').replace(/\/$/, '') ?? '';
@@ -30,7 +35,10 @@ export function markdownLink(text: string, address: string | undefined): string 
   return `[${text}](${address})`;
 }
 
-/** Appends one by one, because a long document has more blocks than a call may have arguments. */
+/**
+ * Appends blocks one by one, because `list.push(...more)` fails for more blocks than a function call may have
+ * arguments.
+ */
 export function appendBlocks(list: TextBlock[], more: Iterable<TextBlock>): void {
   for (const block of more) list.push(block);
 }
@@ -48,7 +56,7 @@ export function renderBlocks(blocks: TextBlock[]): string {
   return body;
 }
 
-/** A list item that the following items may be nested in; nested items are indented to `textColumn`. */
+/** A list item that following items may be nested in, indented to `textColumn`. */
 type OpenItem = { depth: number; textColumn: number };
 
 function renderBlock(block: TextBlock, openItems: OpenItem[]): string {
@@ -70,13 +78,13 @@ function renderItem({ depth, label, text }: TextBlock & { kind: 'item' }, openIt
   return `${' '.repeat(column)}${marker} ${oneLine(isNumber ? text : `${label ?? ''} ${text}`)}`;
 }
 
-/** Drops repeated blocks: headers are often stored again for the first or the left pages. */
-export function distinctBlocks(blocks: TextBlock[]): TextBlock[] {
+/** Drops repeated blocks: files often store the same header again for first pages and for left pages. */
+export function removeRepeatedBlocks(blocks: TextBlock[]): TextBlock[] {
   return [...new Map(blocks.map((block) => [JSON.stringify(block), block])).values()];
 }
 
-/** The text of a table cell on one line, and the notes and comments that must follow the table. */
-export function flattenCell(blocks: TextBlock[]): { text: string; asides: TextBlock[] } {
+/** Returns a table cell's text on one line, and the notes and comments that must follow the table. */
+export function flattenTableCell(blocks: TextBlock[]): { text: string; asides: TextBlock[] } {
   const asides = blocks.filter((block) => block.kind === 'aside');
   return { text: blocks.map(cellLine).filter(Boolean).join(' '), asides };
 }
@@ -91,10 +99,13 @@ function oneLine(text: string): string {
   return text.trim().replace(/\s+/g, ' ');
 }
 
-/** A shorter table fits into one chunk of the default size. */
+/** Tables up to this many characters fit into one chunk of the default size. */
 const wholeTableLength = 1_500;
 
-/** A larger table will be split into chunks, so each row becomes a line of `column: value` pairs, understood alone. */
+/**
+ * Renders a small table as a Markdown table. A table that will be split into chunks becomes a line of `column: value`
+ * pairs for each row, because a row must be understandable in a chunk without the table's header.
+ */
 export function renderTable(header: string[], rows: string[][]): string {
   const cells = [header, ...rows].map((row) => row.map((cell) => cell.replace(/\s+/g, ' ')));
   const length = cells.flat().reduce((sum, cell) => sum + cell.length + 3, 0);

@@ -11,9 +11,9 @@ import {
   type ZipParts,
 } from './xml-parts.ts';
 
-export type DrawingParts = ReadonlyMap<string, TextBlock[]>;
+export type ChartsAndDiagrams = ReadonlyMap<string, TextBlock[]>;
 
-export async function readDrawingParts(parts: ZipParts, partName: string): Promise<DrawingParts> {
+export async function readChartsAndDiagrams(parts: ZipParts, partName: string): Promise<ChartsAndDiagrams> {
   const found = new Map<string, TextBlock[]>();
   for (const { id, type, target } of await readRelationships(parts, partName)) {
     const read = type === 'chart' ? readChart : type === 'diagramData' ? readDiagram : null;
@@ -53,8 +53,8 @@ function readDiagram(root: XmlElement): TextBlock[] {
   });
 }
 
-/** Converts an Office equation (OMML) to LaTeX; symbols stay Unicode characters. */
-export function latexEquation(element: XmlElement): string {
+/** Converts an Office equation (OMML) to LaTeX. Unicode symbols are not replaced by LaTeX commands. */
+export function equationToLatex(element: XmlElement): string {
   return latexOf(element).replace(/\s+/g, ' ').trim();
 }
 
@@ -67,7 +67,7 @@ const property = (element: XmlElement, name: string) =>
   childAtPath(element, `${element.name}Pr`, name)?.attributes['m:val'];
 
 const writers: Record<string, (element: XmlElement) => string> = {
-  // Invisible operators (function application, invisible times) become spaces.
+  // Invisible math operators (function application, invisible times) become spaces.
   'm:t': (element) => textContent(element).replace(/[\u2061-\u2064]/g, ' '),
   'm:f': (element) => `\\frac${group(element, 'm:num')}${group(element, 'm:den')}`,
   'm:sSup': (element) => `${latexOf(childAtPath(element, 'm:e'))}^${group(element, 'm:sup')}`,

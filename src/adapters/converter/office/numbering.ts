@@ -18,7 +18,7 @@ const names = [
 ];
 const headingName = new RegExp(`^(?:${names.join('|')}) ?([1-9])$`, 'i');
 
-export function headingLevelByName(styleName: string): number | undefined {
+export function headingLevelByStyleName(styleName: string): number | undefined {
   if (/^title$/i.test(styleName)) return 1;
   if (/^subtitle$/i.test(styleName)) return 2;
   const digit = headingName.exec(styleName)?.[1];
@@ -44,7 +44,7 @@ const romans: [string, number][] = [
 
 export type ListNumberStyle = 'decimal' | 'lowerLetter' | 'upperLetter' | 'lowerRoman' | 'upperRoman';
 
-/** Formats 28 as "28", "bb" or "xxviii", as word processors do. */
+/** Formats a list number as word processors do: 28 as "28", "bb" or "xxviii". */
 export function formatListNumber(value: number, style: ListNumberStyle): string {
   if (value < 1 || style === 'decimal') return String(value);
   const text = style.endsWith('Letter') ? letterNumber(value) : romanNumber(value);
@@ -68,14 +68,18 @@ function romanNumber(value: number): string {
   return text;
 }
 
-/** `text` is the label's pattern, in which `%1` stands for the number of the outermost level. */
+/**
+ * One level of a list. `text` is the pattern of its labels, in which `%1` stands for the number of the outermost level.
+ */
 export type ListLevel = { start: number; style: ListNumberStyle | 'bullet' | 'none'; text: string };
 
-/** `counts` is shared between lists that continue each other's numbering. */
-export type CountedList = { levels: ReadonlyMap<number, ListLevel>; counts: number[] };
+/** A list with its current numbers per level. Lists that continue each other's numbering share `counts`. */
+export type NumberedList = { levels: ReadonlyMap<number, ListLevel>; counts: number[] };
 
-/** Counts the next paragraph at that level and returns its displayed label ("4.1", "(b)", "§ 3"); null for a bullet. */
-export function nextListLabel({ levels, counts }: CountedList, level: number): string | null {
+/**
+ * Counts the next paragraph at a list level and returns its displayed label ("4.1", "(b)", "§ 3"); null for a bullet.
+ */
+export function nextListLabel({ levels, counts }: NumberedList, level: number): string | null {
   const own = levels.get(level);
   if (!own) return null;
   counts[level] = (counts[level] ?? own.start - 1) + 1;

@@ -1,4 +1,4 @@
-import { appendBlocks, flattenCell, markdownLink, paragraphBlocks, type TextBlock } from './blocks.ts';
+import { appendBlocks, flattenTableCell, markdownLink, paragraphBlocks, type TextBlock } from './blocks.ts';
 
 export type ParagraphState = { headingLevel: number | null; listDepth: number; isInTable: boolean };
 
@@ -7,7 +7,7 @@ type Row = { text: string; right: number; isContinued: boolean }[];
 
 /** Column edges (in twentieths of a point) closer than this are the same edge. */
 const edgeTolerance = 60;
-/** Rows with more distinct column edges are not aligned to a common grid. */
+/** A table with more distinct column edges than this is not aligned to a common grid. */
 const maxColumns = 100;
 /** Assumed cell width (1 inch) where the file gives none. */
 const defaultCellWidth = 1_440;
@@ -30,7 +30,6 @@ export function createTextBuilder() {
     const isFilled = text.trim() !== '' || after.length > 0;
     if (!isInTable && isFilled) endTable();
     const target = isInTable ? cell : blocks;
-    // Lines with a page number, which differs on each page, are left out.
     if (text.trim() !== '' && !hasPageNumber) {
       if (headingLevel !== null)
         target.push({ kind: 'heading', level: headingLevel, text: `${number() ?? ''} ${text}` });
@@ -44,7 +43,9 @@ export function createTextBuilder() {
     hasPageNumber = false;
   }
 
-  /** The label as a list number; null for a bullet, which may be any sign of a symbol font. */
+  /**
+   * Returns a paragraph's label if it is a list number; null for a bullet, which may be any character of a symbol font.
+   */
   function number(): string | null {
     const sign = label?.trim() ?? '';
     return /\p{N}/u.test(sign) || /^\(?\p{L}{1,8}[.)]$/u.test(sign) ? sign : null;
@@ -63,7 +64,6 @@ export function createTextBuilder() {
       let column = 0;
       for (const { text, right, isContinued } of cells) {
         line[column] = isContinued ? (grid.at(-1)?.[column] ?? '') : text;
-        // The next cell starts at the column edge where this one ends.
         column = Math.max(column + 1, edges.filter((edge) => edge <= right).length);
       }
       grid.push(line);
@@ -94,7 +94,7 @@ export function createTextBuilder() {
       text = text.slice(0, start) + markdownLink(text.slice(start), address);
     },
     endParagraph,
-    /** Nested tables become lines in their cell. */
+    /** Ends a cell of a nested table, whose rows become lines in the outer table's cell. */
     endInnerCell() {
       text += ', ';
     },
@@ -109,13 +109,13 @@ export function createTextBuilder() {
     },
     endCell(state: ParagraphState) {
       endParagraph({ ...state, isInTable: true });
-      const content = flattenCell(cell);
+      const content = flattenTableCell(cell);
       row.push(content.text.replace(/;$/, ''));
       appendBlocks(asides, content.asides);
       cell = [];
     },
     endRow() {
-      // Some writers end more cells than the row defines.
+      // Some programs write more cells than the row's definition has.
       while (definitions.length > 0 && row.length > definitions.length && row.at(-1) === '') row.pop();
       rows.push(
         row.map((text, index) => {

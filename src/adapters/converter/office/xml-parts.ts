@@ -2,13 +2,13 @@ import { posix } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { SaxesParser } from 'saxes';
 import yauzl from 'yauzl';
-import { decodeText, htmlEncoding } from '../decode-text.ts';
-import { meaningfulTitle } from '../parsed-document.ts';
+import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
+import { discardDefaultTitle } from '../parsed-document.ts';
 
-/** Parts of a zipped document, inflated on request: pictures are never inflated. */
+/** Files inside a zipped document (parts). Each is inflated only on request, so that pictures are never inflated. */
 export type ZipParts = {
   names: string[];
-  /** Part names are case-insensitive; null when the part is missing. */
+  /** Ignores the case of the part name; returns null when the part is missing. */
   read(name: string): Promise<Buffer | null>;
 };
 
@@ -37,7 +37,9 @@ export async function readXmlPart(
   return bytes ? parseXml(bytes, stream) : undefined;
 }
 
-/** Targets are part names or external addresses. The part '' is the package itself. */
+/**
+ * Reads the relationships of a part; '' stands for the whole package. Their targets are part names or external URLs.
+ */
 export async function readRelationships(parts: ZipParts, partName: string): Promise<PartRelationship[]> {
   const { dir, base } = posix.parse(partName);
   const root = await readXmlPart(parts, posix.join(dir, '_rels', `${base}.rels`));
@@ -53,22 +55,25 @@ export async function readRelationships(parts: ZipParts, partName: string): Prom
   });
 }
 
-export async function officeMainPart(parts: ZipParts, usualName: string): Promise<string> {
+export async function findOfficeMainPart(parts: ZipParts, usualName: string): Promise<string> {
   const named = (await readRelationships(parts, '')).find(({ type }) => type === 'officeDocument')?.target;
   return named ?? usualName;
 }
 
-export async function officePackageTitle(parts: ZipParts): Promise<string | null> {
+export async function readOfficeTitle(parts: ZipParts): Promise<string | null> {
   const core = (await readRelationships(parts, '')).find(({ type }) => type === 'core-properties')?.target;
   const root = await readXmlPart(parts, core ?? 'docProps/core.xml');
-  return meaningfulTitle(textContent(childAtPath(root, 'dc:title')));
+  return discardDefaultTitle(textContent(childAtPath(root, 'dc:title')));
 }
 
-/** Names have the usual namespace prefix, whichever one the file declares. */
+/** An XML element whose names have the usual namespace prefix (such as `w:`), whichever prefix the file declares. */
 export type XmlElement = { name: string; attributes: Record<string, string>; children: XmlNode[] };
 export type XmlNode = XmlElement | string;
 
-/** Usual prefixes by the end of the namespace URI, which strict and transitional Office files share. */
+/**
+ * Usual namespace prefixes, by a pattern for the end of the URI, which is the same in strict and transitional Office
+ * files.
+ */
 const prefixes: [RegExp, string][] = [
   [/wordprocessingml\/(?:2006\/)?main$/, 'w'],
   [/presentationml\/(?:2006\/)?main$/, 'p'],
@@ -90,10 +95,10 @@ const prefixes: [RegExp, string][] = [
   [/^urn:oasis:names:tc:opendocument:xmlns:svg-compatible:/, 'svg'],
 ];
 
-/** Deeper nesting is refused, because saxes searches all open elements for each namespace prefix. */
+/** Maximum depth of XML elements, because saxes searches all open elements for each namespace prefix. */
 const maxNesting = 2_000;
 
-/** Streams the children of an element, so that they are never in memory together. */
+/** Passes the children of the element `childrenOf` to `take` one by one, so that they are never in memory together. */
 type ChildStream = { childrenOf: string; take: (child: XmlElement) => void };
 
 /** @throws Error for XML that is malformed or nested too deeply */
@@ -103,7 +108,7 @@ export function parseXml(bytes: Buffer, stream?: ChildStream): XmlElement {
   const top: XmlElement = { name: '', attributes: {}, children: [] };
   const open = [top];
   parser.on('opentag', (tag) => {
-    if (open.length > maxNesting) throw new Error(`The XML nests more than ${maxNesting} elements.`);
+    if (open.length > maxNesting) throw new Error(`The XML nests elements more than ${maxNesting} levels deep.`);
     const attributes: Record<string, string> = {};
     for (const { uri, prefix, local, value } of Object.values(tag.attributes)) {
       if (prefix !== 'xmlns' && local !== 'xmlns') attributes[names(uri, prefix, local)] = value;
@@ -121,13 +126,13 @@ export function parseXml(bytes: Buffer, stream?: ChildStream): XmlElement {
   };
   parser.on('text', addText);
   parser.on('cdata', addText);
-  parser.write(decodeText(bytes, htmlEncoding(bytes))).close();
+  parser.write(decodeText(bytes, findDeclaredEncoding(bytes))).close();
   const [root] = childElements(top);
-  if (!root) throw new Error('The XML has no root.');
+  if (!root) throw new Error('The XML has no root element.');
   return root;
 }
 
-/** Prefixed names are cached: a document repeats a few names a million times. */
+/** Caches prefixed names, because a document repeats a few names up to a million times. */
 function createNames(): (uri: string, prefix: string, local: string) => string {
   const vocabularies = new Map<string, Map<string, string>>();
   return (uri, prefix, local) => {
@@ -159,7 +164,7 @@ export function childAtPath(element: XmlElement | undefined, ...path: string[]):
   return found;
 }
 
-/** All descendants of that name in document order, without those nested in another match. */
+/** Returns all descendants with this name in document order, without those inside another match. */
 export function descendantsNamed(element: XmlElement | undefined, name: string): XmlElement[] {
   return childElements(element).flatMap((child) => (child.name === name ? [child] : descendantsNamed(child, name)));
 }
