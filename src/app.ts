@@ -6,16 +6,16 @@ import { metricsExposureOf, noopTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
 import { deriveKey } from './derived-key.ts';
 import { appError } from './errors.ts';
-import { createCursors } from './http/request/pagination.ts';
-import { createOpenStreams } from './http/response/event-streams.ts';
+import { createCursorCodec } from './http/request/pagination.ts';
+import { createEventStreamRegistry } from './http/response/event-streams.ts';
 import { createErrorHandler } from './http/response/problem.ts';
 import { createDispatcher, createRouteTable } from './http/routing/dispatch.ts';
-import { createConcurrencyLimiter, createRateLimiting } from './http/routing/request-limits.ts';
+import { createConcurrencyLimiter, createRateLimitCheck } from './http/routing/request-limits.ts';
 import type { Route } from './http/routing/route.ts';
-import { createMetricsPage } from './http/server/http-server.ts';
+import { createMetricsHandler } from './http/server/http-server.ts';
 import { createCors, createRequestLog, createRequestTelemetry } from './http/server/middleware.ts';
-import { createDocsPage, createOpenApi, openApiRoutes } from './http/server/openapi.ts';
-import { healthRoutes, referenceRoutes } from './http/server/service.routes.ts';
+import { createOpenApiDocument, createSwaggerUi, openApiRoutes } from './http/server/openapi.ts';
+import { healthRoutes, serviceInfoRoutes } from './http/server/service.routes.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
@@ -61,12 +61,12 @@ export type App = {
 export function createApp(container: Container): App {
   const { config, db, logger, telemetry } = container;
   const { basePath, corsOrigins, trustProxy, publicUrl } = config.server;
-  const streams = createOpenStreams({
+  const streams = createEventStreamRegistry({
     activeSessions: (sessionIds) => container.auth.activeSessions(sessionIds),
     onWarning: (error) => logger.warn({ err: error }, 'checking the sessions of open event streams failed'),
   });
   telemetry.metrics.gauge('acs_open_streams', () => [{ labels: {}, value: streams.count() }]);
-  const cursors = createCursors(deriveKey(config.urlSigningKey, 'cursors'));
+  const cursors = createCursorCodec(deriveKey(config.urlSigningKey, 'cursors'));
   let isShuttingDown = false;
 
   const routes: Route[] = [
@@ -104,16 +104,16 @@ export function createApp(container: Container): App {
       isShuttingDown: () => isShuttingDown,
     }),
     ...openApiRoutes(() =>
-      createOpenApi(routes, { basePath, title, version: manifest.version, description: manifest.description }),
+      createOpenApiDocument(routes, { basePath, title, version: manifest.version, description: manifest.description }),
     ),
-    ...referenceRoutes({ title, basePath }),
+    ...serviceInfoRoutes({ title, basePath }),
   ];
 
   const dispatch = createDispatcher({
     authenticate: container.authenticate,
     idempotency: container.idempotency,
     fingerprintKey: deriveKey(config.urlSigningKey, 'request-fingerprints'),
-    rateLimit: createRateLimiting({ ...container.rateLimiters, limits: config.rateLimits }),
+    rateLimit: createRateLimitCheck({ ...container.rateLimiters, limits: config.rateLimits }),
     concurrency: createConcurrencyLimiter(config.concurrency),
     readInTurn: container.readInTurn,
     publicUrl,
@@ -128,9 +128,9 @@ export function createApp(container: Container): App {
   if (telemetry !== noopTelemetry) app.use(createRequestTelemetry(telemetry));
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }));
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
-  app.use(`${basePath}/docs`, createDocsPage({ basePath, title }));
+  app.use(`${basePath}/docs`, createSwaggerUi({ basePath, title }));
   if (telemetry !== noopTelemetry && metricsExposureOf(config) === 'main_port') {
-    app.get(`${basePath}/metrics`, createMetricsPage(telemetry.metrics));
+    app.get(`${basePath}/metrics`, createMetricsHandler(telemetry.metrics));
   }
   app.use(basePath || '/', createRouteTable(routes, dispatch));
   app.use(() => {

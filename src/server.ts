@@ -5,7 +5,7 @@ import { createApp } from './app.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { metricsExposureOf, startTelemetry } from './container/telemetry.ts';
 import { createContainer } from './container.ts';
-import { createGracefulServer, listen, metricsResponse, startPlainServer } from './http/server/http-server.ts';
+import { createGracefulServer, listen, metricsResponse, startProbeServer } from './http/server/http-server.ts';
 
 /**
  * Timeout for receiving a whole request. Node's default of five minutes is too short for a large upload over a slow
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
   const metricsServer =
     config.metricsPort === null
       ? null
-      : await startPlainServer(
+      : await startProbeServer(
           { host, port: config.metricsPort },
           { host: 'HOST', port: 'METRICS_PORT' },
           { '/metrics': metricsResponse(telemetry.metrics) },

@@ -1,7 +1,7 @@
 import { ConfigError, loadConfig } from '#src/config.ts';
 import { startTelemetry } from '#src/container/telemetry.ts';
 import { createContainer } from '#src/container.ts';
-import { metricsResponse, probeResponse, startPlainServer } from '#src/http/server/http-server.ts';
+import { metricsResponse, probeResponse, startProbeServer } from '#src/http/server/http-server.ts';
 import { startWorkers } from './run.ts';
 import { findSdkMetrics, installRuntime, measureJobs } from './telemetry.ts';
 
@@ -14,7 +14,7 @@ async function main(): Promise<void> {
   measureJobs(container);
   const workers = startWorkers(container);
   const probes = config.worker && {
-    server: await startPlainServer(
+    server: await startProbeServer(
       config.worker,
       { host: 'WORKER_HOST', port: 'WORKER_PORT' },
       {

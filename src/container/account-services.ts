@@ -6,9 +6,9 @@ import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';
 import { createSessionsService } from '../modules/auth/sessions.service.ts';
 import { createSignInDelay } from '../modules/auth/sign-in-delay.service.ts';
-import { createSsoService, type SignInFacts } from '../modules/auth/sso.service.ts';
+import { createSsoService, type SignInStateFields } from '../modules/auth/sso.service.ts';
 import { SignInStateModel } from '../modules/consents/consents.model.ts';
-import { createOneTimeStates } from '../modules/consents/one-time-states.repository.ts';
+import { createOAuthStateStore } from '../modules/consents/one-time-states.repository.ts';
 import { createJobRequestsService } from '../modules/jobs/job-requests.service.ts';
 import { createJobWatch } from '../modules/jobs/job-watch.service.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
@@ -65,7 +65,7 @@ export function createAccountServices(shared: SharedServices) {
     sso: createSsoService({
       db,
       sso: identityProvider && config.sso && { ...config.sso, provider: identityProvider },
-      states: createOneTimeStates<SignInFacts>({ db, secrets, model: SignInStateModel }),
+      states: createOAuthStateStore<SignInStateFields>({ db, secrets, model: SignInStateModel }),
       accounts,
       sessions,
       auth,

@@ -11,8 +11,8 @@ import {
   requireOAuthProvider,
 } from '../modules/connectors/connector-credentials.service.ts';
 import { OauthStateModel } from '../modules/consents/consents.model.ts';
-import { type ConsentFacts, createConsentsService } from '../modules/consents/consents.service.ts';
-import { createOneTimeStates } from '../modules/consents/one-time-states.repository.ts';
+import { createConsentsService, type PendingConsent } from '../modules/consents/consents.service.ts';
+import { createOAuthStateStore } from '../modules/consents/one-time-states.repository.ts';
 import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createErasureService } from '../modules/erasure/erasure.service.ts';
 import { createImportStepsService } from '../modules/imports/import-steps.service.ts';
@@ -49,7 +49,7 @@ export function createConnectorServices(
   // The frontend's URL is never taken from the `Host` header: an attacker could have OAuth consent codes sent to
   // another site.
   const home = frontendUrl ?? (publicUrl && new URL(publicUrl).origin);
-  const states = createOneTimeStates<ConsentFacts>({ db, secrets, model: OauthStateModel });
+  const states = createOAuthStateStore<PendingConsent>({ db, secrets, model: OauthStateModel });
   const consents = createConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });
 
   const access = observedConnectors(createConnectors(config.connectors, { call, agent: guardedAgent }), telemetry);

@@ -58,7 +58,7 @@ describe('npm run admin, for accounts and keys', function () {
     expect(entry.detail.operator).a('string');
     expect(entry.request_id).match(/^admin-/);
     const again = await refusalOf('create-organization', 'Other', '--admin', email.toUpperCase());
-    expect(again).match(/^Take another address/);
+    expect(again).match(/^Use another email/);
   });
 
   it('creates no organization if the password cannot be printed', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { problemsOf, type Route } from '#src/http/routing/route.ts';
+import { errorCodesOf, type Route } from '#src/http/routing/route.ts';
 
 /** `body` is parsed JSON, text for other media types, and null when there is none. */
 export type Reply = { status: number; headers: Headers; body: unknown };
@@ -112,7 +112,7 @@ function checkAgainstContract(routes: readonly Route[], method: string, path: st
 
 /** An address without a route answers with what is true of any. */
 function checkProblem(route: Route | undefined, request: string, code: string): void {
-  const declared: ReadonlySet<string> | undefined = route && problemsOf(route);
+  const declared: ReadonlySet<string> | undefined = route && errorCodesOf(route);
   if (declared === undefined || declared.has(code)) return;
   throw new Error(`${request} answered ${code}, which is not among the errors of ${route?.operationId}`);
 }

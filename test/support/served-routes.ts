@@ -6,8 +6,8 @@ import express from 'express';
 import pino from 'pino';
 import type { ConcurrencyLimit } from '#src/domain/access/limits.ts';
 import { appError } from '#src/errors.ts';
-import type { Authenticate } from '#src/http/request/authentication.ts';
-import { createOpenStreams, type OpenStreams } from '#src/http/response/event-streams.ts';
+import type { BearerAuthenticator } from '#src/http/request/authentication.ts';
+import { createEventStreamRegistry, type EventStreamRegistry } from '#src/http/response/event-streams.ts';
 import { createErrorHandler } from '#src/http/response/problem.ts';
 import { createDispatcher, createRouteTable } from '#src/http/routing/dispatch.ts';
 import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
@@ -15,13 +15,13 @@ import type { Route } from '#src/http/routing/route.ts';
 import { createRequestLog } from '#src/http/server/middleware.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 
-export type ServedRoutes = { baseUrl: string; streams: OpenStreams; close(): Promise<void> };
+export type ServedRoutes = { baseUrl: string; streams: EventStreamRegistry; close(): Promise<void> };
 
 /** The HTTP core with routes of the test's own, on a port of its own. */
 export async function serveRoutes(
   routes: readonly Route[],
   deps: {
-    authenticate?: Authenticate;
+    authenticate?: BearerAuthenticator;
     activeSessions?: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
     idempotency?: IdempotencyStore;
     maxRestBytes?: number;
@@ -31,7 +31,7 @@ export async function serveRoutes(
 ): Promise<ServedRoutes> {
   const logger = pino({ level: 'silent' });
   const isOutage = () => false;
-  const streams = createOpenStreams({
+  const streams = createEventStreamRegistry({
     activeSessions: deps.activeSessions ?? (async (ids) => new Set(ids)),
     onWarning: () => undefined,
     checkEveryMs: 10,

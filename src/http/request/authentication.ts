@@ -5,40 +5,43 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Caller, IdentityProvider, SignInAttempt, SignInRequest, VerifiedIdentity } from '#src/ports/identity.ts';
 
-/** Access rights are cached for this long, so a revoked role or an ended session counts within seconds. */
 const actorMaxAgeMs = 2_000;
 const maxCachedActors = 10_000;
 
 /**
- * `actorNow` reads the user's current rights, even after the token has expired; throws `invalid_token` after the
- * session.
+ * The user behind a valid access token. `actorNow` reads the user's current rights, even after the token has expired;
+ * it throws `invalid_token` after the session has ended.
  */
-export type Authenticated = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
+type AuthenticatedUser = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
 
-export type Authenticate = (authorization: string | undefined) => Promise<Authenticated>;
+export type BearerAuthenticator = (authorization: string | undefined) => Promise<AuthenticatedUser>;
 
 type TokenCheckDeps = {
   verifyToken: (token: string) => Caller;
-  /** The caller is null if the session has ended or the user is disabled, deleted or in no organization. */
+  /** Returns null if the session has ended or the user is disabled, deleted or in no organization. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
   onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
 /**
- * Rights are read from Postgres and not from the token, so that a logout or a revoked role takes effect within seconds.
+ * Rights are read from Postgres and not from the token, and cached for `actorMaxAgeMs`, so that a logout or a revoked
+ * role takes effect within seconds.
  */
 function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
-  /** Requests of one session share a look-up; `actor` is set when it has ended. */
+  /**
+   * Cached rights of one session. `lookUp` is the database query, which concurrent requests share; `actor` is its
+   * result, undefined while it runs.
+   */
   type Session = { lookUp: Promise<Actor | null>; actor?: Actor | null };
   const sessions = new LRUCache<string, Session>({
     max: maxCachedActors,
     perf: Date,
-    // The session cache reads the clock each time, instead of starting a timer for each millisecond with a request.
+    // Makes lru-cache read the clock at each access, instead of caching the time and starting a timer for that.
     ttlResolution: 0,
   });
   onAccessChange((orgId) => {
     for (const [key, { actor }] of sessions.entries()) {
-      // A look-up that has not ended may have read the old rights.
+      // A query that is still running may have read the old rights, so its cache entry is dropped too.
       if (actor === undefined || actor?.orgId === orgId) sessions.delete(key);
     }
   });
@@ -49,7 +52,8 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
     if (cached !== undefined) return cached.lookUp;
     const session: Session = { lookUp: findCaller(caller) };
     const start = Date.now();
-    // A look-up that has not ended does not expire, so that a slow database gets no second one.
+    // The cache entry does not expire while its database query runs, so that a slow database does not get the query
+    // twice.
     sessions.set(key, session, { ttl: 0 });
     session.lookUp.then(
       (actor) => {
@@ -69,7 +73,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
     return actor;
   }
 
-  return async (token: string): Promise<Authenticated> => {
+  return async (token: string): Promise<AuthenticatedUser> => {
     const caller = verifyToken(token);
     const actorNow = () => findActor(caller);
     return { actor: await actorNow(), sessionId: caller.sessionId, actorNow };
@@ -77,7 +81,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
 }
 
 export type PassportDeps = TokenCheckDeps & {
-  /** Passport strategy of OpenID Connect; its option `request` is a {@link SignInRequest}. */
+  /** Finds the Passport strategy for OpenID Connect; its option `request` is a {@link SignInRequest}. */
   findSignInStrategy: (() => Promise<passport.Strategy>) | null;
 };
 
@@ -99,7 +103,8 @@ export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
     return run('sign-in', {}, { request });
   }
 
-  const authenticate: Authenticate = (authorization) => run<Authenticated>('bearer', { headers: { authorization } });
+  const authenticate: BearerAuthenticator = (authorization) =>
+    run<AuthenticatedUser>('bearer', { headers: { authorization } });
   const identityProvider: IdentityProvider | null = findSignInStrategy && {
     begin: (request) => signIn<SignInAttempt & { url: string }>(findSignInStrategy, request),
     identify: (attempt, answer) => signIn<VerifiedIdentity>(findSignInStrategy, { ...attempt, answer }),
@@ -109,9 +114,9 @@ export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
 
 /** Accepts an access token only in the `Authorization` header, not in a body or query string (RFC 6750 §2). */
 class BearerStrategy extends passport.Strategy {
-  readonly check: (token: string) => Promise<Authenticated>;
+  readonly check: (token: string) => Promise<AuthenticatedUser>;
 
-  constructor(check: (token: string) => Promise<Authenticated>) {
+  constructor(check: (token: string) => Promise<AuthenticatedUser>) {
     super();
     this.check = check;
   }

@@ -10,8 +10,8 @@ import { requireStorableInput, validate } from './validation.ts';
 const MiB = 1024 * 1024;
 const MS_PER_MIB = 30_000;
 /**
- * Maximum number of fields and elements of a body. The largest valid body has half as many; a megabyte could hold half
- * a million, and each takes microseconds to validate.
+ * Maximum number of fields and elements of a JSON body. The largest valid body has half as many. Without this limit a
+ * body of 1 MiB could hold half a million, and each takes microseconds to validate.
  */
 const maxValues = 10_000;
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
@@ -36,7 +36,7 @@ export async function readJsonBody(req: IncomingMessage, limitBytes = MiB): Prom
   return requireStorableInput(parseJson(text));
 }
 
-/** Counts the values of a JSON text by commas and opening brackets outside of strings, without parsing it. */
+/** Counts the values of a JSON text without parsing it: by commas and opening brackets outside of strings. */
 function hasMoreValues(json: Buffer, limit: number): boolean {
   let values = 0;
   let isInString = false;
@@ -72,7 +72,8 @@ async function readText(req: IncomingMessage, limitBytes: number): Promise<strin
   const parts: Buffer[] = [];
   let size = 0;
   try {
-    // The socket must survive an early end of the loop, because the client still has to read the response.
+    // `destroyOnReturn: false` keeps the socket open when the loop ends early, because the client still has to read the
+    // error response.
     for await (const part of req.iterator({ destroyOnReturn: false })) {
       size += part.length;
       if (size > limitBytes) throw tooLarge();
@@ -96,7 +97,7 @@ type Schema = z.core.JSONSchema.BaseSchema;
 const jsonSchemas = new WeakMap<z.ZodType, Schema>();
 
 /** Removes the fields that the schema marks as secret: `.meta({ writeOnly: true })`. */
-export function withoutSecrets(schema: z.ZodType, sent: unknown): unknown {
+export function omitSecretFields(schema: z.ZodType, sent: unknown): unknown {
   let json = jsonSchemas.get(schema);
   if (json === undefined) {
     json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
@@ -133,7 +134,8 @@ function isSchema(schema: unknown): schema is Schema {
 
 export type ReceivedBody = {
   /**
-   * The identity of a request for its `Idempotency-Key`: the fields as sent, without secrets, and the hash of a file.
+   * Returns what makes two requests with the same `Idempotency-Key` equal: the fields as sent, without secrets, and the
+   * hash of the file.
    */
   identity: () => unknown;
   hasSecrets: () => boolean;
@@ -174,7 +176,8 @@ export async function receiveBody(
       discard: nothingToDiscard,
     };
   }
-  if (actor === undefined) throw new Error(`${route.operationId}: an upload needs a caller`);
+  if (actor === undefined)
+    throw new Error(`route ${route.operationId} takes an upload, so its access must not be 'public'`);
   const { fields, file } = await receiveForm(req, {
     store: (upload) => spec.store(actor, upload, params),
     discard: (stored) => spec.discard(stored),
@@ -192,6 +195,6 @@ export async function receiveBody(
 }
 
 function identified(schema: z.ZodType, sent: unknown): Pick<ReceivedBody, 'identity' | 'hasSecrets'> {
-  const identity = () => withoutSecrets(schema, sent);
+  const identity = () => omitSecretFields(schema, sent);
   return { identity, hasSecrets: () => !isDeepStrictEqual(identity(), sent) };
 }

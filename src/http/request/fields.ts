@@ -3,7 +3,7 @@ import { type PasswordFault, passwordFaults } from '#src/domain/access/credentia
 import { tools, unknownTools } from '#src/domain/agents/tools.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 
-// Rules for names are also JSON Schema patterns, so that clients can validate them.
+// Rules for names are regular expressions that JSON Schema accepts too, so that clients can validate names.
 const unseen = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069';
 const oneLinePattern = `^[^${unseen}]*$`;
 export const namePattern = `^[^${unseen}]*[^${unseen}\\s][^${unseen}]*$`;
@@ -16,7 +16,7 @@ export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
 
 export const tierField = z.enum(['free', 'pro', 'max']);
 
-/** Emails are lower-cased after validation, because the Kelvin sign would become a valid k. */
+/** Emails are lower-cased only after validation; otherwise the Kelvin sign (U+212A) would become a valid "k". */
 export const emailField = z
   .string()
   .max(320)
@@ -60,7 +60,7 @@ export const oneLineField = (maxLength: number) =>
     .refine(isOneLine, 'must be one line without control characters')
     .meta({ pattern: oneLinePattern });
 
-/** Names are trimmed and NFC-normalized; a blank name is empty. */
+/** Trims a name and normalizes it to NFC; turns a name of only white space into ''. */
 const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
 
 export const optionalNameField = nameText.transform((name) => name || undefined).optional();
@@ -69,14 +69,14 @@ export const nameField = nameText
   .refine((name) => name !== '', { error: 'must not be blank', params: { code: 'blank' } })
   .meta({ pattern: namePattern });
 
-export const erasableNameField = nameText.transform((name) => name || null);
+export const nullableNameField = nameText.transform((name) => name || null);
 
 const yes = ['true', 'yes', 'on', 'y', '1', 'enabled'];
 const no = ['false', 'no', 'off', 'n', '0', 'disabled'];
 
-export const textSwitchField = z.stringbool({ truthy: yes, falsy: no }).meta({ enum: [...yes, ...no] });
+export const booleanTextField = z.stringbool({ truthy: yes, falsy: no }).meta({ enum: [...yes, ...no] });
 
-export const switchField = z.union([z.boolean(), textSwitchField]);
+export const booleanField = z.union([z.boolean(), booleanTextField]);
 
 /** Integers in queries and forms are text; `Number` alone would accept '0x10', ' 5 ' and ''. */
 export function integerField(range: { min: number; max: number }) {
@@ -85,7 +85,7 @@ export function integerField(range: { min: number; max: number }) {
   return z.preprocess(parse, whole.min(range.min).max(range.max));
 }
 
-export const unsettableField = <Word extends z.ZodType<string>>(word: Word) =>
+export const clearableTextField = <Word extends z.ZodType<string>>(word: Word) =>
   z
     .union([z.literal(''), word])
     .nullable()
@@ -105,20 +105,20 @@ export const tagField = oneLineField(64).trim().min(1).meta({ pattern: namePatte
 export const agentFields = {
   agent_name: oneLineField(255).optional(),
   tags: z.array(tagField).max(50).optional(),
-  color: unsettableField(hexColor).optional(),
-  icon_name: unsettableField(oneLineField(100)).optional(),
+  color: clearableTextField(hexColor).optional(),
+  icon_name: clearableTextField(oneLineField(100)).optional(),
   enabled_tools: toolsField.optional(),
 };
 
-/** The schema of the OAuth callback is loose, because providers send additional parameters. */
-export const callbackQuery = z.looseObject({
+/** Query of the OAuth callback; not strict, because providers add parameters of their own. */
+export const oauthCallbackQuery = z.looseObject({
   state: z.string().min(1).max(200),
   code: z.string().max(4_096).optional(),
   error: z.string().max(200).optional(),
   iss: z.string().max(500).optional(),
 });
 
-export const consentReturnSchema = z.strictObject({
+export const consentCodeSchema = z.strictObject({
   consent_code: z.string().describe('Send it to the endpoint that finishes the consent; works once, for the same user'),
 });
 

@@ -13,8 +13,8 @@ export function clientNetwork(address: string | undefined): string {
   return isIPv6(plain) ? prefixOf(plain, networkBits) : plain;
 }
 
-/** The /48 of an IPv6 address, which companies and some servers get; null for IPv4. */
-export function clientBlock(address: string | undefined): string | null {
+/** Returns the /48 prefix of an IPv6 address, which companies and some servers are assigned; null for IPv4. */
+export function ipv6SitePrefix(address: string | undefined): string | null {
   const plain = plainAddress(address);
   return isIPv6(plain) ? prefixOf(plain, blockBits) : null;
 }
@@ -38,20 +38,23 @@ function prefixOf(address: string, bits: number): string {
 }
 
 /** An ETag with a version is `"<version>.<hash>"`: `If-Match` compares the version, `If-None-Match` the whole tag. */
-export function entityTag(body: string, version?: number): string {
+export function createETag(body: string, version?: number): string {
   const prefix = version === undefined ? '' : `${version}.`;
   return `"${prefix}${hash('sha256', body, 'base64url').slice(0, 22)}"`;
 }
 
-/** Whether `If-None-Match` contains the tag. Ignores `W/`, because compressing proxies weaken tags. */
-export function includesTag(header: string, tag: string): boolean {
+/**
+ * Returns whether an `If-None-Match` header contains the ETag. Ignores the `W/` of weak tags, because compressing
+ * proxies add it.
+ */
+export function matchesETag(header: string, tag: string): boolean {
   if (header.trim() === '*') return true;
   const opaque = (text: string) => text.trim().replace(/^W\//, '');
   return header.split(',').some((candidate) => opaque(candidate) === opaque(tag));
 }
 
 /** Parses the versions in `If-Match`; null accepts any. A tag without a version matches none. */
-export function readIfMatch(header: string | undefined): ExpectedVersions {
+export function parseIfMatch(header: string | undefined): ExpectedVersions {
   if (header === undefined || header.trim() === '*') return null;
   return header.split(',').flatMap((tag) => {
     const [, version] = /^(?:W\/)?"(\d+)\.[\w-]+"$/.exec(tag.trim()) ?? [];
@@ -67,14 +70,14 @@ export function preferredWaitSeconds(prefer: string | undefined): number | null 
   return seconds === undefined ? null : Math.min(maxWaitSeconds, Number(seconds));
 }
 
-export function wantsFresh(cacheControl: string | undefined): boolean {
+export function requestsNoCache(cacheControl: string | undefined): boolean {
   return /(?:^|,)\s*no-cache\s*(?:,|$)/i.test(cacheControl ?? '');
 }
 
 export type ByteRange = { start: number; end: number };
 
 /**
- * Parses a `Range` header with one range. RFC 9110 allows to ignore other forms, such as several ranges.
+ * Parses a `Range` header with one range. Ignores other forms, such as several ranges, which RFC 9110 allows.
  * @returns undefined for the whole file; null if the range is outside of the file
  */
 export function parseByteRange(header: string | undefined, sizeBytes: number): ByteRange | null | undefined {

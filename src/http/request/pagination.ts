@@ -10,15 +10,18 @@ export const keysetQuery = {
   cursor: z.string().min(1).max(1_000).optional(),
 };
 
-/** A signed cursor is only valid for the list and filters that `list` identifies; otherwise throws `invalid_cursor`. */
-export type Cursors = {
+/**
+ * Encodes and decodes signed page cursors. `list` identifies a list and its filters; `decode` throws `invalid_cursor`
+ * for a cursor of another list.
+ */
+export type CursorCodec = {
   encode(position: ListPosition | null, list: unknown): string | null;
   decode(cursor: string | undefined, list: unknown): ListPosition | null;
 };
 
 const position = z.tuple([z.string(), z.string(), z.string()]);
 
-export function createCursors(signingKey: string | Buffer): Cursors {
+export function createCursorCodec(signingKey: string | Buffer): CursorCodec {
   const sign = (payload: string) =>
     createHmac('sha256', signingKey).update(payload).digest().subarray(0, 16).toString('base64url');
 

@@ -7,7 +7,6 @@ import { appError, fieldError } from '#src/errors.ts';
 import type { IncomingFile, Route } from '../routing/route.ts';
 
 const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
-/** Maximum size of a form without its file, like that of a JSON body. */
 const maxBytesWithoutFile = 1024 * 1024;
 const maxFileNameLength = 255;
 const maxSmallBodyBytes = 1024 * 1024;
@@ -16,7 +15,7 @@ const maxSmallBodyBytes = 1024 * 1024;
  * over each window, so that short pauses are allowed.
  */
 const defaultMinimumRate = { windowMs: 60_000, windowBytes: 60 * 1024 };
-export type MinimumUploadRate = typeof defaultMinimumRate;
+type MinimumUploadRate = typeof defaultMinimumRate;
 
 type FormTarget<Stored> = {
   store: (upload: IncomingFile) => Promise<Stored>;
@@ -24,7 +23,7 @@ type FormTarget<Stored> = {
   isFileOptional?: boolean;
 };
 
-export type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stored | undefined };
+type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stored | undefined };
 
 /**
  * Reads a form and streams its part `file` to `store`. If the form turns out to be invalid, calls `discard` with the
@@ -45,8 +44,8 @@ export async function receiveForm<Stored>(
   let bytesWithoutFile = 0;
   const fail = (error: unknown) => {
     failure ??= error;
-    // Responds while the client is still sending, unless the connection was lost, which is then the cause of
-    // all errors.
+    // Rejects the form without waiting for the rest of it. If the connection was lost, waits for the parser instead,
+    // which reports the lost connection as the cause.
     if (!req.destroyed) refusal.resolve();
   };
 
@@ -59,7 +58,7 @@ export async function receiveForm<Stored>(
     fields.set(name, [...(fields.get(name) ?? []), value]);
   });
   parser.on('file', (name, part, info) => {
-    // An unhandled `error` event, also of an ignored part, would end the process.
+    // Ignored file parts need an `error` listener too: an unhandled `error` event would end the process.
     part.on('error', () => {});
     if (target === null || name !== 'file') {
       const message = target === null ? 'This route accepts no file' : 'Only the part "file" may be a file';
@@ -137,7 +136,7 @@ function enforceMinimumRate(
     wasStoreSlow ||= parser.writableNeedDrain;
   });
   const timer = setInterval(() => {
-    // A window in which a slow store held the client up does not count against the minimum upload rate.
+    // Uploads that were slow only because the store was slow are not aborted.
     if (receivedBytes < windowBytes && !wasStoreSlow && !req.complete) {
       const detail = `A body has to arrive with at least ${windowBytes} bytes in ${windowMs / 1_000} seconds.`;
       fail(appError('request_timeout', { detail }));
@@ -165,12 +164,12 @@ function openParser(req: IncomingMessage) {
   try {
     return busboy({ headers: req.headers, limits, defParamCharset: 'utf8' });
   } catch (error) {
-    throw appError('malformed_request', { detail: 'The form has no boundary.', cause: error });
+    throw appError('malformed_request', { detail: 'The Content-Type of the form has no boundary.', cause: error });
   }
 }
 
 function describeFile(info: FileInfo, part: Readable): Omit<IncomingFile, 'announcedBytes'> {
-  // The store gets a separate stream, because it may destroy it, and the form parser must continue.
+  // The store gets a stream of its own: if it destroys that stream, the form parser still continues.
   const content = new PassThrough();
   part.on('error', (error) => content.destroy(error));
   content.on('error', () => {});

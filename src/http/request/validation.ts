@@ -3,7 +3,7 @@ import { isStorable } from '#src/domain/text/plain-text.ts';
 import { appError, type ErrorCode, type FieldError, fieldError, isErrorCode } from '#src/errors.ts';
 import type { PathParams } from '../routing/route.ts';
 
-/** Limit of `errors` in a response: a body may have thousands of invalid fields. */
+/** Maximum number of `errors` in a response, because a body may have thousands of invalid fields. */
 const maxErrors = 100;
 const maxPathLength = 200;
 
@@ -30,7 +30,7 @@ function pathOf(path: readonly PropertyKey[]): string {
   return text.length > maxPathLength ? `${text.slice(0, maxPathLength - 1)}…` : text;
 }
 
-/** Unknown fields come first, because a misspelled name explains a missing field. */
+/** Sorts errors of unknown fields first, because a misspelled field name explains why another field is missing. */
 function invalidFields(found: FieldError[]) {
   const { unknown = [], known = [] } = Object.groupBy(found, ({ code }) =>
     code === 'unknown_field' ? 'unknown' : 'known',
@@ -53,8 +53,8 @@ const kinds: Readonly<Record<string, string>> = {
 
 const units: Readonly<Record<string, string>> = { string: ' characters', array: ' items', record: ' entries' };
 
-/** Messages continue the field's name: "limit: must be at most 100". Undefined keeps the message of the schema. */
-export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
+/** Words a message to follow the field's name: "limit: must be at most 100". Undefined keeps the schema's message. */
+function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
       if (issue.input === undefined) return 'is required';
@@ -78,12 +78,12 @@ export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
 
 const have = (origin: string): string => (origin in units ? 'have ' : 'be ');
 
-/** An id in the path. A text that is not a UUID is the same 404 as an unknown id. */
+/** Schema of an id in the path. A text that is not a UUID gives the same 404 as an unknown id. */
 export function idParam(notFound: ErrorCode) {
   return z.guid({ error: notFound }).toLowerCase();
 }
 
-/** Invalid path parameters are 404 and never 422. */
+/** Invalid path parameters give 404, never 422. */
 export function parseParams(schema: z.ZodType | undefined, raw: unknown): PathParams {
   if (schema === undefined) return {};
   const parsed = schema.safeParse(raw);
@@ -95,13 +95,13 @@ export function parseParams(schema: z.ZodType | undefined, raw: unknown): PathPa
 /** Maximum nesting of a body; protects recursive functions from a stack overflow. */
 const maxLevels = 64;
 
-/** Rejects text that Postgres cannot store, and deep nesting, because schemas check neither. */
+/** Rejects text that Postgres cannot store, and bodies nested too deeply, because the schemas check neither. */
 export function requireStorableInput<Value>(value: Value): Value {
   checkNested(value, []);
   return value;
 }
 
-/** The path is one array, mutated by all calls, because a body may have thousands of fields. */
+/** Recursive calls share one mutable `path` array, because a body may have thousands of fields. */
 function checkNested(value: unknown, path: string[]): void {
   if (path.length > maxLevels)
     throw appError('malformed_request', { detail: `The body may be nested at most ${maxLevels} levels deep.` });

@@ -5,14 +5,14 @@ import type { Logger } from 'pino';
 import { attachmentDisposition } from '#src/domain/text/content-disposition.ts';
 import { appError } from '#src/errors.ts';
 import type { ServerSentEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
-import { type ByteRange, entityTag, includesTag, parseByteRange } from '../request/headers.ts';
+import { type ByteRange, createETag, matchesETag, parseByteRange } from '../request/headers.ts';
 import type { AppResponse } from '../server/middleware.ts';
-import { type EventSink, eventStreamHeaders, type OpenStreams } from './event-streams.ts';
+import { type EventSink, type EventStreamRegistry, eventStreamHeaders } from './event-streams.ts';
 import { sendProblem, toAppError } from './problem.ts';
 
 export type { EventSink } from './event-streams.ts';
 
-export type AnswerHeaders = Record<string, string>;
+type AnswerHeaders = Record<string, string>;
 
 export type JsonAnswer<Status extends number = number, Data = unknown> = {
   kind: 'json';
@@ -28,13 +28,13 @@ export type EventsAnswer = {
   kind: 'events';
   status: 200;
   run: (events: EventSink) => Promise<void>;
-  /** A watch only reports events, possibly for hours; a shutdown closes it immediately. */
+  /** A watch only reports events, such as the progress of a job; a shutdown closes it immediately. */
   isWatch: boolean;
   headers: AnswerHeaders;
 };
 
 /** Byte ranges of files are inclusive at both ends. */
-export type FileContent = {
+type FileContent = {
   fileName: string;
   mediaType: string;
   sizeBytes: number;
@@ -59,8 +59,8 @@ export function ok<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<20
   return { kind: 'json', status: 200, data, headers };
 }
 
-/** Response to a GET of a resource that supports `If-Match`. Read the version before or together with the data. */
-export function versioned<Data>(data: Data, { version }: { version: number }): JsonAnswer<200, Data> {
+/** Responds to a GET of a resource that supports `If-Match`. Read the version before or together with the data. */
+export function okWithVersion<Data>(data: Data, { version }: { version: number }): JsonAnswer<200, Data> {
   return { ...ok(data), version };
 }
 
@@ -68,7 +68,7 @@ export function created<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnsw
   return { kind: 'json', status: 201, data, headers };
 }
 
-export function answer<Status extends number, Data>(status: Status, data: Data): JsonAnswer<Status, Data> {
+export function jsonAnswer<Status extends number, Data>(status: Status, data: Data): JsonAnswer<Status, Data> {
   return { kind: 'json', status, data, headers: {} };
 }
 
@@ -76,15 +76,18 @@ export function noContent(): EmptyAnswer<204> {
   return { kind: 'empty', status: 204, headers: {} };
 }
 
-export function found(location: string): EmptyAnswer<302> {
+export function foundRedirect(location: string): EmptyAnswer<302> {
   return { kind: 'empty', status: 302, headers: { Location: location } };
 }
 
-export function seeOther(location: string): EmptyAnswer<303> {
+export function seeOtherRedirect(location: string): EmptyAnswer<303> {
   return { kind: 'empty', status: 303, headers: { Location: location } };
 }
 
-/** A stream of Server-Sent Events ends with its handler; an unexpected error ends it with an `error` event. */
+/**
+ * Creates a response of Server-Sent Events, which ends when `run` ends. An unexpected error of `run` ends it with an
+ * `error` event.
+ */
 export function eventStream(
   run: (events: EventSink) => Promise<void>,
   options: { headers?: AnswerHeaders; isWatch?: boolean } = {},
@@ -92,32 +95,38 @@ export function eventStream(
   return { kind: 'events', status: 200, run, isWatch: options.isWatch ?? false, headers: options.headers ?? {} };
 }
 
-/** Generated downloads have no `ETag` and no `Range`. If one fails midway, the connection is closed. */
-export function download(made: Pick<DownloadAnswer, 'fileName' | 'mediaType' | 'content'>): DownloadAnswer {
+/**
+ * Creates a response whose content is generated while it is sent, without `ETag` and `Range`. If the generator fails
+ * midway, the connection is closed.
+ */
+export function downloadAnswer(made: Pick<DownloadAnswer, 'fileName' | 'mediaType' | 'content'>): DownloadAnswer {
   return { kind: 'download', status: 200, ...made, headers: {} };
 }
 
-export function file(content: FileContent): FileAnswer {
+export function fileAnswer(content: FileContent): FileAnswer {
   return { kind: 'file', status: 200, content, headers: {} };
 }
 
-/** An event stream whose handler has finished. It stays open until `end`, so that its events can be stored first. */
+/**
+ * An event stream whose handler has finished. It stays open until `end` is called, so that its events can be stored for
+ * an `Idempotency-Key` first.
+ */
 type SentStream = { end: () => void };
 
-export type Delivery = {
+type AnswerSender = {
   send(req: Request, res: AppResponse, answer: Answer): Promise<void>;
   sendAgain(req: Request, res: AppResponse, stored: StoredResponse): Promise<void>;
   stream(res: AppResponse, answer: EventsAnswer, onEvent?: (event: ServerSentEvent) => void): Promise<SentStream>;
 };
 
-export function createDelivery(deps: {
-  streams: OpenStreams;
+export function createAnswerSender(deps: {
+  streams: EventStreamRegistry;
   logger: Logger;
   isOutage: (error: unknown) => boolean;
-}): Delivery {
+}): AnswerSender {
   const { streams, logger, isOutage } = deps;
 
-  const delivery: Delivery = {
+  const answerSender: AnswerSender = {
     async send(req, res, answer) {
       switch (answer.kind) {
         case 'json':
@@ -130,7 +139,7 @@ export function createDelivery(deps: {
         case 'download':
           return sendDownload(req, res, answer);
         case 'events':
-          (await delivery.stream(res, answer)).end();
+          (await answerSender.stream(res, answer)).end();
       }
     },
 
@@ -146,7 +155,7 @@ export function createDelivery(deps: {
           const replay = async (events: EventSink) => {
             for (const event of body.events) await events.send(event);
           };
-          (await delivery.stream(res, eventStream(replay, { headers }))).end();
+          (await answerSender.stream(res, eventStream(replay, { headers }))).end();
         }
       }
     },
@@ -168,18 +177,18 @@ export function createDelivery(deps: {
       return { end: () => open.end() };
     },
   };
-  return delivery;
+  return answerSender;
 }
 
 function sendJson(req: Request, res: Response, { status, data, headers, version }: Omit<JsonAnswer, 'kind'>): void {
   const body = JSON.stringify(data);
   res.status(status).set('Content-Type', 'application/json; charset=utf-8');
   if (status === 200 && (req.method === 'GET' || req.method === 'HEAD')) {
-    const tag = entityTag(body, version);
+    const tag = createETag(body, version);
     // Clients must revalidate, because a caller's permissions can change at any time.
     res.set({ ETag: tag, 'Cache-Control': 'private, no-cache' }).set(headers);
     const known = req.get('if-none-match');
-    if (known !== undefined && includesTag(known, tag)) {
+    if (known !== undefined && matchesETag(known, tag)) {
       res.removeHeader('Content-Type');
       res.status(304).end();
       return;
@@ -198,7 +207,7 @@ function sendEmpty(res: Response, status: number, headers: AnswerHeaders): void 
 async function sendFile(req: Request, res: Response, content: FileContent): Promise<void> {
   const tag = `"${content.etag}"`;
   const known = req.get('if-none-match');
-  if (known !== undefined && includesTag(known, tag)) {
+  if (known !== undefined && matchesETag(known, tag)) {
     res.status(304).set('ETag', tag).end();
     return;
   }
@@ -225,7 +234,7 @@ async function sendFile(req: Request, res: Response, content: FileContent): Prom
 
 async function sendDownload(req: Request, res: Response, { content, ...described }: DownloadAnswer): Promise<void> {
   const pieces = content[Symbol.asyncIterator]();
-  // The first piece is generated before any header is set, so that an early error becomes an error response.
+  // Generates the first part of the content before any header is set, so that an early error becomes an error response.
   const first = await pieces.next();
   async function* all(): AsyncGenerator<string> {
     for (let piece = first; !piece.done; piece = await pieces.next()) yield piece.value;
@@ -237,7 +246,7 @@ async function sendDownload(req: Request, res: Response, { content, ...described
     res.end();
     return;
   }
-  // The generator must be closed also when the client disconnects.
+  // Closes the generator also when the client disconnects.
   await pipeline(Readable.from(all(), { highWaterMark: 1 }), res).finally(() => pieces.return?.());
 }
 
@@ -247,7 +256,7 @@ function describeFile(res: Response, { fileName, mediaType }: Pick<FileContent, 
     'Content-Disposition': attachmentDisposition(fileName),
     'Content-Security-Policy': "sandbox; default-src 'none'",
   });
-  // `set` would add a charset, and that of a user's file is unknown.
+  // `res.set` would append a charset to the media type, but the charset of a user's file is unknown.
   res.setHeader('Content-Type', mediaType);
 }
 

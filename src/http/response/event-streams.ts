@@ -3,7 +3,10 @@ import { appError } from '#src/errors.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 
 const heartbeatMs = 15_000;
-/** A client that reads nothing for this long, or has this much unsent data, is disconnected; it can resume. */
+/**
+ * Limits for slow clients of an event stream. A client that reads nothing for `stallMs` or has more than
+ * `maxBufferedBytes` of unsent data is disconnected; it can resume the stream.
+ */
 const stallMs = 30_000;
 const maxBufferedBytes = 256 * 1024;
 const reconnectMs = 3_000;
@@ -22,7 +25,7 @@ export type OpenEventStream = EventSink & { end(last?: ServerSentEvent): void };
 
 const disconnectedStream: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
 
-export function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStream {
+function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStream {
   if (res.destroyed) return disconnectedStream;
   const closing = new AbortController();
   res.flushHeaders();
@@ -51,7 +54,7 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
       if (last !== undefined) write(last);
       close();
       res.end();
-      // A slow client has this time to read the rest.
+      // A slow client has `stallMs` to read the remaining data.
       const late = setTimeout(() => res.destroy(), stallMs).unref();
       res.once('close', () => clearTimeout(late));
     },
@@ -87,13 +90,16 @@ function drained(res: ServerResponse): Promise<void> {
   });
 }
 
-/** Interval of the session check; with the query it ends streams of a revoked session within five seconds. */
+/**
+ * Interval for checking whether the sessions of open streams have ended; a stream of a revoked session ends within five
+ * seconds.
+ */
 const defaultCheckMs = 2_000;
 
-export type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
+type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
 
-/** Registry of the open event streams. Streams of a session that ends are closed with an `error` event. */
-export type OpenStreams = {
+/** Registry of the open event streams. If a session ends, its streams are closed with an `error` event. */
+export type EventStreamRegistry = {
   open(res: ServerResponse, facts?: StreamFacts): OpenEventStream;
   count(): number;
   /**
@@ -103,12 +109,12 @@ export type OpenStreams = {
   drain(timeoutMs: number): Promise<void>;
 };
 
-export function createOpenStreams(deps: {
-  /** @returns which of these sessions are active; called once for all open streams */
+export function createEventStreamRegistry(deps: {
+  /** Returns which of the given sessions are active; called once for all open streams. */
   activeSessions: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
   onWarning: (error: unknown) => void;
   checkEveryMs?: number | undefined;
-}): OpenStreams {
+}): EventStreamRegistry {
   const { activeSessions, onWarning, checkEveryMs = defaultCheckMs } = deps;
   const streams = new Map<OpenEventStream, StreamFacts>();
   const format = createEventFormat();
@@ -131,7 +137,7 @@ export function createOpenStreams(deps: {
   function scheduleCheck(): void {
     if (streams.size === 0 || nextCheck !== undefined) return;
     nextCheck = setTimeout(async () => {
-      // If the database is unreachable, streams stay open until the next check.
+      // If the database is unreachable, streams stay open until the next check of their sessions.
       await closeStreamsOfEndedSessions().catch(onWarning);
       nextCheck = undefined;
       scheduleCheck();

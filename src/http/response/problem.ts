@@ -49,7 +49,8 @@ export function problemHeaders(error: AppError, hadToken: boolean): Record<strin
 }
 
 /**
- * Converts any thrown value. `isOutage` recognizes an unreachable database; unexpected errors become `internal_error`.
+ * Converts any thrown value to an AppError. `isOutage` recognizes an unreachable database; unexpected errors become
+ * `internal_error`.
  */
 export function toAppError(error: unknown, isOutage: (error: unknown) => boolean): AppError {
   if (error instanceof AppError) return error;
@@ -64,7 +65,7 @@ export function sendProblem(res: Response, status: number, problem: unknown, hea
   res.end(JSON.stringify(problem));
 }
 
-/** The rest of a rejected body is read for at most this time and up to this size; then the connection is closed. */
+/** Limits for reading the rest of a rejected request body; when one is reached, the connection is closed. */
 const restTimeoutMs = 60_000;
 const defaultMaxRestBytes = 256 * 1024 * 1024;
 
@@ -88,7 +89,7 @@ export function createErrorHandler(
     if (error.status >= 500) {
       deps.logger.error({ msg: 'request failed', requestId, route: res.locals.route, code: error.code, err: thrown });
     }
-    // The rest of the body is read, because some clients only read the response after sending everything.
+    // Reads the rest of the request body, because some clients read the response only after they have sent everything.
     req.resume();
     if (!req.complete && !req.destroyed) {
       const late = setTimeout(() => req.destroy(), restTimeoutMs).unref();

@@ -14,17 +14,17 @@ import type {
   StoredResponse,
 } from '#src/ports/idempotency-store.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
-import type { Authenticate } from '../request/authentication.ts';
+import type { BearerAuthenticator } from '../request/authentication.ts';
 import { type ReceivedBody, receiveBody } from '../request/body.ts';
-import { clientNetwork, preferredWaitSeconds, readIfMatch, wantsFresh } from '../request/headers.ts';
+import { clientNetwork, parseIfMatch, preferredWaitSeconds, requestsNoCache } from '../request/headers.ts';
 import { isUpload } from '../request/upload.ts';
 import { parseParams, requireStorableInput, validate } from '../request/validation.ts';
-import { type Answer, createDelivery, type EventsAnswer, noContent } from '../response/answers.ts';
-import type { OpenStreams } from '../response/event-streams.ts';
+import { type Answer, createAnswerSender, type EventsAnswer, noContent } from '../response/answers.ts';
+import type { EventStreamRegistry } from '../response/event-streams.ts';
 import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
 import type { AppResponse } from '../server/middleware.ts';
-import type { ConcurrencyLimiter, RateLimited, RateLimiting } from './request-limits.ts';
-import { isEventStream, limitsOf, type Route } from './route.ts';
+import type { ConcurrencyLimiter, RateLimitCheck, RateLimitRule } from './request-limits.ts';
+import { isEventStream, type Route, rateLimitsOf } from './route.ts';
 
 export function createRouteTable(routes: readonly Route[], dispatch: (route: Route) => Dispatch): Router {
   const router = express.Router({ caseSensitive: true });
@@ -41,7 +41,8 @@ export function createRouteTable(routes: readonly Route[], dispatch: (route: Rou
         method === 'get' && isSafe ? ['GET', 'HEAD'] : [method.toUpperCase()],
       );
       res.set('Allow', methods.join(', '));
-      if (req.method !== 'OPTIONS') throw appError('method_not_allowed', { detail: `Use ${methods.join(' or ')}.` });
+      if (req.method !== 'OPTIONS')
+        throw appError('method_not_allowed', { detail: `This path only accepts ${methods.join(' or ')}.` });
       res.status(204).end();
     });
   }
@@ -60,20 +61,19 @@ function comparePaths(a: string, b: string): number {
   return left.length - right.length;
 }
 
-export type DispatchDeps = {
-  authenticate: Authenticate;
+type DispatchDeps = {
+  authenticate: BearerAuthenticator;
   idempotency: IdempotencyStore;
   fingerprintKey: Buffer;
-  streams: OpenStreams;
+  streams: EventStreamRegistry;
   logger: Logger;
-  rateLimit: RateLimiting;
+  rateLimit: RateLimitCheck;
   concurrency: ConcurrencyLimiter;
   readInTurn: FairQueue;
   publicUrl: string | null;
   isOutage: (error: unknown) => boolean;
 };
 
-/** Routes without a query reject any query parameter. */
 const noQuery = z.strictObject({});
 
 type Admitted =
@@ -83,10 +83,10 @@ type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 export function createDispatcher(deps: DispatchDeps) {
   const { authenticate, idempotency, rateLimit, concurrency, readInTurn, logger, isOutage } = deps;
-  const delivery = createDelivery(deps);
+  const answerSender = createAnswerSender(deps);
 
   function dispatch(route: Route): Dispatch {
-    const { perCaller, perEmail } = splitLimits(limitsOf(route));
+    const { perCaller, perEmail } = splitLimits(rateLimitsOf(route));
     const kind = isEventStream(route) ? 'streams' : 'requests';
     const isRead = kind === 'requests' && perCaller.some(({ limit }) => limit === 'read');
     return async (req, res) => {
@@ -96,7 +96,8 @@ export function createDispatcher(deps: DispatchDeps) {
           releaseSlot = release;
         });
       } finally {
-        // The request's slot is released when both handler and connection have ended: a disconnect does not stop work.
+        // Releases the request's slot when the handler has finished and the connection has ended, because a handler
+        // continues after a disconnect.
         if (res.closed) releaseSlot();
         else res.once('close', releaseSlot);
       }
@@ -131,12 +132,12 @@ export function createDispatcher(deps: DispatchDeps) {
         idempotencyKey: key ?? null,
         lastEventId: req.get('last-event-id') ?? null,
         waitSeconds: preferredWaitSeconds(req.get('prefer')),
-        wantsFresh: wantsFresh(req.get('cache-control')),
+        wantsFresh: requestsNoCache(req.get('cache-control')),
         signal: disconnected.signal,
         expectedVersions: expectedVersionsOf(route, req),
       };
 
-      // The upload slot is held only until the body has arrived, because the response may take an hour.
+      // The upload slot is released when the body has arrived, because the response may take an hour.
       const releaseUploadSlot = actor && isUpload(route, req) ? concurrency.take('uploads', actor) : undefined;
       const body = await receiveBody(route, req, actor, request.params).finally(releaseUploadSlot);
       let isBodyUsed = false;
@@ -161,14 +162,14 @@ export function createDispatcher(deps: DispatchDeps) {
         if (key && actor) {
           const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
           const asked = { params: req.params, query: req.query, body: body.identity() };
-          const fingerprint = fingerprintOf(deps.fingerprintKey, asked);
-          // Error responses are not stored for an `Idempotency-Key`: the fingerprint of a request leaves out secrets,
-          // and another password may succeed.
+          const fingerprint = fingerprintRequest(deps.fingerprintKey, asked);
+          // For requests with secrets no error responses are stored: the fingerprint leaves out secrets such as a
+          // password, so a repeated request may contain another, correct one.
           const storesErrors = !body.hasSecrets();
           send = await answerOnce(req, res, { key: name, fingerprint, storesErrors }, call);
         } else {
           const answer = await call();
-          send = () => delivery.send(req, res, answer);
+          send = () => answerSender.send(req, res, answer);
         }
       } finally {
         if (!isBodyUsed) await discard(body, requestId);
@@ -183,7 +184,7 @@ export function createDispatcher(deps: DispatchDeps) {
     return { actor: permitted(route, actor, requestId), sessionId, actorNow };
   }
 
-  /** The only permission that needs no resource is checked here; services check all others. */
+  /** Checks `organization:administer`, which depends on no resource; services check all other permissions. */
   function permitted(route: Route, actor: Actor, requestId: string): RequestActor {
     if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
@@ -197,7 +198,10 @@ export function createDispatcher(deps: DispatchDeps) {
     });
   }
 
-  /** Returns a function that sends the response, or ends an event stream that was already sent. */
+  /**
+   * Runs a request with an `Idempotency-Key`. Returns a function that sends the response, or ends an event stream that
+   * was already sent.
+   */
   async function answerOnce(
     req: Request,
     res: AppResponse,
@@ -215,7 +219,7 @@ export function createDispatcher(deps: DispatchDeps) {
       }
       if (answer.kind !== 'events') return toStored(answer);
       const events: ServerSentEvent[] = [];
-      const sent = await delivery.stream(res, answer, (event) => events.push(event));
+      const sent = await answerSender.stream(res, answer, (event) => events.push(event));
       endStream = sent.end;
       return { status: answer.status, headers: answer.headers, body: { kind: 'events', events } };
     };
@@ -226,7 +230,7 @@ export function createDispatcher(deps: DispatchDeps) {
     if (isReplay) res.set('Idempotency-Replayed', 'true');
     return async () => {
       // Responses are stored before they are sent, so that an immediate repetition finds them.
-      if (endStream === undefined) await delivery.sendAgain(req, res, response);
+      if (endStream === undefined) await answerSender.sendAgain(req, res, response);
       else endStream();
     };
   }
@@ -241,17 +245,20 @@ export function createDispatcher(deps: DispatchDeps) {
   return dispatch;
 }
 
-/** Throws `precondition_failed` for a PATCH or PUT of a resource without a version. Other methods ignore `If-Match`. */
+/**
+ * Reads `If-Match` of a PATCH or PUT; other methods ignore the header. Throws `precondition_failed` if the resource has
+ * no version.
+ */
 function expectedVersionsOf({ method, takesIfMatch }: Route, req: Request): ExpectedVersions {
-  const expected = method === 'patch' || method === 'put' ? readIfMatch(req.get('if-match')) : null;
+  const expected = method === 'patch' || method === 'put' ? parseIfMatch(req.get('if-match')) : null;
   if (expected !== null && !takesIfMatch) {
     throw appError('precondition_failed', { detail: 'This resource has no ETag, so If-Match only accepts `*`.' });
   }
   return expected;
 }
 
-/** Limits per email are checked later, because they need the validated body. */
-function splitLimits(limits: readonly RateLimited[]) {
+/** Splits off the limits per email, which are checked later because they need the validated body. */
+function splitLimits(limits: readonly RateLimitRule[]) {
   const { perEmail = [], perCaller = [] } = Object.groupBy(limits, ({ by }) =>
     by === 'ip_and_email' ? 'perEmail' : 'perCaller',
   );
@@ -272,7 +279,7 @@ function toStored(answer: Exclude<Answer, EventsAnswer>): StoredResponse {
       return { status, headers, body: { kind: 'empty' } };
     case 'file':
     case 'download':
-      throw new Error('a route with downloads cannot be idempotent');
+      throw new Error('an idempotent route cannot respond with a file or a download');
   }
 }
 
@@ -284,8 +291,8 @@ const renewEveryMs = 5_000;
 const neverStored = new Set([401, 409, 429]);
 
 /**
- * Maximum size of a stored response in characters. Larger ones would bypass all storage quotas; without a stored
- * response, a repeated request runs again with the same `newId`.
+ * Maximum size of a stored response in characters, because stored responses count for no quota. If a response was too
+ * large to be stored, a repeated request runs again with the same `newId`.
  */
 const maxStoredLength = 64 * 1024;
 
@@ -297,8 +304,11 @@ function readIdempotencyKey(header: string | string[] | undefined): string | und
   throw appError('malformed_request', { detail: 'Idempotency-Key must have 1 to 255 visible ASCII characters.' });
 }
 
-/** Fingerprints are keyed, because a stored plain hash could be used to verify guesses of a request's content. */
-export function fingerprintOf(key: Buffer, request: unknown): string {
+/**
+ * Hashes a request with a secret key (HMAC): a plain hash in the database could be used to verify guesses of the
+ * request's content.
+ */
+export function fingerprintRequest(key: Buffer, request: unknown): string {
   return createHmac('sha256', key).update(canonicalJson(request)).digest('hex');
 }
 
@@ -309,8 +319,8 @@ function isStorable({ status, body }: StoredResponse): boolean {
 }
 
 /**
- * Runs `work` for one request per key at a time and stores its response for repeated requests. After an interrupted
- * request, a repeated one gets the same `reservedId`. `work` only rejects if nothing may be stored.
+ * Runs `work` for one request per key at a time and stores its response for repeated requests. A request that repeats
+ * an interrupted one gets the same `reservedId`. If `work` rejects, nothing is stored and the key is released.
  */
 async function withIdempotency(
   store: IdempotencyStore,
@@ -338,7 +348,7 @@ async function withIdempotency(
     return { response, isReplay: false };
   } finally {
     clearInterval(lease);
-    // If storing fails, the request has still taken effect; only the stored response is lost.
+    // If the response cannot be stored, the error is only logged, because the request has taken effect.
     const settled =
       response !== undefined && isStorable(response)
         ? store.complete(key, leaseOwner, response)

@@ -8,30 +8,36 @@ import {
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
-import { clientBlock, clientNetwork } from '../request/headers.ts';
+import { clientNetwork, ipv6SitePrefix } from '../request/headers.ts';
 import type { AppResponse } from '../server/middleware.ts';
 
-export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
+export type RateLimitRule = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
 
-/** The networks (/56) of an IPv6 /48 together have this many times the limit of one network. */
+/** The rate limit of an IPv6 /48 is this many times the limit of one /56 network in it. */
 const blockFactor = 10;
 
-export type RateLimitingDeps = {
+type RateLimitCheckDeps = {
   shared: Pick<RateLimiter, 'take'>;
   own: Pick<RateLimiter, 'take'>;
   limits: Readonly<Record<RateLimitName, RateLimit | null>>;
 };
 
-/** A rate limit whose subject is undefined is skipped. */
-export type Subject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
+/**
+ * Values that rate limits count by. A limit is skipped if its value is undefined, such as `userId` on a public route.
+ */
+export type RateLimitSubject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
 
-export type RateLimiting = (uses: readonly RateLimited[], subject: Subject, res: AppResponse) => Promise<void>;
+export type RateLimitCheck = (
+  uses: readonly RateLimitRule[],
+  subject: RateLimitSubject,
+  res: AppResponse,
+) => Promise<void>;
 
 /**
  * Counts a request against its limits and reports them in the response headers `RateLimit` and `RateLimit-Policy`
  * (draft-ietf-httpapi-ratelimit-headers). Throws `rate_limited` if one is exceeded.
  */
-export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): RateLimiting {
+export function createRateLimitCheck({ shared, own, limits }: RateLimitCheckDeps): RateLimitCheck {
   return async (uses, subject, res) => {
     let used: { name: string; limit: RateLimit; waitSeconds: number } | undefined;
     const useUp = (name: string, limit: RateLimit, waitSeconds: number) => {
@@ -46,8 +52,9 @@ export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): R
       res.append('RateLimit-Policy', `"${name}";q=${limit.count};w=${limit.seconds}`);
       res.append('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
       if (!isAllowed) useUp(name, limit, resetSeconds);
-      // Rejected requests do not count for the /48, so that one network cannot use up the limit of its neighbours.
-      const block = isAllowed && by === 'ip' ? clientBlock(subject.ip) : null;
+      // Requests that the /56 network's limit rejects do not count for its /48, so that one network cannot use up the
+      // limit of its neighbours.
+      const block = isAllowed && by === 'ip' ? ipv6SitePrefix(subject.ip) : null;
       if (block === null) continue;
       const blockLimit = { ...limit, count: limit.count * blockFactor };
       const ofBlock = await limiter.take(name, block, blockLimit);
@@ -62,7 +69,7 @@ export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): R
   };
 }
 
-function subjectOf(by: RateLimited['by'], { ip, userId, email }: Subject): string | undefined {
+function subjectOf(by: RateLimitRule['by'], { ip, userId, email }: RateLimitSubject): string | undefined {
   switch (by) {
     case 'ip':
       return clientNetwork(ip);
@@ -76,13 +83,16 @@ function subjectOf(by: RateLimited['by'], { ip, userId, email }: Subject): strin
 type Kind = 'requests' | 'streams' | 'uploads';
 
 /**
- * Limits per process. A stream needs about 30 KB of memory; an upload about 300 KB, and with S3 its size in the
- * temporary folder.
+ * Maximum numbers per process. An event stream needs about 30 KB of memory; an upload needs about 300 KB, and with S3
+ * its size in the temporary folder.
  */
 const PROCESS_LIMITS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
 /** Browsers send six concurrent requests over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
 const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
-/** Share of a process's slots for all organizations; the rest is reserved for those that use few slots. */
+/**
+ * Share of a process's slots that every organization may use. The rest is reserved for organizations that use fewer
+ * than `RESERVED_PER_ORGANIZATION` slots.
+ */
 const UNRESERVED_PART = 3 / 4;
 const RESERVED_PER_ORGANIZATION = 4;
 const RETRY_AFTER_SECONDS = 5;
@@ -90,7 +100,10 @@ const PROCESS = '';
 
 const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams', uploads: 'uploads' };
 
-/** Streams do not count as requests; uploads count as both. A limit of null is disabled. */
+/**
+ * Limits the concurrent requests, event streams and uploads of a user and of an organization. Streams do not count as
+ * requests; uploads count as both. Null disables a limit.
+ */
 export function createConcurrencyLimiter(
   limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
 ) {
@@ -99,8 +112,8 @@ export function createConcurrencyLimiter(
 
   return {
     /**
-     * Returns the function that releases the slot. Throws `rate_limited`, or `service_unavailable` if the process is
-     * full.
+     * Takes a slot and returns the function that releases it. Throws `rate_limited`, or `service_unavailable` if the
+     * process is full.
      */
     take(kind: Kind, { userId, orgId }: Pick<Actor, 'userId' | 'orgId'>): () => void {
       const open = openOf[kind];

@@ -4,14 +4,14 @@ import type { Action } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { ErrorCode, ExpectedVersions } from '#src/errors.ts';
 import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from '../response/answers.ts';
-import type { RateLimited } from './request-limits.ts';
+import type { RateLimitRule } from './request-limits.ts';
 
 /**
  * Access to a route. `public`: no authentication. `user`: any signed-in user, for own resources and filtered lists. An
  * action: users with this permission for the resource in the path. There is no default.
  */
-export type Access = 'public' | 'user' | Action;
-export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+export type RouteAccess = 'public' | 'user' | Action;
+type RouteMethod = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 export type ResponseSpec =
   | { description: string; schema: z.ZodType }
@@ -25,7 +25,7 @@ export type IncomingFile = { fileName: string; mediaType: string; content: Reada
 
 export type PathParams = Readonly<Record<string, string | undefined>>;
 
-/** A stored upload. Files with equal name and `sha256` are the same for an `Idempotency-Key`. */
+/** A stored upload. An `Idempotency-Key` treats files with equal name and `sha256` as the same. */
 type ReceivedFile = { fileName: string; sha256: string };
 
 type FileForm<Fields extends z.ZodType, Stored extends ReceivedFile> = {
@@ -34,7 +34,7 @@ type FileForm<Fields extends z.ZodType, Stored extends ReceivedFile> = {
   discard(stored: Stored): Promise<void>;
 };
 
-export type MultipartBody<
+type MultipartBody<
   Fields extends z.ZodType = z.ZodType,
   Kind extends 'multipart' | 'multipart_or_json' = 'multipart' | 'multipart_or_json',
   Stored extends ReceivedFile = ReceivedFile,
@@ -57,13 +57,13 @@ export function multipartOrJson<Fields extends z.ZodType, Stored extends Receive
   return { kind: 'multipart_or_json', ...spec };
 }
 
-export type FormBody<Fields extends z.ZodType = z.ZodType> = { kind: 'form_or_json'; fields: Fields };
+type FormBody<Fields extends z.ZodType = z.ZodType> = { kind: 'form_or_json'; fields: Fields };
 
 export function formOrJson<Fields extends z.ZodType>(fields: Fields): FormBody<Fields> {
   return { kind: 'form_or_json', fields };
 }
 
-export type BodySpec = z.ZodType | MultipartBody | FormBody;
+type BodySpec = z.ZodType | MultipartBody | FormBody;
 
 type BodyOf<Body> =
   Body extends MultipartBody<infer Fields, infer Kind, infer Stored>
@@ -84,7 +84,7 @@ type AnswerOf<Spec extends Responses> = {
       : EmptyAnswer<Status>;
 }[keyof Spec & number];
 
-export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
+export type RouteContext<WhoMayCall extends RouteAccess, Params, Query, Body> = {
   actor: WhoMayCall extends 'public' ? undefined : RequestActor;
   sessionId: WhoMayCall extends 'public' ? undefined : string;
   /** Reads the caller's current rights, for long responses. Throws `invalid_token` if the session has ended. */
@@ -102,24 +102,27 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   waitSeconds: number | null;
   wantsFresh: boolean;
   signal: AbortSignal;
-  /** Versions in `If-Match`, which the service compares with the row that it has locked for the write. */
+  /** Versions in `If-Match`. The service compares them with the row that it has locked for the write. */
   expectedVersions: ExpectedVersions;
 };
 
 type RouteFacts = {
-  method: Method;
+  method: RouteMethod;
   path: string;
   operationId: string;
   tag: string;
   summary: string;
   /** `isSafe: false` marks a GET with side effects: it rejects HEAD, which link scanners send. */
   isSafe?: false;
-  /** `If-Match` is for a PATCH or PUT whose resource has a version; its GET must answer `versioned`. */
+  /**
+   * Allows `If-Match` for a PATCH or PUT of a resource that has a version. The GET of that resource must respond with
+   * `okWithVersion`.
+   */
   takesIfMatch?: true;
   /** An idempotent route supports `Idempotency-Key`: it creates one resource, under `newId`. */
   idempotent?: true;
   resumable?: true;
-  limits?: readonly RateLimited[];
+  limits?: readonly RateLimitRule[];
   /** Limit of a JSON body; by default 1 MiB, and 16 KiB for public routes. */
   bodyLimitBytes?: number;
   /** A handler that fetches and stores a file counts as an upload while it runs. */
@@ -127,8 +130,8 @@ type RouteFacts = {
   errors?: readonly ErrorCode[];
 };
 
-export type RouteDefinition<
-  WhoMayCall extends Access,
+type RouteDefinition<
+  WhoMayCall extends RouteAccess,
   Spec extends Responses,
   Params extends z.ZodType | undefined,
   Query extends z.ZodType | undefined,
@@ -145,12 +148,12 @@ export type RouteDefinition<
 };
 
 export type Route = RouteFacts & {
-  access: Access;
+  access: RouteAccess;
   params?: z.ZodType | undefined;
   query?: z.ZodType | undefined;
   body?: BodySpec | undefined;
   responses: Responses;
-  handle(context: RouteContext<Access, unknown, unknown, unknown>): Promise<Answer> | Answer;
+  handle(context: RouteContext<RouteAccess, unknown, unknown, unknown>): Promise<Answer> | Answer;
 };
 
 /**
@@ -158,7 +161,7 @@ export type Route = RouteFacts & {
  * `responses` does not declare does not compile.
  */
 export function route<
-  WhoMayCall extends Access,
+  WhoMayCall extends RouteAccess,
   const Spec extends Responses,
   Params extends z.ZodType | undefined = undefined,
   Query extends z.ZodType | undefined = undefined,
@@ -168,7 +171,7 @@ export function route<
 }
 
 /** Rate limits of a route; by default `read` for GET and `write` for other methods, per user. */
-export function limitsOf({ access, method, limits }: Route): readonly RateLimited[] {
+export function rateLimitsOf({ access, method, limits }: Route): readonly RateLimitRule[] {
   if (limits !== undefined || access === 'public') return limits ?? [];
   return [{ limit: method === 'get' ? 'read' : 'write', by: 'user' }];
 }
@@ -179,10 +182,10 @@ export function isEventStream({ method, responses }: Route): boolean {
 }
 
 /**
- * All error codes of a route: its `errors` and those that follow from its access, body and method. OpenAPI lists them,
- * and the test client accepts no others.
+ * Returns all error codes of a route: its `errors` and those that follow from its access, body and method. OpenAPI
+ * lists them, and the test client accepts no others.
  */
-export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
+export function errorCodesOf(route: Route): ReadonlySet<ErrorCode> {
   return new Set<ErrorCode>([
     ...(route.errors ?? []),
     ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
@@ -193,7 +196,7 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
       ? []
       : (['malformed_request', 'payload_too_large', 'request_timeout', 'unsupported_media_type'] as const)),
     'validation_failed',
-    // An invalid `Idempotency-Key` is `malformed_request`.
+    // An invalid `Idempotency-Key` gives `malformed_request`.
     ...(route.idempotent ? (['malformed_request', 'idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
     ...(route.method === 'patch' || route.method === 'put' ? (['precondition_failed'] as const) : []),
     'internal_error',
@@ -201,8 +204,11 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
   ]);
 }
 
-/** Users who may not read a resource get 404; users who may read but not change it get 403. */
-function isRefusable(access: Access): boolean {
+/**
+ * Returns whether the route can respond with 403. A user who may not read a resource gets 404; a user who may read but
+ * not change it gets 403.
+ */
+function isRefusable(access: RouteAccess): boolean {
   return access !== 'public' && access !== 'user' && !access.endsWith(':read');
 }
 

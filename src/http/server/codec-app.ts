@@ -11,15 +11,18 @@ import { type AppResponse, createRequestLog } from './middleware.ts';
 
 type StoredPayload = { metadata?: Record<string, Uint8Array> | null; data?: Uint8Array | null };
 
-export type CodecAppDeps = {
+type CodecAppDeps = {
   codec: Record<'encode' | 'decode', (payloads: StoredPayload[]) => Promise<StoredPayload[]>>;
   uiOrigins: readonly string[];
-  /** A null token accepts all requests that are addressed to this machine. */
+  /** If null, the server requires no token, but only accepts requests whose `Host` header names this machine. */
   token: string | null;
   logger: Logger;
 };
 
-/** Limit of a request to the codec server: a page of a history, which Temporal limits to 4 MB, in base64. */
+/**
+ * Maximum size of a request to the codec server: one page of a workflow history, which Temporal limits to 4 MB, encoded
+ * as base64.
+ */
 const bodyLimitBytes = 16 * 1024 * 1024;
 
 /** `payloads` is optional, because Temporal sends none for queries without arguments. */
@@ -43,7 +46,7 @@ export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps
     const origin = req.get('origin');
     if (token === null && !isSentToLocalHost(req.headers)) {
       throw appError('forbidden', {
-        detail: 'Without CODEC_TOKEN the server only accepts requests that are addressed to this machine.',
+        detail: 'Without CODEC_TOKEN the server only accepts requests whose Host header names this machine.',
       });
     }
     res.vary('Origin');
@@ -51,7 +54,7 @@ export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps
       if (!uiOrigins.includes(origin)) {
         throw appError('forbidden', { detail: 'The origin is not among CODEC_UI_ORIGINS.' });
       }
-      // CORS allows credentials, because a proxy in front may authenticate users by cookies.
+      // Allows credentials, because a proxy in front of this server may authenticate users by cookies.
       res.set({ 'Access-Control-Allow-Origin': origin, 'Access-Control-Allow-Credentials': 'true' });
     }
     if (req.method !== 'OPTIONS') return next();

@@ -13,8 +13,8 @@ const portErrors: Readonly<Record<string, string>> = {
 const hostErrors = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'];
 
 /**
- * Starts listening on host and port. Throws ConfigError if the server cannot listen; `settings` names the settings of
- * host and port.
+ * Starts listening on host and port. Throws ConfigError if the server cannot listen; `settings` are the names of the
+ * two settings for the message.
  */
 export async function listen(
   server: NetServer,
@@ -36,26 +36,26 @@ export async function listen(
 const localHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 /**
- * Whether the `Host` header names this machine. False for DNS rebinding, and for proxied requests that keep their
- * `Host`.
+ * Returns whether the `Host` header names this machine. Not true for DNS rebinding attacks, and for proxied requests
+ * that keep their `Host`.
  */
 export function isSentToLocalHost({ host }: IncomingHttpHeaders): boolean {
   return localHost.test(host ?? '');
 }
 
-export type PlainResponse = { status: number; text: string; mediaType: string };
+type ProbeResponse = { status: number; text: string; mediaType: string };
 
-export type PlainServer = { close(): Promise<void> };
+type ProbeServer = { close(): Promise<void> };
 
 /**
  * Starts a server for probes and metrics inside of a deployment, without authentication. Throws as {@link listen} does.
  * @param pages GET handlers by path
  */
-export async function startPlainServer(
+export async function startProbeServer(
   address: { host: string; port: number },
   settings: { host: string; port: string },
-  pages: Readonly<Record<string, () => Promise<PlainResponse> | PlainResponse>>,
-): Promise<PlainServer> {
+  pages: Readonly<Record<string, () => Promise<ProbeResponse> | ProbeResponse>>,
+): Promise<ProbeServer> {
   const server = createServer({ requestTimeout: 10_000 }, async (req, res) => {
     const path = (req.url ?? '').split('?', 1)[0] ?? '';
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
@@ -81,17 +81,17 @@ export async function startPlainServer(
   };
 }
 
-export function probeResponse(isHealthy: boolean, words: { yes: string; no: string }): PlainResponse {
+export function probeResponse(isHealthy: boolean, words: { yes: string; no: string }): ProbeResponse {
   const text = JSON.stringify({ status: isHealthy ? words.yes : words.no });
   return { status: isHealthy ? 200 : 503, text, mediaType: 'application/json' };
 }
 
-export function metricsResponse(metrics: Pick<Metrics, 'page'>): () => Promise<PlainResponse> {
+export function metricsResponse(metrics: Pick<Metrics, 'page'>): () => Promise<ProbeResponse> {
   return async () => ({ status: 200, ...(await metrics.page()) });
 }
 
-/** Serves metrics on the API's port, only to this machine. Proxied requests fall through to 404. */
-export function createMetricsPage(metrics: Pick<Metrics, 'page'>) {
+/** Serves metrics on the API's port to clients on this machine only. Proxied requests get 404. */
+export function createMetricsHandler(metrics: Pick<Metrics, 'page'>) {
   return async (req: Request, res: Response, next: () => void): Promise<void> => {
     res.locals.route = '/metrics';
     const isForwarded = ['forwarded', 'x-forwarded-for', 'x-forwarded-host'].some(
@@ -103,7 +103,7 @@ export function createMetricsPage(metrics: Pick<Metrics, 'page'>) {
   };
 }
 
-/** During a shutdown, clients may send requests on open connections for this long. */
+/** After the last request, a shutdown waits this long for further requests on open connections. */
 const LINGER_MS = 1_000;
 
 export type GracefulServer = {
@@ -147,13 +147,13 @@ export function createGracefulServer(server: Server): GracefulServer {
       const ended = new AbortController();
       const wait = (ms: number) => delay(ms, undefined, { signal: ended.signal }).catch(() => undefined);
       const closed = once(server, 'close').then(() => ended.abort());
-      // `close` also closes idle connections, after a delay in which clients can notice `Connection: close`.
+      // `server.close` also closes idle connections, after a delay in which clients can notice `Connection: close`.
       server.close();
       while (!ended.signal.aborted && performance.now() < deadline) {
         if (answers.size > 0) await Promise.race([whenIdle(), wait(deadline - performance.now())]);
         else {
           await wait(lingerMs);
-          // Repeats until no request is open, because requests may arrive meanwhile on open connections.
+          // Waits again if requests have arrived on open connections in the meantime.
           if (answers.size === 0) break;
         }
       }
@@ -164,7 +164,7 @@ export function createGracefulServer(server: Server): GracefulServer {
   };
 }
 
-/** A response whose headers were sent may have promised keep-alive; then the next response closes the connection. */
+/** Announces the end of the connection. If the headers were already sent, the next response does so. */
 function endConnectionWith(res: ServerResponse): void {
   if (!res.headersSent) res.setHeader('Connection', 'close');
 }

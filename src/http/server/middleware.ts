@@ -4,7 +4,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
-export type RequestLocals = {
+type RequestLocals = {
   requestId: string;
   path: string;
   orgId?: string;
@@ -79,7 +79,7 @@ export function createRequestTelemetry({ metrics, tracing }: Telemetry) {
   };
 }
 
-/** Unknown methods share one label value, because clients may send any method. */
+/** Unknown HTTP methods share one label value in metrics, because clients may send any text as a method. */
 function methodOf({ method }: Request): string {
   return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
 }
@@ -92,13 +92,14 @@ const exposedHeaders =
 /** Allows browsers of the listed origins. Tokens are sent in a header, so credentials (cookies) are not allowed. */
 export function createCors(origins: readonly string[]): RequestHandler[] {
   return [
-    // Responses to other origins vary, too: a shared cache must not give them to an allowed origin.
+    // `Vary: Origin` is set for all origins, because a shared cache must not give the response for one origin to
+    // another.
     (_req, res, next) => {
       res.vary('Origin');
       next();
     },
     cors({
-      // With `false` as origin, `cors` lets the request go on without CORS headers.
+      // `false` makes `cors` continue with the request without CORS headers.
       origin: (origin, decide) => decide(null, origin !== undefined && origins.includes(origin) ? origin : false),
       methods: 'GET, POST, PUT, PATCH, DELETE',
       allowedHeaders,

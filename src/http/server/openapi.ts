@@ -7,13 +7,16 @@ import { appError } from '#src/errors.ts';
 import { ok } from '../response/answers.ts';
 import { problemSchema } from '../response/problem.ts';
 import { idempotencyKeyPattern } from '../routing/dispatch.ts';
-import { problemsOf, type ResponseSpec, type Route, route } from '../routing/route.ts';
+import { errorCodesOf, type ResponseSpec, type Route, route } from '../routing/route.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 type JsonSchemas = {
   components: Record<string, unknown>;
-  /** `io`: `input` for requests, `output` for responses. `owner` is the prefix of unnamed shared parts. */
+  /**
+   * Converts a schema to JSON Schema. `io` is `input` for requests and `output` for responses; `owner` is the name
+   * prefix of shared parts without an id.
+   */
   convert(schema: z.ZodType, io: 'input' | 'output', owner: string): JsonSchema;
 };
 
@@ -57,7 +60,7 @@ function withoutId(schema: JsonSchema): JsonSchema {
   return rest;
 }
 
-export type OpenApiDocument = {
+type OpenApiDocument = {
   openapi: '3.1.0';
   info: { title: string; version: string; description: string };
   servers: { url: string }[];
@@ -65,7 +68,7 @@ export type OpenApiDocument = {
   components: Record<string, unknown>;
 };
 
-export function createOpenApi(
+export function createOpenApiDocument(
   routes: readonly Route[],
   options: { basePath: string; title: string; version: string; description: string },
 ): OpenApiDocument {
@@ -169,7 +172,6 @@ function describeBody(route: Route, schemas: JsonSchemas) {
   const owner = `${route.operationId}Body`;
   if (!('kind' in spec)) {
     const schema = schemas.convert(spec, 'input', owner);
-    // In OpenAPI a body is optional if it has no required fields.
     const required = !spec.safeParse({}).success;
     return { required, content: { 'application/json': { schema } } };
   }
@@ -225,10 +227,11 @@ const retryHeaders: Record<number, object> = {
 };
 
 function describeProblems(route: Route) {
-  const byStatus = Map.groupBy(problemsOf(route), (code) => appError(code).status);
+  const byStatus = Map.groupBy(errorCodesOf(route), (code) => appError(code).status);
   return Object.fromEntries(
     [...byStatus]
-      // A status that the route declares itself, such as the 503 of `/readyz`, is not a problem response.
+      // Skips a status that the route declares itself, such as the 503 of `/readyz`: its response is not a problem
+      // response.
       .filter(([status]) => !(status in route.responses))
       .map(([status, ofStatus]) => [
         status,
@@ -241,7 +244,10 @@ function describeProblems(route: Route) {
   );
 }
 
-/** The document is created at the first request, because that takes 0.1 s, which would delay the start of a process. */
+/**
+ * The OpenAPI document is created at the first request, because creating it takes 0.1 s, which would delay the start of
+ * a process.
+ */
 export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
   let document: OpenApiDocument | undefined;
   return [
@@ -263,13 +269,13 @@ export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
 
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
 
-/** Swagger UI for `/openapi.json`, served from this process without external files. */
-export function createDocsPage(options: { basePath: string; title: string }): Router {
+/** Creates the Swagger UI for `/openapi.json`; all its files are served from this process. */
+export function createSwaggerUi(options: { basePath: string; title: string }): Router {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const here = `${options.basePath}/docs`;
   const router = express.Router();
 
-  // Swagger UI needs style attributes and data: images; scripts only come from files.
+  // Swagger UI needs inline style attributes and `data:` images; scripts are only loaded from files.
   router.use(
     helmet.contentSecurityPolicy({
       useDefaults: false,

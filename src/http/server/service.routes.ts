@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { appError, isErrorCode, listErrors } from '#src/errors.ts';
-import { answer, ok } from '../response/answers.ts';
+import { jsonAnswer, ok } from '../response/answers.ts';
 import { type Route, route } from '../routing/route.ts';
 
 const checkTimeoutMs = 3_000;
 /** Check results are cached, because `/readyz` is public and costs a query and a Temporal call per task queue. */
 const checkMaxAgeMs = 1_000;
 
-export const healthSchema = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });
+const healthSchema = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });
 
 export const readinessSchema = z
   .strictObject({
@@ -59,18 +59,17 @@ export function healthRoutes(deps: {
         503: { description: 'The service is not ready; `checks` says why', schema: readinessSchema },
       },
       handle: async ({ query: { exclude } }) => {
-        // During a shutdown readiness fails without checks, so that load balancers notice it in time.
+        // During a shutdown `/readyz` fails without running the checks, so that load balancers notice it in time.
         const results = deps.isShuttingDown() ? {} : await runChecks(exclude);
         const checked = { ...results, serving: !deps.isShuttingDown() };
         return Object.values(checked).every(Boolean)
           ? ok({ status: 'ready' as const, checks: checked }, { 'Cache-Control': 'no-store' })
-          : answer(503, { status: 'not_ready' as const, checks: checked });
+          : jsonAnswer(503, { status: 'not_ready' as const, checks: checked });
       },
     }),
   ];
 }
 
-/** Concurrent requests share one run of a readiness check; its result is reused for `checkMaxAgeMs`. */
 function cachedCheck(check: () => Promise<boolean>): () => Promise<boolean> {
   let cached = { result: false, expiresAtMs: 0 };
   let running: Promise<boolean> | undefined;
@@ -113,7 +112,7 @@ const problemTypeSchema = z
 
 const serviceSchema = z.strictObject({ title: z.string(), docs: z.string(), openapi: z.string(), health: z.string() });
 
-export function referenceRoutes({ title, basePath }: { title: string; basePath: string }): Route[] {
+export function serviceInfoRoutes({ title, basePath }: { title: string; basePath: string }): Route[] {
   return [
     route({
       method: 'get',

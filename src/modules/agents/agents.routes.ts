@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { created, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import type { AgentView } from './agents.model.ts';
 import {
@@ -57,7 +57,7 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       errors: ['agent_not_found'],
       handle: async ({ actor, params: { agent_id } }) => {
         const agent = await agents.get(actor, agent_id);
-        return versioned(await toDto(actor, agent), agent);
+        return okWithVersion(await toDto(actor, agent), agent);
       },
     }),
     route({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { maxAnchorWords } from '#src/domain/agents/drafts.ts';
-import { agentFields, idField, oneLineField, unsettableField } from '#src/http/request/fields.ts';
+import { agentFields, clearableTextField, idField, oneLineField } from '#src/http/request/fields.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
@@ -18,7 +18,7 @@ const expandBody = z
     agent_id: idField.optional().describe('A published agent; left out for a draft.'),
     agent_name: agentFields.agent_name,
     agent_prompt: z.string().max(100_000).optional(),
-    chat_model: unsettableField(oneLineField(200)).optional().describe("The deployment's default when left out."),
+    chat_model: clearableTextField(oneLineField(200)).optional().describe("The deployment's default when left out."),
     tags: agentFields.tags,
     words: chosen.describe('Chosen already.'),
     anchor_words: chosen.describe('Another name of `words`.'),

@@ -5,7 +5,7 @@ import { OrganizationModel } from '#src/modules/organization/organization.model.
 import type { VerifiedIdentity } from '#src/ports/identity.ts';
 import {
   type Account,
-  account as accountShape,
+  accountShape,
   MembershipModel,
   type NewMembership,
   type NewUser,
@@ -38,7 +38,7 @@ const actorColumns = `
   case when m.is_org_admin then array(select t.id from teams t where t.org_id = o.id)
     else ${teamIds('true')} end as open_team_ids`;
 
-/** Users who are not deleted, with the organization that they are a member of. */
+/** Excludes users who are deleted or whose organization is deleted. */
 export function createAccountsRepository(db: Knex) {
   const existing = () =>
     UserModel.query(db)
@@ -63,7 +63,6 @@ export function createAccountsRepository(db: Knex) {
       return firstRow(db, accountShape, existing().where('u.id', userId).select(db.raw(accountColumns)));
     },
 
-    /** Undefined when the user is disabled or deleted. */
     findActor(userId: string): Promise<Actor | undefined> {
       return firstRow(db, actor, active(userId).select(db.raw(actorColumns)));
     },
@@ -75,7 +74,6 @@ export function createAccountsRepository(db: Knex) {
       return rows(db, actor, found.select(db.raw(actorColumns)));
     },
 
-    /** Undefined when the user is disabled or the session was cut off. */
     findCaller(userId: string, sessionId: string): Promise<Actor | undefined> {
       const caller = active(userId)
         .join('refresh_token_families as f', 'f.user_id', 'u.id')
@@ -85,7 +83,7 @@ export function createAccountsRepository(db: Knex) {
       return firstRow(db, actor, caller);
     },
 
-    /** Returns the sessions that were not ended and whose users are not disabled. */
+    /** Returns those of the sessions that have not ended and whose users are not disabled. */
     async listActiveSessions(sessionIds: readonly string[]): Promise<string[]> {
       const open = existing()
         .join('refresh_token_families as f', 'f.user_id', 'u.id')
@@ -96,15 +94,15 @@ export function createAccountsRepository(db: Knex) {
       return (await rows(db, pick(RefreshTokenFamilyModel, 'id'), open)).map(({ id }) => id);
     },
 
-    /** Locks a password until the transaction ends; false when it has changed, or the user was deleted. */
+    /** Locks a user until the transaction ends. Returns false if the password has changed or the user was deleted. */
     async lockPassword(userId: string, hash: string | null): Promise<boolean> {
       const user = UserModel.table(db).where({ id: userId, passwordHash: hash }).whereNull('deletedAt');
-      // The lock is not shared: the same transaction may go on to change the row.
+      // An exclusive lock, not a shared one, because the same transaction may change the row later.
       const row = await user.forNoKeyUpdate().first('id');
       return row !== undefined;
     },
 
-    /** Locks an account until the transaction ends; false when no account matches any more. */
+    /** Locks an account until the transaction ends. Returns false if no account matches any more. */
     async lock(account: { id: string; email?: string }): Promise<boolean> {
       const row = await UserModel.table(db).where(account).whereNull('deletedAt').forNoKeyUpdate().first('id');
       return row !== undefined;
@@ -114,7 +112,6 @@ export function createAccountsRepository(db: Knex) {
       await UserModel.query(db).where({ id: userId }).patch({ passwordHash: null, updatedAt: db.fn.now() });
     },
 
-    /** Stores the URL of a picture that another site serves. */
     async setAvatarUrl(userId: string, avatarUrl: string | null): Promise<void> {
       await UserModel.query(db)
         .where({ id: userId })
@@ -122,12 +119,12 @@ export function createAccountsRepository(db: Knex) {
         .patch({ avatarUrl, updatedAt: db.fn.now() });
     },
 
-    /** Stores a new hash of the same password; `updated_at` stays. False when the hash is no longer `from`. */
+    /** Stores a new hash of the same password. Returns false if the stored hash is no longer `from`. */
     async renewHash(userId: string, from: string, to: string): Promise<boolean> {
       return (await UserModel.table(db).where({ id: userId, passwordHash: from }).update({ passwordHash: to })) === 1;
     },
 
-    /** False when the hash is no longer `from`, which is null for an account without a password. */
+    /** Stores a new password hash. Returns false if the stored hash is no longer `from` (null: no password). */
     async replacePassword(userId: string, from: string | null, to: string): Promise<boolean> {
       const updated = await UserModel.table(db)
         .where({ id: userId, passwordHash: from })
@@ -139,7 +136,7 @@ export function createAccountsRepository(db: Knex) {
       await OrganizationModel.query(db).insert(organization);
     },
 
-    /** False when another user has the email of the new user. */
+    /** Stores a new user. Returns false if another user has the email. */
     async insert({ userId, ...user }: NewUser, membership: NewMembership): Promise<boolean> {
       const inserted = await UserModel.table(db)
         .insert({ id: userId, ...user })
@@ -162,13 +159,16 @@ export function createIdentitiesRepository(db: Knex) {
       return row?.userId;
     },
 
-    /** Whether the user is linked to another subject of the issuer. */
+    /** Returns whether the user is linked to another subject of the same issuer. */
     async isLinkedToAnother({ issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
       const row = await UserIdentityModel.table(db).where({ userId, issuer }).whereNot({ subject }).first('subject');
       return row !== undefined;
     },
 
-    /** False when the identity is linked already, or the user is linked to another one of the issuer. */
+    /**
+     * Links an identity to a user. Returns false if it is linked already, or the user is linked to another identity of
+     * the issuer.
+     */
     async insert({ issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
       const inserted = await UserIdentityModel.table(db)
         .insert({ issuer, subject, userId })

@@ -9,7 +9,6 @@ import type { Account, NewMembership, NewUser } from './auth.model.ts';
 
 type Names = { firstName?: string | undefined; lastName?: string | undefined; displayName?: string | undefined };
 
-/** Creates users and organizations, and finds accounts. */
 export function createAccountsService(deps: {
   db: Knex;
   passwords: Pick<PasswordHasher, 'hash'>;
@@ -25,8 +24,9 @@ export function createAccountsService(deps: {
 
   return {
     /**
-     * Does the slow part of creating a user, before the transaction. Throws `email_taken`.
-     * @param owner of the hashing, see {@link PasswordHasher}
+     * Checks the email and hashes the password of a new user, which is too slow for a transaction. Throws
+     * `email_taken`.
+     * @param owner the organization or network that waits for the hashing, see {@link PasswordHasher}
      */
     async prepare(
       input: Names & { email: string; password: string | null },
@@ -34,8 +34,8 @@ export function createAccountsService(deps: {
       userId = uuidv7(),
     ): Promise<NewUser> {
       const { email, firstName = null, lastName = null } = input;
-      // An early check for a taken email avoids hashing the password in vain; between two concurrent requests the
-      // unique index decides.
+      // Rejects a taken email before the slow password hashing. If two requests use the same email at once, the unique
+      // index decides.
       if (await createAccountsRepository(db).isEmailTaken(email)) throw emailTaken();
       const displayName = input.displayName ?? (fullName(input) || localPart(email));
       const passwordHash = input.password === null ? null : await passwords.hash(input.password, owner);
@@ -44,7 +44,6 @@ export function createAccountsService(deps: {
 
     create,
 
-    /** Throws `user_not_found`. */
     async find(who: { email: string } | { userId: string }): Promise<Account> {
       const accounts = createAccountsRepository(db);
       const account = await ('email' in who ? accounts.findByEmail(who.email) : accounts.findById(who.userId));
@@ -52,7 +51,7 @@ export function createAccountsService(deps: {
       return account;
     },
 
-    /** Returns the user as the transaction sees them; undefined when the account is disabled or deleted. */
+    /** Reads the user's rights in the transaction; undefined if the account is disabled or deleted. */
     findActor(trx: Knex, userId: string): Promise<Actor | undefined> {
       return createAccountsRepository(trx).findActor(userId);
     },
@@ -72,7 +71,7 @@ export function createAccountsService(deps: {
 
 export type AccountsService = ReturnType<typeof createAccountsService>;
 
-const emailTaken = () => appError('email_taken', { detail: 'Take another address, or sign in with this one.' });
+const emailTaken = () => appError('email_taken', { detail: 'Use another email, or sign in to the existing account.' });
 
 function fullName({ firstName, lastName }: Names): string {
   return [firstName, lastName].filter((name) => name !== undefined).join(' ');

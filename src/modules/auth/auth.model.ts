@@ -65,8 +65,7 @@ export class UserIdentityModel extends model(
   ['issuer', 'subject'],
 ) {}
 
-/** A user with the organization that they belong to. */
-export const account = shape({
+export const accountShape = shape({
   userId: uuid(),
   email: text(),
   passwordHash: text().nullable(),
@@ -80,13 +79,12 @@ export const account = shape({
   isOrgAdmin: boolean(),
 });
 
-export type Account = Row<typeof account>;
+export type Account = Row<typeof accountShape>;
 
-/** A user who is about to be created. */
 export type NewUser = {
   userId: string;
   email: string;
-  /** Null for a user who signs in by the identity provider only. */
+  /** Null for a user who signs in only with the identity provider. */
   passwordHash: string | null;
   firstName: string | null;
   lastName: string | null;
@@ -96,13 +94,12 @@ export type NewUser = {
 /** `addedBy` is null for the founder of the organization. */
 export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: string | null };
 
-/** Origin of a request: the network of its address, and its `User-Agent`. */
-export type Client = { network: string; userAgent: string | null };
+/** The client that sent a request: the network of its IP address, and its `User-Agent`. */
+export type SignInClient = { network: string; userAgent: string | null };
 
-/** Where a sign-in comes from: the id of its request, and the client. */
-export type SignInOrigin = { requestId: string; client: Client };
+export type SignInOrigin = { requestId: string; client: SignInClient };
 
-export type SignIn = {
+export type SignInResult = {
   accessToken: string;
   expiresInSeconds: number;
   refreshToken: string;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
+import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { created, noContent, ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
@@ -23,7 +23,7 @@ import type { PasswordsService } from './passwords.service.ts';
 import type { SessionsService } from './sessions.service.ts';
 import type { SsoService } from './sso.service.ts';
 
-/** Resource servers may cache our keys for five minutes. */
+/** Servers that verify access tokens may cache the public keys for five minutes. */
 const keySetCache = { 'Cache-Control': 'public, max-age=300' };
 const noStore = { 'Cache-Control': 'no-store' };
 const providerErrors = [
@@ -38,7 +38,7 @@ export function authRoutes(
   passwords: PasswordsService,
   sessions: Pick<SessionsService, 'listOwn' | 'endOwn' | 'endOthers'>,
   sso: SsoService,
-  cursors: Cursors,
+  cursors: CursorCodec,
 ): Route[] {
   return [
     route({

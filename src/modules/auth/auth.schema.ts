@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { emailField, idField, newPasswordField, optionalNameField, tierField } from '#src/http/request/fields.ts';
-import type { SignIn } from './auth.model.ts';
+import type { SignInResult } from './auth.model.ts';
 import type { OpenSession } from './sessions.repository.ts';
 
 const givenPassword = z.string().min(1).max(1_024).meta({ writeOnly: true });
@@ -100,7 +100,7 @@ export function toSessionDto(session: OpenSession, current: string): z.input<typ
   };
 }
 
-export function toTokenResponse({ account, ...signIn }: SignIn): TokenResponse {
+export function toTokenResponse({ account, ...signIn }: SignInResult): TokenResponse {
   return {
     access_token: signIn.accessToken,
     token_type: 'bearer',
@@ -132,7 +132,6 @@ export const ssoAuthorizeBody = z
 
 export type SsoAuthorizeBody = z.output<typeof ssoAuthorizeBody>;
 
-/** The callback's query is not strict, because identity providers add parameters of their own. */
 export const ssoCallbackQuery = z
   .looseObject({
     code: z.string().min(1).max(4_096).optional(),
@@ -147,16 +146,15 @@ export const ssoCallbackQuery = z
   })
   .transform(({ code, state, error, iss }) => ({ code, state, error, issuer: iss }));
 
-export type SsoCallback = z.output<typeof ssoCallbackQuery>;
+export type SsoCallbackQuery = z.output<typeof ssoCallbackQuery>;
 
 export const ssoAuthorizeSchema = z.strictObject({
   authorization_url: z.url().describe('Keep its `state` in this browser, and finish no sign-in with another one'),
 });
 
-/** An unusable name from the identity provider counts as missing. */
 const nameClaim = optionalNameField.catch(undefined);
 
-/** Claims of an identity provider about a user. Unusable claims are no error: a missing email is refused later. */
+/** Claims of an identity provider about a user. Invalid claims count as missing; `email` is required later. */
 export const identityClaims = z
   .object({
     email: emailField.optional().catch(undefined),
@@ -181,7 +179,7 @@ export const identityClaims = z
 
 export type IdentityClaims = z.output<typeof identityClaims>;
 
-/** Returns the normalized URL; null for one that browsers should not load. */
+/** Returns the normalized URL of a picture; null for a URL that browsers should not load. */
 function toPictureUrl(text: string): string | null {
   const url = URL.parse(text);
   if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '') return null;

@@ -6,14 +6,13 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccessTokens, Caller, PasswordHasher } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { Account, NewUser, SignIn, SignInOrigin } from './auth.model.ts';
+import type { Account, NewUser, SignInOrigin, SignInResult } from './auth.model.ts';
 import type { LoginBody, RegisterBody } from './auth.schema.ts';
 import type { Session, SessionsService } from './sessions.service.ts';
 import type { SignInDelay } from './sign-in-delay.service.ts';
 
 export type AuthService = ReturnType<typeof createAuthService>;
 
-/** Registration and sign-in by password, the sessions that they open, and the users behind verified tokens. */
 export function createAuthService(deps: {
   db: Knex;
   passwords: PasswordHasher;
@@ -25,7 +24,7 @@ export function createAuthService(deps: {
 }) {
   const { db, passwords, accessTokens, accounts, sessions, signInDelay, audit } = deps;
 
-  async function login(input: LoginBody, origin: SignInOrigin): Promise<SignIn> {
+  async function login(input: LoginBody, origin: SignInOrigin): Promise<SignInResult> {
     const { requestId, client } = origin;
     const users = createAccountsRepository(db);
     const account = await users.findByEmail(input.email);
@@ -33,13 +32,13 @@ export function createAuthService(deps: {
     const stored = account?.passwordHash ?? null;
     const isRight = await passwords.verify(stored, input.password, client.network);
     if (account === undefined || stored === null || !isRight) {
-      // A failed sign-in is recorded for unknown accounts too, but without the email that was tried: people type
-      // passwords there.
+      // Failed sign-ins with an unknown email are recorded too, but without that email: users sometimes type their
+      // password into the email field.
       await recordRefusal(account, 'invalid_credentials', requestId);
       throw appError('invalid_credentials');
     }
     await signInDelay.forgetFailures(input.email);
-    // A disabled account is refused after the password was checked: a client that does not know the password must not
+    // Refuses a disabled account only after the password was checked, so that a client without the password cannot
     // learn that the account exists.
     if (account.isDisabled) {
       await recordRefusal(account, 'account_disabled', requestId);
@@ -52,8 +51,8 @@ export function createAuthService(deps: {
       if (await users.renewHash(userId, stored, renewed)) passwordHash = renewed;
     }
     const signedIn = await db.transaction(async (trx) => {
-      // A later change of the password waits for this transaction and then ends this session with the others. After an
-      // earlier one the password may be wrong: it is verified again.
+      // Locks the password. A later change of it waits for this transaction and then ends the new session with the
+      // others. If the password was changed before the lock, the sign-in starts again.
       if (!(await createAccountsRepository(trx).lockPassword(userId, passwordHash))) return undefined;
       return openSession(trx, account, origin);
     });
@@ -67,10 +66,10 @@ export function createAuthService(deps: {
   }
 
   /**
-   * Signs the user of an existing account in. The caller has locked the user's row until the transaction ends.
+   * Signs in the user of an existing account. The caller must have locked the user's row until the transaction ends.
    * Throws `account_disabled`.
    */
-  async function openSession(trx: Knex, account: Account, { requestId, client }: SignInOrigin): Promise<SignIn> {
+  async function openSession(trx: Knex, account: Account, { requestId, client }: SignInOrigin): Promise<SignInResult> {
     const { userId, orgId } = account;
     const session = await sessions.open(trx, userId, client);
     const entry = { orgId, actorId: userId, target: session.sessionId, requestId };
@@ -84,7 +83,7 @@ export function createAuthService(deps: {
     founder: NewUser,
     orgName: string | undefined,
     { requestId, client }: SignInOrigin,
-  ): Promise<SignIn> {
+  ): Promise<SignInResult> {
     const { userId, displayName } = founder;
     const orgId = uuidv7();
     await accounts.createOrganization(trx, founder, { orgId, name: orgName ?? `${displayName}'s organization` });
@@ -94,7 +93,7 @@ export function createAuthService(deps: {
     return issueTokens(trx, account, await sessions.open(trx, userId, client), true);
   }
 
-  async function issueTokens(trx: Knex, account: Account, session: Session, isNewUser: boolean): Promise<SignIn> {
+  async function issueTokens(trx: Knex, account: Account, session: Session, isNewUser: boolean): Promise<SignInResult> {
     const actor = await createAccountsRepository(trx).findActor(account.userId);
     if (actor === undefined) throw appError('account_disabled');
     const accessToken = await accessTokens.sign({ ...actor, sessionId: session.sessionId, tier: account.tier });
@@ -108,16 +107,14 @@ export function createAuthService(deps: {
   }
 
   return {
-    /** Creates an organization and its first user, who is its admin. */
-    async register(input: RegisterBody, origin: SignInOrigin): Promise<SignIn> {
+    async register(input: RegisterBody, origin: SignInOrigin): Promise<SignInResult> {
       const founder = await accounts.prepare(input, origin.client.network);
       return db.transaction((trx) => registerFounder(trx, founder, input.orgName, origin));
     },
 
     login,
 
-    /** Exchanges a refresh token, which works once, for a new pair of tokens. */
-    refresh(refreshToken: string, requestId: string): Promise<SignIn> {
+    refresh(refreshToken: string, requestId: string): Promise<SignInResult> {
       return sessions.rotate(refreshToken, requestId, async (trx, session) => {
         const account = await createAccountsRepository(trx).findById(session.userId);
         if (account === undefined) throw appError('refresh_invalid');
@@ -129,20 +126,19 @@ export function createAuthService(deps: {
       return sessions.close(refreshToken, requestId);
     },
 
-    /** Returns the user with their present rights; null when the account is disabled or deleted. */
+    /** Returns the user with their current rights; null if the account is disabled or deleted. */
     async findActor(userId: string): Promise<Actor | null> {
       return (await createAccountsRepository(db).findActor(userId)) ?? null;
     },
 
-    /** Leaves out users whose accounts are disabled or deleted. */
+    /** Excludes users whose accounts are disabled or deleted. */
     findActors: (userIds: readonly string[]): Promise<Actor[]> => createAccountsRepository(db).findActors(userIds),
 
-    /** Returns the user behind a verified token; null also when the session has been ended. */
+    /** Returns the user of an access token; null if the session has ended or the account is disabled or deleted. */
     async findCaller({ userId, sessionId }: Caller): Promise<Actor | null> {
       return (await createAccountsRepository(db).findCaller(userId, sessionId)) ?? null;
     },
 
-    /** Returns those of the sessions for which `findCaller` would find a user. */
     async activeSessions(sessionIds: readonly string[]): Promise<ReadonlySet<string>> {
       return new Set(await createAccountsRepository(db).listActiveSessions(sessionIds));
     },

@@ -9,7 +9,6 @@ import type { SessionsService } from './sessions.service.ts';
 
 export type PasswordsService = ReturnType<typeof createPasswordsService>;
 
-/** Changes, sets and confirms the password of the signed-in user. */
 export function createPasswordsService(deps: {
   db: Knex;
   passwords: PasswordHasher;
@@ -30,7 +29,7 @@ export function createPasswordsService(deps: {
     await audit.record(trx, { orgId, actorId: userId, action, target: userId, ...detail, requestId });
   }
 
-  /** Returns the stored hash if the password matches it. Throws `wrong_password`, also if there is no password. */
+  /** Returns the stored hash if the password matches. Throws `wrong_password`, also for an account without one. */
   async function confirm(actor: RequestActor, password: string): Promise<string> {
     const { passwordHash } = await getAccount(actor);
     if (passwordHash === null) throw appError('wrong_password', { detail: 'The account has no password yet.' });
@@ -43,7 +42,8 @@ export function createPasswordsService(deps: {
     confirm,
 
     /**
-     * Requires the password of the account, if it has one. Throws `validation_failed`, `wrong_password`.
+     * Checks the password of the account; an account without one needs none. Throws `validation_failed`,
+     * `wrong_password`.
      * @returns the confirmed hash for {@link lock}; null for an account without a password
      */
     async confirmOwner(actor: RequestActor, password: string | undefined): Promise<string | null> {
@@ -52,22 +52,24 @@ export function createPasswordsService(deps: {
       throw fieldError('password', 'is required: the account has one', 'password_required');
     },
 
-    /** Locks the confirmed password until the transaction ends. Throws `wrong_password` if it has changed. */
+    /** Locks the user until the transaction ends. Throws `wrong_password` if the confirmed password has changed. */
     async lock(trx: Knex, actor: RequestActor, confirmed: string | null): Promise<void> {
       if (await createAccountsRepository(trx).lockPassword(actor.userId, confirmed)) return;
-      throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
+      throw appError('wrong_password', { detail: 'The password was changed by another request. Send the new one.' });
     },
 
     /**
-     * Ends all other sessions. The session of the request loses its refresh tokens only: its access token works until
-     * it expires. Throws `wrong_password`.
+     * Changes the password and ends all other sessions. The session of the request only loses its refresh tokens: its
+     * access token works until it expires. Throws `wrong_password`.
      */
     async change(actor: RequestActor, sessionId: string, input: { current: string; next: string }): Promise<void> {
       const confirmed = await confirm(actor, input.current);
       const passwordHash = await passwords.hash(input.next, actor.orgId);
       await db.transaction(async (trx) => {
         if (!(await createAccountsRepository(trx).replacePassword(actor.userId, confirmed, passwordHash))) {
-          throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
+          throw appError('wrong_password', {
+            detail: 'The password was changed by another request. Send the new one.',
+          });
         }
         await sessions.endAll(trx, [actor.userId], { except: sessionId });
         await record(trx, actor, 'password.changed');
@@ -76,7 +78,8 @@ export function createPasswordsService(deps: {
 
     /** Sets the first password of an account without one. Throws `password_already_set`. */
     async set(actor: RequestActor, password: string): Promise<void> {
-      const alreadySet = () => appError('password_already_set', { detail: 'Change it by POST /auth/change-password.' });
+      const alreadySet = () =>
+        appError('password_already_set', { detail: 'Change the password with POST /auth/change-password.' });
       if ((await getAccount(actor)).passwordHash !== null) throw alreadySet();
       const passwordHash = await passwords.hash(password, actor.orgId);
       await db.transaction(async (trx) => {

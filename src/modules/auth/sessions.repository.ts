@@ -5,20 +5,23 @@ import { boolean, firstRow, type Row, rows, shape, text, timestamp, uuid } from 
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 
-/** An open session can be refreshed; in one that is cut off access tokens are refused too. */
+/** An open session (`isOpen`) can be refreshed; in one that is cut off (`isCutOff`) no access token works. */
 const session = shape({
   sessionId: uuid(),
   userId: uuid(),
-  /** Null once the user was removed from the organization. */
+  /** Null after the user was removed from the organization. */
   orgId: uuid().nullable(),
   isOpen: boolean(),
   isCutOff: boolean(),
   isUserDisabled: boolean(),
 });
 
-export type SessionRow = Row<typeof session>;
+type SessionRow = Row<typeof session>;
 
-/** `cut_off`: no token works; `revoked`: no refresh token works. `usedAt` is the last sign-in or refresh. */
+/**
+ * A session is `revoked` if its refresh tokens no longer work, and `cut_off` if its access tokens do not work either.
+ * `usedAt` is the time of the last sign-in or refresh.
+ */
 const sessionOfUser = shape({
   sessionId: uuid(),
   state: text<'open' | 'expired' | 'revoked' | 'cut_off'>(),
@@ -27,7 +30,7 @@ const sessionOfUser = shape({
   expiresAt: timestamp(),
 });
 
-export type SessionOfUser = Row<typeof sessionOfUser>;
+export type UserSession = Row<typeof sessionOfUser>;
 
 const openSession = shape({
   id: uuid(),
@@ -40,21 +43,21 @@ const openSession = shape({
 
 export type OpenSession = Row<typeof openSession>;
 
-/** A refresh token that could not be used; if `wasUsed` is false, it has expired. */
+/** A refresh token that cannot be used: either it was used before, or it has expired (`wasUsed` is false). */
 const spentToken = shape({ wasUsed: boolean(), wasJustRotated: boolean() });
 
-export type SpentToken = Row<typeof spentToken>;
+type SpentToken = Row<typeof spentToken>;
 
-/** The newest token of a session, which gives its last use and its expiry. */
+/** Joins the newest refresh token of a session, which gives the time of the session's last use and its expiry. */
 const lastToken = `lateral (select created_at as used_at, expires_at from refresh_tokens
   where family_id = f.id order by generation desc limit 1) as t`;
 
-/** The hash of a network is salted by the user, so that users of the same network cannot be matched. */
-export function networkHashOf(userId: string, network: string): Buffer {
+/** The network's hash contains the user id, so that two users of the same network have different hashes. */
+export function hashNetwork(userId: string, network: string): Buffer {
   return createHash('sha256').update(`${userId} ${network}`).digest();
 }
 
-/** Families of refresh tokens; a family is a session. Only hashes of tokens are stored. */
+/** A session is stored as a family of refresh tokens. Only hashes of tokens are stored. */
 export function createSessionsRepository(db: Knex) {
   const days = (count: number) => db.raw('now() + make_interval(days => ?)', [count]);
   const revoked = { revokedAt: db.raw('coalesce(revoked_at, now())') };
@@ -72,12 +75,12 @@ export function createSessionsRepository(db: Knex) {
       await RefreshTokenFamilyModel.query(db).insert({ ...row, expiresAt: days(lifetimeDays) });
     },
 
-    /** Whether the user has a session from this network, open or ended, that is not deleted yet. */
+    /** Returns whether the user has a stored session, open or ended, that was opened from this network. */
     async isKnownNetwork(userId: string, networkHash: Buffer): Promise<boolean> {
       return (await RefreshTokenFamilyModel.table(db).where({ userId, networkHash }).first('id')) !== undefined;
     },
 
-    /** A refresh token expires with its family at the latest. */
+    /** Inserts a refresh token, which expires at the latest with its session. */
     async insertToken(token: { hash: Buffer; familyId: string; generation: number; idleDays: number }): Promise<void> {
       await db.raw(
         `insert into refresh_tokens (token_hash, family_id, generation, expires_at)
@@ -87,7 +90,7 @@ export function createSessionsRepository(db: Knex) {
       );
     },
 
-    /** Locks the family of a token, so that a rotation and a revocation of it never overlap. */
+    /** Locks the session of a refresh token, so that a rotation and a revocation never overlap. */
     lockByToken(hash: Buffer): Promise<SessionRow | undefined> {
       const locked = RefreshTokenFamilyModel.query(db)
         .alias('f')
@@ -105,7 +108,7 @@ export function createSessionsRepository(db: Knex) {
       return firstRow(db, session, locked.toKnexQuery().forUpdate('f'));
     },
 
-    /** Marks a token as used and returns its generation; undefined when it was used before or has expired. */
+    /** Marks a refresh token as used and returns its generation; undefined if it was used before or has expired. */
     async useToken(hash: Buffer): Promise<number | undefined> {
       const [used] = await RefreshTokenModel.table(db)
         .where('tokenHash', hash)
@@ -131,7 +134,7 @@ export function createSessionsRepository(db: Knex) {
       return firstRow(db, spentToken, spent);
     },
 
-    /** Lists sessions that can be refreshed, and `current` while its access token works. */
+    /** Lists the sessions that can be refreshed, and the session `current` even if only its access token works. */
     async listOpen(
       { userId, current }: { userId: string; current: string },
       page: { limit: number; after: ListPosition | null },
@@ -147,8 +150,7 @@ export function createSessionsRepository(db: Knex) {
       return toListPage(await rows(db, openSession, listed), page.limit);
     },
 
-    /** Lists a user's sessions, newest first. */
-    async listOf(userId: string): Promise<SessionOfUser[]> {
+    async listOf(userId: string): Promise<UserSession[]> {
       const sessions = RefreshTokenFamilyModel.query(db)
         .alias('f')
         .joinRaw(`join ${lastToken} on true`)
@@ -164,7 +166,10 @@ export function createSessionsRepository(db: Knex) {
       return rows(db, sessionOfUser, sessions);
     },
 
-    /** Ends a user's sessions, or one of them, or all but one. @returns ids of those that were not cut off before */
+    /**
+     * Ends all sessions of a user, only `sessionId`, or all but `except`.
+     * @returns ids of the sessions that were not cut off before
+     */
     async endOf(userId: string, which: { sessionId: string | null; except?: string }): Promise<string[]> {
       const { sessionId, except } = which;
       const theirs = RefreshTokenFamilyModel.table(db).where({ userId, ...(sessionId !== null && { id: sessionId }) });
@@ -176,19 +181,19 @@ export function createSessionsRepository(db: Knex) {
       return ended.map(({ id }) => id);
     },
 
-    /** Refresh tokens are deleted with their families. */
+    /** Deletes sessions that expired more than a day ago; their refresh tokens are deleted by the foreign key. */
     async deleteExpired(): Promise<void> {
       await RefreshTokenFamilyModel.query(db).where('expiresAt', '<', days(-1)).delete();
     },
 
-    /** Ends a session: none of its refresh tokens and access tokens work any more. */
+    /** Ends a session: its refresh tokens and access tokens no longer work. */
     async end(sessionId: string): Promise<void> {
       await RefreshTokenFamilyModel.query(db)
         .where('id', sessionId)
         .patch({ ...revoked, ...cutOff });
     },
 
-    /** Ends all sessions of users; `spared` loses its refresh tokens only. */
+    /** Ends all sessions of users. The session `spared` only loses its refresh tokens, not its access token. */
     async endAll(userIds: readonly string[], spared: string | null): Promise<void> {
       const theirs = () => RefreshTokenFamilyModel.query(db).whereIn('userId', [...userIds]);
       await theirs().whereNull('revokedAt').patch(revoked);

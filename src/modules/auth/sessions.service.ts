@@ -5,18 +5,16 @@ import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { Client } from './auth.model.ts';
-import {
-  createSessionsRepository,
-  networkHashOf,
-  type OpenSession,
-  type SessionOfUser,
-} from './sessions.repository.ts';
+import type { SignInClient } from './auth.model.ts';
+import { createSessionsRepository, hashNetwork, type OpenSession, type UserSession } from './sessions.repository.ts';
 
 const tokenBytes = 32;
 const absoluteDays = 30;
 const idleDays = 7;
-/** A client whose response was lost sends the old token again at once; a stolen token is used later. */
+/**
+ * Time in which a refresh token may be sent again. A client that lost the response repeats the token at once; a stolen
+ * token is used later.
+ */
 const reuseGraceSeconds = 10;
 const maxUserAgentLength = 300;
 
@@ -47,11 +45,11 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
   }
 
   return {
-    async open(trx: Knex, userId: string, { network, userAgent }: Client): Promise<Session> {
+    async open(trx: Knex, userId: string, { network, userAgent }: SignInClient): Promise<Session> {
       const sessionId = uuidv7();
       const client = {
         userAgent: userAgent?.slice(0, maxUserAgentLength) ?? null,
-        networkHash: networkHashOf(userId, network),
+        networkHash: hashNetwork(userId, network),
       };
       await createSessionsRepository(trx).insertFamily({
         id: sessionId,
@@ -63,8 +61,9 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
     },
 
     /**
-     * Exchanges a token for the next one of its session; `accept` runs in the same transaction and may throw. A token
-     * that is sent a second time revokes the session, unless it is the last one used and comes within ten seconds.
+     * Exchanges a refresh token for the next one of its session; `accept` runs in the same transaction and may throw. A
+     * token that is sent a second time revokes the session, unless it is the last one used and comes within ten
+     * seconds.
      */
     async rotate<Result>(
       refreshToken: string,
@@ -75,7 +74,8 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       const outcome = await db.transaction(async (trx) => {
         const sessions = createSessionsRepository(trx);
         const session = await sessions.lockByToken(hash);
-        // Disabling has ended the session; the token proves that the client may be told why.
+        // A disabled user has no open session. Reports `account_disabled` instead of `refresh_invalid`, because the
+        // client has proved by its token that it belongs to the user.
         if (session?.isUserDisabled) return 'disabled';
         if (session === undefined || !session.isOpen) return 'invalid';
         const { sessionId, userId, orgId } = session;
@@ -91,11 +91,16 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
         await audit.record(trx, { ...entry, action: 'session.reuse_detected' });
         return 'reused';
       });
-      // This error is thrown after the transaction, because the revocation has to be committed.
+      // Errors are thrown after the transaction, because the revocation of a session has to be committed.
       if (outcome === 'disabled') throw appError('account_disabled');
-      if (outcome === 'invalid') throw appError('refresh_invalid', { detail: 'Sign in again.' });
+      if (outcome === 'invalid')
+        throw appError('refresh_invalid', {
+          detail: 'The refresh token is unknown, expired or revoked. Sign in again.',
+        });
       if (outcome === 'reused')
-        throw appError('refresh_reused', { detail: 'Use the newest refresh token or sign in again.' });
+        throw appError('refresh_reused', {
+          detail: 'The refresh token was used before. Use the newest one of the session, or sign in again.',
+        });
       return outcome.accepted;
     },
 
@@ -112,12 +117,14 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       await createSessionsRepository(trx).endAll(userIds, except);
     },
 
-    /** Lists a user's sessions that are not deleted yet, newest first. */
-    list(userId: string): Promise<SessionOfUser[]> {
+    list(userId: string): Promise<UserSession[]> {
       return createSessionsRepository(db).listOf(userId);
     },
 
-    /** Ends a user's sessions, or one of them. @returns ids of the sessions that this call ended */
+    /**
+     * Ends all sessions of a user, or only `sessionId`.
+     * @returns ids of the sessions that this call ended
+     */
     end(trx: Knex, userId: string, { sessionId }: { sessionId: string | null }): Promise<string[]> {
       return createSessionsRepository(trx).endOf(userId, { sessionId });
     },
@@ -131,7 +138,6 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       return createSessionsRepository(db).listOpen({ userId, current }, page);
     },
 
-    /** Ends a session of the caller. Throws `session_not_found`. */
     async endOwn(actor: RequestActor, sessionId: string): Promise<void> {
       if ((await endOwnSessions(actor, { sessionId })).length === 0) throw appError('session_not_found');
     },
@@ -144,7 +150,7 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       await createSessionsRepository(db).deleteExpired();
     },
 
-    /** Ends the session of a token; does nothing for an unknown token. */
+    /** Ends the session of a refresh token; does nothing for an unknown token. */
     async close(refreshToken: string, requestId: string): Promise<void> {
       await db.transaction(async (trx) => {
         const sessions = createSessionsRepository(trx);

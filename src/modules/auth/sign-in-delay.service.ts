@@ -3,16 +3,16 @@ import { NIL } from 'uuid';
 import type { RateLimit } from '#src/domain/access/limits.ts';
 import { appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
-import type { Account, Client } from './auth.model.ts';
-import { createSessionsRepository, networkHashOf } from './sessions.repository.ts';
+import type { Account, SignInClient } from './auth.model.ts';
+import { createSessionsRepository, hashNetwork } from './sessions.repository.ts';
 
 const limitName = 'login_account';
 
 export type SignInDelay = ReturnType<typeof createSignInDelay>;
 
 /**
- * Slows down guessing at the password of one account from many networks. `limit` is the number of failed sign-ins with
- * one email before delays begin, and the longest delay; null switches delays off.
+ * Slows down guessing at the password of one account from many networks. `limit` sets the number of failed sign-ins
+ * with one email before delays begin, and the longest delay; null disables delays.
  */
 export function createSignInDelay(
   db: Knex,
@@ -21,21 +21,20 @@ export function createSignInDelay(
 ) {
   return {
     /**
-     * Counts a sign-in as failed until `forgetFailures`. Unknown emails are delayed in the same way, so that a delay
-     * does not show that an account exists. A network in which the user has opened a session during the last month is
-     * exempt: otherwise an attacker could lock a user out by guessing on. Throws `rate_limited`.
+     * Counts a sign-in as failed until `forgetFailures` is called. Unknown emails are delayed in the same way, so that
+     * a delay does not show that an account exists. A network from which the user has opened a session during the last
+     * month is exempt: otherwise an attacker could lock out the user by repeated guesses. Throws `rate_limited`.
      */
-    async countAttempt(email: string, account: Account | undefined, { network }: Client): Promise<void> {
+    async countAttempt(email: string, account: Account | undefined, { network }: SignInClient): Promise<void> {
       if (limit === null) return;
-      // The lookup runs for unknown accounts too, so that known and unknown emails take the same time.
+      // Unknown accounts are looked up too, so that known and unknown emails take the same time.
       const userId = account?.userId ?? NIL;
-      if (await createSessionsRepository(db).isKnownNetwork(userId, networkHashOf(userId, network))) return;
+      if (await createSessionsRepository(db).isKnownNetwork(userId, hashNetwork(userId, network))) return;
       const { isAllowed, waitSeconds } = await rateLimiter.takeWithBackoff(limitName, email, limit);
       if (isAllowed) return;
-      throw appError('rate_limited', {
-        detail: `Too many failed sign-ins for this email. Try again in ${waitSeconds} s, or where you have signed in before.`,
-        retryAfterSeconds: waitSeconds,
-      });
+      const retry = `Try again in ${waitSeconds} s, or from a network in which you have signed in before.`;
+      const detail = `Too many failed sign-ins for this email. ${retry}`;
+      throw appError('rate_limited', { detail, retryAfterSeconds: waitSeconds });
     },
 
     async forgetFailures(email: string): Promise<void> {

@@ -2,22 +2,21 @@ import type { Knex } from 'knex';
 import { validateReturnUrl } from '#src/domain/access/return-address.ts';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { OneTimeStates } from '#src/modules/consents/consents.service.ts';
+import type { OAuthStateStore } from '#src/modules/consents/consents.service.ts';
 import type { IdentityProvider, SignInAttempt, VerifiedIdentity } from '#src/ports/identity.ts';
 import { createAccountsRepository, createIdentitiesRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { Account, SignIn, SignInOrigin } from './auth.model.ts';
-import { type IdentityClaims, identityClaims, type SsoAuthorizeBody, type SsoCallback } from './auth.schema.ts';
+import type { Account, SignInOrigin, SignInResult } from './auth.model.ts';
+import { type IdentityClaims, identityClaims, type SsoAuthorizeBody, type SsoCallbackQuery } from './auth.schema.ts';
 import type { AuthService } from './auth.service.ts';
 import type { SessionsService } from './sessions.service.ts';
 
-export type SignInFacts = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
+export type SignInStateFields = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
 
-export type SsoServiceDeps = {
+type SsoServiceDeps = {
   db: Knex;
-  /** Null if the deployment has no identity provider. */
   sso: { provider: IdentityProvider; redirectUri: string; redirectOrigins: readonly string[] } | null;
-  states: OneTimeStates<SignInFacts>;
+  states: OAuthStateStore<SignInStateFields>;
   accounts: Pick<AccountsService, 'prepare'>;
   sessions: Pick<SessionsService, 'endAll'>;
   auth: Pick<AuthService, 'openSession' | 'registerFounder' | 'recordRefusal'>;
@@ -27,14 +26,13 @@ export type SsoServiceDeps = {
 /** A user whom the provider has authenticated; `claims` are those of `identity` that could be used. */
 type Authenticated = { identity: VerifiedIdentity; claims: IdentityClaims; origin: SignInOrigin };
 
-/** Names by which clients may ask for the one provider of the deployment. */
+/** Accepted values of the request field `provider`; they all mean the one identity provider of the deployment. */
 const providerNames = ['acme', 'acmeoauth'];
-/** Refused sign-ins that the audit log records without an account. */
+/** Error codes of refused sign-ins that are recorded in the audit log although no account is known. */
 const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified'];
-/** Attempts of a sign-in: repeated if another request has created, linked or deleted the account meanwhile. */
+/** A sign-in is tried again if another request has created, linked or deleted the account meanwhile. */
 const maxAttempts = 3;
 
-/** Sign-in with the identity provider of the deployment (OpenID Connect). */
 export function createSsoService(deps: SsoServiceDeps) {
   const { db, sso, states, accounts, sessions, auth, audit } = deps;
 
@@ -43,7 +41,10 @@ export function createSsoService(deps: SsoServiceDeps) {
     throw appError('provider_not_configured', { detail: 'This deployment has no identity provider.' });
   }
 
-  /** Returns the address as it is sent to the provider, which compares the two times as strings. */
+  /**
+   * Returns the redirect URI unchanged, because the provider requires the same string in the authorization request and
+   * in the token request.
+   */
   function allowedRedirect(address: string | undefined): string {
     const { redirectUri, redirectOrigins } = configured();
     if (address === undefined || address === redirectUri) return redirectUri;
@@ -67,8 +68,8 @@ export function createSsoService(deps: SsoServiceDeps) {
     throw appError('email_taken', { detail: ownedByAnother });
   }
 
-  /** Signs in a user whose identity is linked. Undefined when the account was deleted meanwhile. */
-  async function signIn(account: Account, { claims, origin }: Authenticated): Promise<SignIn | undefined> {
+  /** Signs in a user whose identity is linked. Returns undefined if the account was deleted meanwhile. */
+  async function signIn(account: Account, { claims, origin }: Authenticated): Promise<SignInResult | undefined> {
     await refuseDisabled(account, origin.requestId);
     return db.transaction(async (trx) => {
       const users = createAccountsRepository(trx);
@@ -79,12 +80,12 @@ export function createSsoService(deps: SsoServiceDeps) {
   }
 
   /**
-   * Links an account to the user whom the provider has verified as the owner of its email. Registering by password
-   * verifies no email, and an attacker may have registered it in advance: the password is removed and all sessions end.
-   * Throws `email_taken` if the account is linked to another user of the provider. Undefined when another request has
-   * changed the account meanwhile.
+   * Links an account to the user whom the provider has verified as the owner of its email. An attacker may have
+   * registered the account with a password in advance, because that verifies no email: the password is removed and all
+   * sessions end. Throws `email_taken` if the account is linked to another user of the provider. Returns undefined if
+   * another request has changed the account meanwhile.
    */
-  async function link(account: Account, user: Authenticated): Promise<SignIn | undefined> {
+  async function link(account: Account, user: Authenticated): Promise<SignInResult | undefined> {
     const { identity, claims, origin } = user;
     const { requestId } = origin;
     await refuseDisabled(account, requestId);
@@ -103,13 +104,17 @@ export function createSsoService(deps: SsoServiceDeps) {
     });
   }
 
-  /** Creates an account with an organization. Undefined when another request has created one with the email. */
-  async function register(email: string, { identity, claims, origin }: Authenticated): Promise<SignIn | undefined> {
+  /** Creates an account with an organization. Returns undefined if another request has just taken the email. */
+  async function register(
+    email: string,
+    { identity, claims, origin }: Authenticated,
+  ): Promise<SignInResult | undefined> {
     try {
       const founder = await accounts.prepare({ ...claims, email, password: null }, origin.client.network);
       return await db.transaction(async (trx) => {
         const signedIn = await auth.registerFounder(trx, founder, undefined, origin);
-        // Another request has linked the identity to an account with another email: rolls back.
+        // Another request has linked the identity to an account with another email. The error rolls the transaction
+        // back.
         if (!(await createIdentitiesRepository(trx).insert(identity, founder.userId))) throw appError('email_taken');
         await createAccountsRepository(trx).setAvatarUrl(founder.userId, claims.pictureUrl);
         return signedIn;
@@ -120,7 +125,7 @@ export function createSsoService(deps: SsoServiceDeps) {
     }
   }
 
-  async function attempt(user: Authenticated): Promise<SignIn | undefined> {
+  async function attempt(user: Authenticated): Promise<SignInResult | undefined> {
     const { identity, claims } = user;
     const users = createAccountsRepository(db);
     const userId = await createIdentitiesRepository(db).findUserId(identity);
@@ -133,7 +138,7 @@ export function createSsoService(deps: SsoServiceDeps) {
     return account === undefined ? register(email, user) : link(account, user);
   }
 
-  async function admit(identity: VerifiedIdentity, origin: SignInOrigin): Promise<SignIn> {
+  async function admit(identity: VerifiedIdentity, origin: SignInOrigin): Promise<SignInResult> {
     const user = { identity, claims: identityClaims.parse(identity.claims), origin };
     for (let count = 0; count < maxAttempts; count += 1) {
       const signedIn = await attempt(user);
@@ -144,7 +149,7 @@ export function createSsoService(deps: SsoServiceDeps) {
 
   return {
     /**
-     * Returns the address to which the client must send the browser. Throws `unsupported_provider`,
+     * Returns the URL of the provider's sign-in page for the browser. Throws `unsupported_provider`,
      * `redirect_not_allowed`, `provider_not_configured`, `provider_rejected`, `provider_response_invalid`,
      * `provider_unavailable`.
      */
@@ -161,11 +166,11 @@ export function createSsoService(deps: SsoServiceDeps) {
     },
 
     /**
-     * Finishes a sign-in with the parameters of the provider's redirect; their state works once. Throws
+     * Finishes a sign-in with the parameters of the provider's redirect; their `state` works once. Throws
      * `sign_in_invalid`, `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `email_taken`,
-     * `account_disabled`, and what `identify` throws.
+     * `account_disabled`, and the errors of `IdentityProvider.identify`.
      */
-    async finish({ code, state, error, issuer }: SsoCallback, origin: SignInOrigin): Promise<SignIn> {
+    async finish({ code, state, error, issuer }: SsoCallbackQuery, origin: SignInOrigin): Promise<SignInResult> {
       const { provider } = configured();
       const begun = await states.take(state);
       if (begun === undefined || !begun.isFresh) throw appError('sign_in_invalid', { detail: beginAgain });
@@ -191,8 +196,8 @@ const ownedByAnother =
   'The account with this email belongs to another user of the provider. Ask an admin of its organization.';
 
 function verifiedEmail({ email, isEmailVerified }: IdentityClaims): string {
-  if (email === undefined) throw appError('email_not_verified', { detail: 'The provider sent no email.' });
+  if (email === undefined) throw appError('email_not_verified', { detail: 'The identity provider sent no email.' });
   if (!isEmailVerified)
-    throw appError('email_not_verified', { detail: 'Verify it at the provider, and sign in again.' });
+    throw appError('email_not_verified', { detail: 'Verify your email at the identity provider, and sign in again.' });
   return email;
 }

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import { idField, textSwitchField } from '#src/http/request/fields.ts';
-import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
+import { booleanTextField, idField } from '#src/http/request/fields.ts';
+import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
-import { created, eventStream, file, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { created, eventStream, fileAnswer, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 import type { NumberedEvent } from './chat.model.ts';
@@ -43,7 +43,7 @@ const sendErrors = [
 /** Error codes of model failures, which `POST /chat/stream` sends in its last event. */
 const modelErrors = ['model_unavailable', 'model_rejected', 'model_response_invalid', 'model_not_configured'] as const;
 
-export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
+export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }: { basePath: string }): Route[] {
   const serialized = new WeakMap<NumberedEvent, ServerSentEvent>();
   const toSharedEvent = (round: number, event: NumberedEvent): ServerSentEvent => {
     const known = serialized.get(event) ?? toStreamEvent(round, event);
@@ -135,7 +135,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       query: z.strictObject({
         ...keysetQuery,
         agent_id: idField.optional(),
-        mine: textSwitchField.default(false).describe('Only those that you started.'),
+        mine: booleanTextField.default(false).describe('Only those that you started.'),
       }),
       responses: { 200: { description: 'A page of chats', schema: chatListSchema } },
       handle: async ({ actor, query }) => {
@@ -158,7 +158,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       errors: ['chat_not_found'],
       handle: async ({ actor, params: { chat_id } }) => {
         const history = await chat.history(actor, chat_id);
-        return versioned(toChatHistoryDto(history), history.chat);
+        return okWithVersion(toChatHistoryDto(history), history.chat);
       },
     }),
     route({
@@ -226,7 +226,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
 
 function textFile({ text, ...described }: { text: string; fileName: string; mediaType: string }) {
   const bytes = Buffer.from(text);
-  return file({
+  return fileAnswer({
     ...described,
     sizeBytes: bytes.length,
     etag: createHash('sha256').update(bytes).digest('hex'),

@@ -12,7 +12,11 @@ import {
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { AppError, appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { ConsentCallback, ConsentReturn, ConsentsService } from '#src/modules/consents/consents.service.ts';
+import type {
+  ConsentCallback,
+  ConsentCallbackResult,
+  ConsentsService,
+} from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type { SyncsService } from '#src/modules/imports/syncs.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
@@ -182,7 +186,8 @@ export function createConnectionsService(deps: {
       });
     },
 
-    returnFromConsent: (callback: ConsentCallback): Promise<ConsentReturn> => consents.comeBack(callback, purpose),
+    returnFromConsent: (callback: ConsentCallback): Promise<ConsentCallbackResult> =>
+      consents.comeBack(callback, purpose),
 
     /**
      * Stores the grant of a consent: creates a connection, or renews the caller's connection to the same provider

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { callbackQuery, consentReturnSchema, finishConsentBody } from '#src/http/request/fields.ts';
-import type { Cursors } from '#src/http/request/pagination.ts';
+import { consentCodeSchema, finishConsentBody, oauthCallbackQuery } from '#src/http/request/fields.ts';
+import type { CursorCodec } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok, seeOther, versioned } from '#src/http/response/answers.ts';
+import { created, noContent, ok, okWithVersion, seeOtherRedirect } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import {
   authorizeConnectionQuery,
@@ -28,7 +28,7 @@ const providerParams = z.strictObject({ provider: z.enum(connectorProviders, { e
 const one = '/connectors/connections/:connection_id';
 const outages = ['provider_unavailable', 'provider_throttled'] as const;
 
-export function connectorsRoutes(connections: ConnectionsService, cursors: Cursors): Route[] {
+export function connectorsRoutes(connections: ConnectionsService, cursors: CursorCodec): Route[] {
   return [
     route({
       method: 'get',
@@ -71,18 +71,18 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       access: 'public',
       limits: [{ limit: 'connect', by: 'ip' }],
       params: providerParams,
-      query: callbackQuery,
+      query: oauthCallbackQuery,
       responses: {
         200: {
           description: 'The consent code to finish with, if the consent was begun without `return_to`',
-          schema: consentReturnSchema,
+          schema: consentCodeSchema,
         },
         303: { description: 'Redirects to `return_to` with `consent_code` or `error`' },
       },
       errors: ['provider_not_found', 'consent_invalid', 'consent_denied'],
       handle: async ({ params: { provider }, query: { state, code, error, iss } }) => {
         const back = await connections.returnFromConsent({ provider, state, code, error, issuer: iss });
-        if (back.location !== null) return seeOther(back.location);
+        if (back.location !== null) return seeOtherRedirect(back.location);
         return ok({ consent_code: back.consentCode }, { 'Cache-Control': 'no-store' });
       },
     }),
@@ -151,7 +151,7 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       errors: ['connection_not_found'],
       handle: async ({ actor, params: { connection_id } }) => {
         const connection = await connections.get(actor, connection_id);
-        return versioned(toConnectionDto(connection), connection);
+        return okWithVersion(toConnectionDto(connection), connection);
       },
     }),
     route({

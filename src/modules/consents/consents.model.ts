@@ -32,14 +32,13 @@ export class SignInStateModel extends model(
   'stateHash',
 ) {}
 
-/** Purpose of an OAuth consent. The callback of one purpose rejects states of another. */
+/** Purpose of an OAuth consent. The callback of one purpose rejects the `state` of another. */
 export type ConsentPurpose = 'tools' | 'connectors';
 
-/** OAuth consent that is in progress while the user is at the provider. */
-export type ConsentFacts = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
+export type PendingConsent = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
 /**
- * A finished OAuth consent; its stored state is deleted, so that it works only once. Reject it as expired if `isFresh`
- * is false.
+ * A finished OAuth consent; its stored `state` is deleted, so that it works only once. If `isFresh` is false, it has
+ * expired and must be rejected.
  */
-export type Consent = ConsentFacts & { codeVerifier: string; isFresh: boolean };
+export type Consent = PendingConsent & { codeVerifier: string; isFresh: boolean };

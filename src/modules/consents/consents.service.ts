@@ -4,11 +4,11 @@ import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { SecretCipher } from '#src/ports/encryption.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
-import type { Consent, ConsentFacts, ConsentPurpose } from './consents.model.ts';
-import type { OneTimeStates } from './one-time-states.repository.ts';
+import type { Consent, ConsentPurpose, PendingConsent } from './consents.model.ts';
+import type { OAuthStateStore } from './one-time-states.repository.ts';
 
-export type { Consent, ConsentFacts } from './consents.model.ts';
-export type { OneTimeStates } from './one-time-states.repository.ts';
+export type { Consent, PendingConsent } from './consents.model.ts';
+export type { OAuthStateStore } from './one-time-states.repository.ts';
 
 export type ConsentCallback = {
   provider: string;
@@ -18,8 +18,11 @@ export type ConsentCallback = {
   issuer: string | undefined;
 };
 
-/** Redirect address after the OAuth callback, or the consent code if the consent was begun without `return_to`. */
-export type ConsentReturn = { location: string } | { location: null; consentCode: string };
+/**
+ * Result of the OAuth callback: the address to redirect the browser to, or the consent code for the response if the
+ * consent was begun without `return_to`.
+ */
+export type ConsentCallbackResult = { location: string } | { location: null; consentCode: string };
 
 export type ConsentRequest = {
   purpose: ConsentPurpose;
@@ -38,12 +41,12 @@ const codeContent = z.tuple([z.string(), z.string(), z.string().nullable()]);
 /**
  * Consents (OAuth 2.0 authorization code grant with PKCE) in three steps: an authenticated request begins one, the
  * provider redirects the browser to the callback, and an authenticated request of the same user finishes it with the
- * consent code from the callback. Only the last step gets tokens: the callback cannot know whose browser it serves, so a
- * user could otherwise get hold of an account whose owner they sent their authorization URL (RFC 9700 §4.7).
- * A state works once, for ten minutes, for its user, purpose and provider.
+ * consent code from the callback. Only the last step gets tokens, because the callback cannot know whose browser it
+ * serves: an attacker could send their authorization URL to another user and get access to that user's account at the
+ * provider (RFC 9700 §4.7). A `state` works once, for ten minutes, for its user, purpose and provider.
  */
 export function createConsentsService(deps: {
-  states: OneTimeStates<ConsentFacts>;
+  states: OAuthStateStore<PendingConsent>;
   oauth: OAuthClient;
   secrets: Pick<SecretCipher, 'encrypt' | 'decrypt'>;
   /**
@@ -90,10 +93,11 @@ export function createConsentsService(deps: {
     },
 
     /**
-     * Turns the OAuth callback into a consent code without changing any state. Redirects errors to `return_to` if the
-     * state is known and has one; otherwise throws `consent_invalid` or `consent_denied`.
+     * Handles the OAuth callback: turns its parameters into a consent code without changing the stored `state`.
+     * Redirects errors to `return_to` if the state is known and has one; otherwise throws `consent_invalid` or
+     * `consent_denied`.
      */
-    async comeBack(callback: ConsentCallback, purpose: ConsentPurpose): Promise<ConsentReturn> {
+    async comeBack(callback: ConsentCallback, purpose: ConsentPurpose): Promise<ConsentCallbackResult> {
       const { provider, state, code, error, issuer = null } = callback;
       const consent = await states.find(state);
       if (!matches(consent, { purpose, provider })) throw consentInvalid();
@@ -112,7 +116,7 @@ export function createConsentsService(deps: {
     },
 
     /**
-     * Exchanges a consent code for tokens. Deletes the OAuth state even if another user began the consent. Throws
+     * Exchanges a consent code for tokens. Deletes the stored `state` even if another user began the consent. Throws
      * `consent_invalid` and the errors of the token exchange.
      */
     async finish(
@@ -140,21 +144,21 @@ export type ConsentsService = ReturnType<typeof createConsentsService>;
 
 const placeOf = (purpose: ConsentPurpose, provider: string) => `consent_code/${purpose}/${provider}`;
 
-type Begun = Pick<ConsentFacts, 'purpose' | 'provider'>;
+type Begun = Pick<PendingConsent, 'purpose' | 'provider'>;
 
 function matches<Facts extends Begun>(consent: Facts | undefined, begun: Begun): consent is Facts {
   return consent !== undefined && consent.purpose === begun.purpose && consent.provider === begun.provider;
 }
 
 function consentInvalid(): AppError {
-  return appError('consent_invalid', { detail: 'Begin the consent again.' });
+  return appError('consent_invalid', { detail: 'The consent is unknown, expired or already used. Begin a new one.' });
 }
 
 const outcomes = ['consent_code', 'error'] as const;
 
 /**
- * Sets the outcome parameter of a `return_to` address and replaces that of an earlier consent. Relative paths stay
- * relative.
+ * Adds the query parameter `consent_code` or `error` to a `return_to` address, and removes those of an earlier consent.
+ * Relative paths stay relative.
  */
 function withOutcome(address: string, name: (typeof outcomes)[number], value: string): string {
   const url = new URL(address, 'http://path');

@@ -16,23 +16,23 @@ type StateRow<Facts> = Facts & { stateHash: Buffer; codeVerifier: string };
 
 type TakenRow<Facts> = StateRow<Facts> & { isFresh: boolean };
 
-/** Table of OAuth states: the columns of one purpose plus those that every state has. */
-export type StatesModel<Facts> = {
+/** Database table of OAuth states: columns for `Facts` plus those that every state has. */
+type StatesModel<Facts> = {
   tableName: string;
   columns: ColumnDefinitions & { readonly [Name in keyof StateRow<Facts>]: ColumnDefinition<StateRow<Facts>[Name]> };
 };
 
-/** OAuth state whose row was deleted. The caller must reject it as expired if `isFresh` is false. */
-export type TakenState<Facts> = Facts & { codeVerifier: string; isFresh: boolean };
+/** An OAuth state whose row was deleted. If `isFresh` is false, it has expired and must be rejected. */
+type TakenState<Facts> = Facts & { codeVerifier: string; isFresh: boolean };
 
 /**
- * Stores OAuth 2.0 `state` values between the redirect to the provider and the callback. Each state works once, for ten
+ * Stores the OAuth 2.0 `state` between the redirect to the provider and the callback. Each state works once, for ten
  * minutes. The table stores only the hash of the state; the code verifier (RFC 7636) is encrypted.
  */
-export type OneTimeStates<Facts> = {
+export type OAuthStateStore<Facts> = {
   newState(): string;
   keep(state: string, facts: Facts & { codeVerifier: string }): Promise<void>;
-  /** Reads an OAuth state without consuming it. Returns undefined if the state is unknown or was used. */
+  /** Reads an OAuth state without deleting it. Returns undefined if the state is unknown or was used. */
   find(state: string): Promise<(Facts & { isFresh: boolean }) | undefined>;
   /**
    * Deletes an OAuth state and returns it. Returns undefined if the state is unknown or used, or if no configured key
@@ -42,11 +42,11 @@ export type OneTimeStates<Facts> = {
   deleteExpired(): Promise<void>;
 };
 
-export function createOneTimeStates<Facts extends object>(deps: {
+export function createOAuthStateStore<Facts extends object>(deps: {
   db: Knex;
   secrets: SecretCipher;
   model: StatesModel<Facts>;
-}): OneTimeStates<Facts> {
+}): OAuthStateStore<Facts> {
   const { db, secrets, model } = deps;
   const table = statesTable(db, model);
   const placeOf = (stateHash: Buffer) => `${model.tableName}/${stateHash.toString('hex')}`;

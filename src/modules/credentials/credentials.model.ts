@@ -4,7 +4,7 @@ export type CredentialsTable = 'tool_connections' | 'connections';
 
 export type OAuthGrant = { kind: 'oauth'; accessToken: string; refreshToken: string | null };
 
-export const storedCredentials = shape({
+export const storedCredentialsShape = shape({
   id: uuid(),
   orgId: uuid(),
   provider: text(),
@@ -17,8 +17,8 @@ export const storedCredentials = shape({
   /** Incremented when the credentials change, but not when they are re-encrypted. */
   generation: integer(),
 });
-export type StoredCredentials = Row<typeof storedCredentials>;
+export type StoredCredentials = Row<typeof storedCredentialsShape>;
 
-export type CredentialsState = Pick<StoredCredentials, 'orgId' | 'id' | 'generation'>;
+export type CredentialsRevision = Pick<StoredCredentials, 'orgId' | 'id' | 'generation'>;
 
 export type NewCredentials = Pick<StoredCredentials, 'credentials' | 'scopes' | 'expiresAt'>;

@@ -9,14 +9,14 @@ import { createCredentialsRepository } from './credentials.repository.ts';
 
 export type { OAuthGrant } from './credentials.model.ts';
 
-/** An access token that is valid for longer than this is not refreshed before a call to the provider. */
+/** An access token is refreshed before a call to the provider unless it is still valid for longer than this. */
 const FRESH_MS = 120_000;
 /**
- * An access token that is valid for longer than this is still used if refreshing it fails or another process refreshes
- * it.
+ * An access token that is valid for longer than this is still used if another process is refreshing it or the refresh
+ * fails.
  */
 const USABLE_MS = 15_000;
-/** The lease to refresh OAuth tokens must outlast the timeout of a request to a provider. */
+/** The lease to refresh OAuth tokens must be longer than the timeout of a request to a provider. */
 const LEASE_SECONDS = 15;
 const TIMEOUT_MS = 20_000;
 const POLL_INTERVAL_MS = 100;
@@ -25,10 +25,13 @@ const PAGE_SIZE = 500;
 type Keys = { kind: string };
 type Grant<Row> = { row: Row; credentials: OAuthGrant };
 
-export type CredentialUse<Row> = {
+type CredentialUse<Row> = {
   load: () => Promise<Row>;
   requestId: string;
-  /** Tries credentials even if the provider rejected them before, and refreshes the OAuth tokens first. */
+  /**
+   * For a test of a connection: uses the credentials even if the provider rejected them before, and refreshes the OAuth
+   * tokens first.
+   */
   isTrial?: boolean;
 };
 
@@ -64,7 +67,7 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
   }
 
   /**
-   * One process refreshes the OAuth tokens and the others wait, since a refresh token may work only once. If
+   * Refreshes OAuth tokens in one process while the others wait, because a refresh token may work only once. If
    * `isUsable`, the others use the old access token instead of waiting.
    */
   async function renew(use: CredentialUse<Row>, old: Grant<Row>, isUsable: boolean): Promise<Decrypted> {
@@ -119,7 +122,10 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
   }
 
   return {
-    /** Throws `needs_reauth` if the provider rejects the credentials; passes on errors of `load` and `call`. */
+    /**
+     * Calls a provider with the stored credentials. Throws `needs_reauth` if the provider rejects them; passes on
+     * errors of `load` and `call`.
+     */
     async use<Result>(
       use: CredentialUse<Row>,
       call: (credentials: OAuthGrant | OwnKeys, row: Row) => Promise<Result>,
@@ -130,7 +136,7 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
       } catch (error) {
         if (!isRefusal(error)) throw error;
         if (!isGrant(current) || use.isTrial) return refuse(use, current.row, error);
-        // A provider may revoke an access token before it expires while the OAuth grant stays valid.
+        // Tries again with a new token: a provider may revoke an access token early while the grant stays valid.
         const renewed = await renew(use, current, false);
         try {
           return await call(renewed.credentials, renewed.row);

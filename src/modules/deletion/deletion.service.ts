@@ -19,8 +19,9 @@ export type DeletionRequest = { createdBy: string; acl: readonly string[]; reque
 export type DeletionService = ReturnType<typeof createDeletionService>;
 
 /**
- * The steps of the workflow `deleteDocument`. The request has marked the document as deleted, so it cannot be read and
- * ingestions do not write to it. The document's row is deleted last, so that every step can be repeated.
+ * Implements the steps of the workflow `deleteDocument`. The HTTP request has already marked the document as deleted,
+ * so it cannot be read and ingestions do not write to it. The document's row is deleted last, so that every step can be
+ * repeated.
  */
 export function createDeletionService(deps: {
   db: Knex;
@@ -77,7 +78,8 @@ export function createDeletionService(deps: {
           await delay(POLL_INTERVAL_MS, undefined, { signal });
         }
       }
-      // A job that never started, or whose workflow run was terminated, does not record its own end.
+      // Cancels remaining jobs: one that never started, or whose workflow run was terminated, does not record its own
+      // end.
       for (const workflowId of await openRuns()) await jobs.advance(workflowId, { status: 'cancelled' });
     },
 
@@ -92,8 +94,8 @@ export function createDeletionService(deps: {
         signal.throwIfAborted();
         const hashes = await repository.deleteChunks(of);
         if (hashes === null) return;
-        // Deleting chunks and cached embeddings in one transaction would hold locks of the term statistics for too
-        // long. The sweeper deletes the embeddings that this step misses.
+        // Deleting chunks and their cached embeddings in one transaction would lock the term statistics for too long.
+        // The sweeper deletes embeddings that this step misses.
         await embeddings.forgetUnused(db, of.orgId, hashes);
       }
     },
@@ -107,7 +109,7 @@ export function createDeletionService(deps: {
     async forgetDocument(of: DeleteDocumentInput): Promise<void> {
       await enter(of, 'forget');
       await repository.deleteDocument(of);
-      // A worker that lost its connection to Temporal may have stored a last batch of vectors.
+      // Deletes vectors again, because a worker that lost its connection to Temporal may have stored more.
       await deleteVectors(of);
     },
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { readableFormats } from '#src/domain/documents/formats.ts';
 import { idParam } from '#src/http/request/validation.ts';
-import { created, file, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { created, fileAnswer, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
 import { multipart, multipartOrJson, type Route, route } from '#src/http/routing/route.ts';
 import type { DocumentFile, DocumentFilesService } from './document-files.service.ts';
 import type { DocumentLinksService } from './document-links.service.ts';
@@ -142,7 +142,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) => {
         const document = await documents.get(actor, document_id);
-        return versioned(toFullDocumentDto(document), document);
+        return okWithVersion(toFullDocumentDto(document), document);
       },
     }),
     route({
@@ -331,7 +331,7 @@ export function documentFilesRoutes(files: DocumentFilesService): Route[] {
 }
 
 function download({ fileName, mediaType, sizeBytes, sha256, open }: DocumentFile) {
-  return file({ fileName, mediaType, sizeBytes, etag: sha256, open });
+  return fileAnswer({ fileName, mediaType, sizeBytes, etag: sha256, open });
 }
 
 function fileResponses(contentType: string) {

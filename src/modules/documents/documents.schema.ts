@@ -5,12 +5,12 @@ import { estimatedPageCount } from '#src/domain/documents/pages.ts';
 import { type IngestionSource, maxTargetTokens, staleIngestionResults } from '#src/domain/documents/rag-config.ts';
 import { isOneLine } from '#src/domain/text/plain-text.ts';
 import {
+  booleanField,
+  booleanTextField,
   idField,
   integerField,
   namePattern,
   notBlankPattern,
-  switchField,
-  textSwitchField,
 } from '#src/http/request/fields.ts';
 import type { DocumentLink, DocumentView, FullDocument } from './documents.model.ts';
 
@@ -31,7 +31,7 @@ export const uploadDocumentFields = z.strictObject({
   chunking_method: z.enum(['token', 'semantic']).optional().describe('`token` when omitted.'),
   target_tokens: integerField({ min: 1, max: maxTargetTokens }).optional(),
   overlap_tokens: integerField({ min: 0, max: maxTargetTokens }).optional().describe('Less than `target_tokens`.'),
-  ingest: textSwitchField.default(true).describe('Chunk and embed after the upload.'),
+  ingest: booleanTextField.default(true).describe('Chunk and embed after the upload.'),
 });
 
 export const changeDocumentFields = z.strictObject({
@@ -40,7 +40,7 @@ export const changeDocumentFields = z.strictObject({
   chunking_method: z.enum(['token', 'semantic']).optional(),
   target_tokens: integerField({ min: 1, max: maxTargetTokens }).optional(),
   overlap_tokens: integerField({ min: 0, max: maxTargetTokens }).optional().describe('Less than `target_tokens`.'),
-  ingest: switchField
+  ingest: booleanField
     .optional()
     .describe('Chunk and embed again if needed. `true` by default with a file, else `false`.'),
 });
@@ -76,7 +76,7 @@ export const listDocumentsQuery = z.strictObject({
 
 export const recentDocumentsQuery = z.strictObject({
   limit: integerField({ min: 1, max: 31 }).default(31),
-  mine: textSwitchField.default(false).describe('Only documents that you have created.'),
+  mine: booleanTextField.default(false).describe('Only documents that you have created.'),
 });
 
 const documentItemSchema = z
@@ -138,7 +138,7 @@ export const documentListSchema = z
   .meta({ id: 'DocumentList' });
 
 export const downloadUrlQuery = z.strictObject({
-  preview: textSwitchField.default(false).describe('The URL downloads the preview instead of the original.'),
+  preview: booleanTextField.default(false).describe('The URL downloads the preview instead of the original.'),
 });
 
 export const downloadUrlSchema = z.strictObject({

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { idParam } from '#src/http/request/validation.ts';
-import { created, file, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { created, fileAnswer, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import type { VersionEvaluationsService } from '#src/modules/evaluations/version-evaluations.service.ts';
 import {
@@ -83,7 +83,7 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       errors: ['draft_not_found'],
       handle: async ({ actor, params: { draft_id } }) => {
         const draft = await drafts.get(actor, draft_id);
-        return versioned(toDraftDetailDto(draft), draft);
+        return okWithVersion(toDraftDetailDto(draft), draft);
       },
     }),
     route({
@@ -258,7 +258,7 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
         const of = { draftId: draft_id, versionId: version_id };
         const { text, ...described } = await evaluations.report(actor, of, format);
         const bytes = Buffer.from(text);
-        return file({
+        return fileAnswer({
           ...described,
           sizeBytes: bytes.length,
           etag: createHash('sha256').update(bytes).digest('hex'),

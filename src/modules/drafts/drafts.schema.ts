@@ -11,10 +11,10 @@ import { evalStatuses } from '#src/domain/judging/outcome.ts';
 import { isBlank } from '#src/domain/text/plain-text.ts';
 import {
   agentFields,
+  clearableTextField,
   idField,
   namePattern,
   oneLineField,
-  unsettableField,
   visibilityField,
 } from '#src/http/request/fields.ts';
 import type { DraftVersion, DraftView, DraftWithVersions } from './drafts.model.ts';
@@ -50,7 +50,7 @@ const anchorWords = z
 const fields = {
   ...agentFields,
   agent_prompt: z.string().max(100_000).optional(),
-  chat_model: unsettableField(oneLineField(200)).optional(),
+  chat_model: clearableTextField(oneLineField(200)).optional(),
   temperature: z.number().min(0).max(2).optional(),
   max_tokens: z.int().min(1).max(1_000_000).optional(),
   anchor_words: anchorWords.optional(),

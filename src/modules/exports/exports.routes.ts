@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
+import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
-import { answer, file, noContent, ok } from '#src/http/response/answers.ts';
+import { fileAnswer, jsonAnswer, noContent, ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import { exportListSchema, exportSchema, requestedExportSchema, toExportDto } from './exports.schema.ts';
 import type { ExportsService } from './exports.service.ts';
@@ -10,7 +10,7 @@ const params = z.strictObject({ export_id: idParam('export_not_found') });
 /** The download URLs in the response need no sign-in, so no cache may store the response. */
 const notCacheable = { 'Cache-Control': 'no-store' };
 
-export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[] {
+export function exportsRoutes(exports: ExportsService, cursors: CursorCodec): Route[] {
   return [
     route({
       method: 'post',
@@ -23,7 +23,7 @@ export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[
       responses: { 202: { description: 'The export was started', schema: requestedExportSchema } },
       errors: ['export_running'],
       handle: async ({ actor, newId }) =>
-        answer(202, { export_id: newId, job_id: await exports.request(actor, newId) }),
+        jsonAnswer(202, { export_id: newId, job_id: await exports.request(actor, newId) }),
     }),
     route({
       method: 'get',
@@ -88,7 +88,7 @@ export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[
         'file_url_invalid',
         'file_url_expired',
       ],
-      handle: async ({ params: { export_token } }) => file(await exports.getSigned(export_token)),
+      handle: async ({ params: { export_token } }) => fileAnswer(await exports.getSigned(export_token)),
     }),
   ];
 }

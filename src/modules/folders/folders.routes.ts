@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { created, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import {
   changeFolderBody,
@@ -65,7 +65,7 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       errors: ['folder_not_found'],
       handle: async ({ actor, params: { folder_id } }) => {
         const folder = await folders.get(actor, folder_id);
-        return versioned(toFolderDto(actor, folder), folder);
+        return okWithVersion(toFolderDto(actor, folder), folder);
       },
     }),
     route({

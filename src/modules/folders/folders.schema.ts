@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
-import { idField, namePattern, switchField, textSwitchField, visibilityField } from '#src/http/request/fields.ts';
+import { booleanField, booleanTextField, idField, namePattern, visibilityField } from '#src/http/request/fields.ts';
 import type { FolderNode, FolderView } from './folders.model.ts';
 
 const folderName = z
@@ -31,13 +31,13 @@ export const changeFolderBody = z
   .meta({ minProperties: 1 });
 
 export const folderTreeQuery = z.strictObject({
-  include_documents: textSwitchField
+  include_documents: booleanTextField
     .default(true)
     .describe('False returns folders only; `GET /documents?folder_id=` pages through the documents of a folder.'),
 });
 
 export const deleteFolderQuery = z.strictObject({
-  cascade: switchField.default(false).describe('Also deletes the contents of the folder.'),
+  cascade: booleanField.default(false).describe('Also deletes the contents of the folder.'),
 });
 
 export const folderSchema = z.strictObject({

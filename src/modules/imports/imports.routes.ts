@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { idField } from '#src/http/request/fields.ts';
-import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
-import { answer, ok } from '#src/http/response/answers.ts';
+import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
+import { jsonAnswer, ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import {
   importFromConnectorBody,
@@ -21,7 +21,7 @@ const connectionParams = z.strictObject({ connection_id: idField });
 export function importsRoutes(
   imports: ImportsService,
   syncs: Pick<SyncsService, 'start' | 'list'>,
-  cursors: Cursors,
+  cursors: CursorCodec,
   { importWaitSeconds }: { importWaitSeconds: number },
 ): Route[] {
   return [
@@ -57,7 +57,7 @@ export function importsRoutes(
       responses: { 202: { description: 'The sync', schema: syncRunSchema } },
       errors: ['connection_not_found', 'sync_not_configured', 'job_open'],
       handle: async ({ actor, params, body }) =>
-        answer(202, toSyncRunDto(await syncs.start(actor, params.connection_id, body.accept_deletions))),
+        jsonAnswer(202, toSyncRunDto(await syncs.start(actor, params.connection_id, body.accept_deletions))),
     }),
     route({
       method: 'get',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
-import { answer, type EventSink, eventStream, ok } from '#src/http/response/answers.ts';
+import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
+import { type EventSink, eventStream, jsonAnswer, ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import type { JobRequestsService } from './job-requests.service.ts';
 import type { JobWatch } from './job-watch.service.ts';
@@ -18,7 +18,7 @@ import {
 
 const jobParams = z.strictObject({ job_id: z.string().regex(/^[\w.~-]{1,200}$/, { error: 'job_not_found' }) });
 
-export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursors: Cursors): Route[] {
+export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursors: CursorCodec): Route[] {
   return [
     route({
       method: 'get',
@@ -88,7 +88,7 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       responses: { 202: { description: 'The jobs are queued', schema: retriedJobsSchema } },
       handle: async ({ actor, body: { folder_id, connection_id, error_code } }) => {
         const filters = { folderId: folder_id, connectionId: connection_id, errorCode: error_code };
-        return answer(202, { count: await jobs.retryMatching(actor, filters) });
+        return jsonAnswer(202, { count: await jobs.retryMatching(actor, filters) });
       },
     }),
     route({
@@ -101,7 +101,7 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       params: jobParams,
       responses: { 202: { description: 'The job as it is now', schema: jobSchema } },
       errors: ['forbidden', 'job_not_found', 'job_open', 'job_finished', 'superseded', 'document_deleted'],
-      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await jobs.retry(actor, job_id))),
+      handle: async ({ actor, params: { job_id } }) => jsonAnswer(202, toJobDto(await jobs.retry(actor, job_id))),
     }),
     route({
       method: 'post',
@@ -113,7 +113,7 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       params: jobParams,
       responses: { 202: { description: 'The job as it is now', schema: jobSchema } },
       errors: ['forbidden', 'job_not_found', 'job_not_parked', 'deletion_is_final'],
-      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await jobs.skip(actor, job_id))),
+      handle: async ({ actor, params: { job_id } }) => jsonAnswer(202, toJobDto(await jobs.skip(actor, job_id))),
     }),
     route({
       method: 'post',
@@ -125,7 +125,7 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       params: jobParams,
       responses: { 202: { description: 'The job as it is now', schema: jobSchema } },
       errors: ['forbidden', 'job_not_found', 'job_finished', 'deletion_is_final'],
-      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await jobs.cancel(actor, job_id))),
+      handle: async ({ actor, params: { job_id } }) => jsonAnswer(202, toJobDto(await jobs.cancel(actor, job_id))),
     }),
   ];
 }

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import { textSwitchField } from '#src/http/request/fields.ts';
-import { type Cursors, keysetQuery } from '#src/http/request/pagination.ts';
+import { booleanTextField } from '#src/http/request/fields.ts';
+import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
-import { download, file, ok } from '#src/http/response/answers.ts';
+import { downloadAnswer, fileAnswer, ok } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import { logExportFormats, logExportMediaType } from './log-export.ts';
 import {
@@ -37,7 +37,7 @@ const roundParams = params.extend({
     .transform(Number),
 });
 
-export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
+export function logsRoutes(logs: LogsService, cursors: CursorCodec): Route[] {
   return [
     route({
       method: 'get',
@@ -49,7 +49,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       query: z.strictObject({
         ...keysetQuery,
         ...logQuery,
-        include_total: textSwitchField.default(false).describe('Count all matches.'),
+        include_total: booleanTextField.default(false).describe('Count all matches.'),
       }),
       responses: { 200: { description: 'A page of conversations', schema: loggedConversationListSchema } },
       handle: async ({ actor, query }) => {
@@ -97,7 +97,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
         if (format === undefined)
           throw appError('unsupported_export_format', { detail: 'The `format` of a log export must be csv or jsonl.' });
         const content = logs.export(actorNow, toLogFilter(query), format);
-        return download({ fileName: `conversations.${format}`, mediaType: logExportMediaType(format), content });
+        return downloadAnswer({ fileName: `conversations.${format}`, mediaType: logExportMediaType(format), content });
       },
     }),
     route({
@@ -180,7 +180,7 @@ function filterOf({ limit, cursor, include_total, ...filter }: Record<string, un
 
 function picture(svg: string) {
   const bytes = Buffer.from(svg);
-  return file({
+  return fileAnswer({
     fileName: 'trend.svg',
     mediaType: 'image/svg+xml; charset=utf-8',
     sizeBytes: bytes.length,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { idField, integerField, textSwitchField } from '#src/http/request/fields.ts';
+import { booleanTextField, idField, integerField } from '#src/http/request/fields.ts';
 import {
   describeChat,
   echoStates,
@@ -55,7 +55,7 @@ export const loggedRoundsQuery = {
 
 export const recentChatsQuery = {
   limit: integerField({ min: 1, max: 31 }).default(31),
-  mine: textSwitchField.default(false).describe('Only chats that you started.'),
+  mine: booleanTextField.default(false).describe('Only chats that you started.'),
 };
 
 const mean = z.number().nullable();

@@ -19,8 +19,8 @@ import type { MembersService } from './members.service.ts';
 export type AccountDeletionService = ReturnType<typeof createAccountDeletionService>;
 
 /**
- * Deletes accounts and organizations. Sessions and access rights end immediately; the workflow `eraseContent` stops
- * open runs, and erases the data when it is due.
+ * Deletes accounts and organizations. Sessions and access rights end immediately. The workflow `eraseContent` stops
+ * open runs, and erases the data after the grace period.
  */
 export function createAccountDeletionService(deps: {
   db: Knex;
@@ -78,7 +78,7 @@ export function createAccountDeletionService(deps: {
         const { isOrgAdmin } = await members.get(trx, orgId, userId);
         if (isOrgAdmin) await members.requireAnotherAdmin(trx, orgId, userId);
         if (userId === actor.userId) {
-          throw appError('forbidden', { detail: 'Delete your own account by DELETE /auth/account.' });
+          throw appError('forbidden', { detail: 'Delete your own account with DELETE /auth/account.' });
         }
         return deleteAccount(trx, actor, userId, 'member.removed');
       });
@@ -118,7 +118,9 @@ export function createAccountDeletionService(deps: {
       return typeof jobId === 'string';
     },
 
-    /** The job of an erasure is null before the erasure starts and after it ends. */
+    /**
+     * Returns an organization with the job of its erasure, which is null before the erasure starts and after it ends.
+     */
     async erasureOf(orgId: string): Promise<{ organization: DeletedOrganization; job: Job | null }> {
       const organization = await createAccountDeletionRepository(db).findOrganization(orgId);
       if (organization === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });

@@ -28,7 +28,6 @@ const member = shape({
   displayName: text(),
   isOrgAdmin: boolean(),
   isDisabled: boolean(),
-  /** `addedBy` is null for the founder of the organization. */
   addedBy: uuid().nullable(),
   addedAt: timestamp(),
   createdAt: timestamp(),
@@ -72,7 +71,7 @@ export function createMembersRepository(db: Knex) {
       return firstRow(db, member, members(orgId).where('u.id', userId).select(db.raw(memberColumns)));
     },
 
-    /** Whether a user was ever created with this id, even if the user was deleted later. */
+    /** Returns whether a user was ever created with this id, even if the user was deleted later. */
     async wasCreated(userId: string): Promise<boolean> {
       return (await UserModel.query(db).findById(userId).select('id')) !== undefined;
     },
@@ -86,7 +85,7 @@ export function createMembersRepository(db: Knex) {
       await MembershipModel.query(db).where({ orgId, userId }).patch({ isOrgAdmin });
     },
 
-    /** @returns false when another user has the email; the transaction can then only be rolled back */
+    /** @returns false if another user has the email; the caller must then roll the transaction back */
     async update(userId: string, change: { email: string; displayName: string }): Promise<boolean> {
       try {
         await user(userId).patch({ ...change, updatedAt });
@@ -109,7 +108,7 @@ export function createMembersRepository(db: Knex) {
 
 const due = shape({ eraseDueAt: timestamp() });
 
-/** The name of a deleted organization is empty after the erasure. */
+/** A deleted organization; its name is empty once its data was erased. */
 export type DeletedOrganization = Pick<Row<typeof OrganizationModel>, 'name' | 'deletedAt' | 'eraseDueAt'>;
 
 export function createAccountDeletionRepository(db: Knex) {
@@ -120,7 +119,7 @@ export function createAccountDeletionRepository(db: Knex) {
   });
 
   return {
-    /** Frees the email addresses for new accounts. Memberships stay, because the erasure needs them. */
+    /** Marks accounts as deleted and frees their emails. Memberships stay, because the erasure needs them. */
     async deleteAccounts(userIds: readonly string[], eraseAfterDays: number): Promise<Date> {
       const ids = [...userIds];
       await TeamMembershipModel.query(db).whereIn('userId', ids).delete();
@@ -132,7 +131,8 @@ export function createAccountDeletionRepository(db: Knex) {
         .returning('eraseDueAt');
       const row = await firstRow(db, due, marked);
       if (row === undefined) throw new Error('none of the users could be marked as deleted');
-      // Identities are deleted after the update of users, because linking an identity locks the row of the user.
+      // Identities are deleted after the users were updated: linking an identity locks the user's row, so that no
+      // request can add an identity in between.
       await UserIdentityModel.query(db).whereIn('userId', ids).delete();
       return row.eraseDueAt;
     },

@@ -109,7 +109,7 @@ export const userSchema = z
   })
   .meta({ id: 'User' });
 
-export type UserDto = z.infer<typeof userSchema>;
+type UserDto = z.infer<typeof userSchema>;
 
 const toPersonDto = (member: Member) => ({
   user_id: member.userId,

@@ -46,7 +46,6 @@ export function createMembersService(deps: {
     return member;
   }
 
-  /** Throws `last_org_admin` if the organization has no other enabled admin. */
   async function requireAnotherAdmin(trx: Knex, orgId: string, userId: string): Promise<void> {
     if ((await createMembersRepository(trx).countOtherAdmins(orgId, userId)) === 0) {
       throw appError('last_org_admin', { detail: 'Make another member an admin of the organization first.' });
@@ -64,7 +63,7 @@ export function createMembersService(deps: {
     return user;
   }
 
-  /** Disables or enables a user within `accessChanges`. Disabling ends all sessions of the user. */
+  /** Call `setDisabled` in a transaction of `accessChanges`. Disabling a user ends all their sessions. */
   async function setDisabled(trx: Knex, userId: string, isDisabled: boolean): Promise<void> {
     await createMembersRepository(trx).setDisabled(userId, isDisabled);
     if (isDisabled) await sessions.endAll(trx, [userId]);
@@ -94,7 +93,10 @@ export function createMembersService(deps: {
       return { orgId, tier, memberLimit, items };
     },
 
-    /** Throws `member_not_found` if an earlier attempt of the same request created the user, who was deleted since. */
+    /**
+     * Adds a member under the reserved id `userId`. Throws `member_not_found` if an earlier attempt of the same request
+     * created the user, who was deleted since.
+     */
     async add(actor: RequestActor, userId: string, { team, isOrgAdmin, ...person }: NewMember): Promise<Member> {
       const { orgId, userId: actorId } = actor;
       if (team !== undefined) await teams.get(db, orgId, team.teamId);
@@ -151,7 +153,8 @@ export function createMembersService(deps: {
         const user = await getManaged(trx, caller, userId);
         if (user.isDisabled) return;
         if (user.isOrgAdmin) await requireAnotherAdmin(trx, actor.orgId, userId);
-        if (userId === actor.userId) throw appError('forbidden', { detail: 'Another admin has to disable you.' });
+        if (userId === actor.userId)
+          throw appError('forbidden', { detail: 'You cannot disable your own account. Ask another admin.' });
         await setDisabled(trx, userId, true);
         await record(trx, actor, { action: 'user.disabled', target: userId });
       });
@@ -166,13 +169,12 @@ export function createMembersService(deps: {
       });
     },
 
-    /** Sets the password of another user. Ends the user's sessions and the delay after failed sign-ins. */
+    /** Sets the password of another user. Ends the user's sessions and resets their delay after failed sign-ins. */
     async resetPassword(actor: RequestActor, userId: string, newPassword: string): Promise<void> {
       if (userId === actor.userId) {
-        throw appError('forbidden', { detail: 'Change your own password by POST /auth/change-password.' });
+        throw appError('forbidden', { detail: 'Change your own password with POST /auth/change-password.' });
       }
-      // The caller's rights are checked before the slow password hashing, and again in the transaction, because they
-      // may change meanwhile.
+      // The caller's rights may change during the slow password hashing, so they are checked before and after it.
       const { email } = await getManaged(db, actor, userId);
       const passwordHash = await passwords.hash(newPassword, actor.orgId);
       await accessChanges.change(actor, async (trx, caller) => {

@@ -7,11 +7,11 @@ import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
 import type { AccessChangesService, OrganizationService } from '#src/modules/organization/organization.service.ts';
 
-/** Operator of the deployment: the name of their account on the machine, and a request id of the command. */
+/** The operator who runs a command: name of their user account on the machine, and a request id of the command. */
 export type Operator = { name: string; requestId: string };
 export type UserReference = { email: string } | { userId: string };
 
-/** Commands of operators. Their audit entries have no actor; `detail.operator` is the operator's name. */
+/** Audit entries of operator commands have no `actorId`; `detail.operator` is the operator's name. */
 export function createOperatorService(deps: {
   db: Knex;
   accounts: Pick<AccountsService, 'prepare' | 'createOrganization' | 'find'>;
@@ -47,7 +47,7 @@ export function createOperatorService(deps: {
       return { orgId, userId: user.userId };
     },
 
-    /** Sets the tier and returns the previous one. Data that exceeds the new limits stays. */
+    /** Sets the tier of an organization and returns the previous one. Data that exceeds the new limits stays. */
     async setTier(operator: Operator, orgId: string, tier: Tier): Promise<Tier> {
       return db.transaction(async (trx) => {
         const before = await organizations.setTier(trx, orgId, tier);

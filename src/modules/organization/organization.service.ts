@@ -45,7 +45,10 @@ export function createOrganizationService(deps: {
 
 export type OrganizationService = ReturnType<typeof createOrganizationService>;
 
-/** `caller` has the user's rights at the time of the change, which may have waited for other changes. */
+/**
+ * Runs in the transaction of the change. `caller` has the user's rights at the time of the change, which may have
+ * waited for other changes.
+ */
 type Change<Result> = (trx: Knex, caller: RequestActor, quota: TierQuota) => Promise<Result>;
 
 export function createAccessChangesService(deps: {
@@ -69,7 +72,7 @@ export function createAccessChangesService(deps: {
     });
   }
 
-  /** Runs an operator's change, which has no caller who is a member of the organization. */
+  /** Runs a change that an operator makes, without a caller who is a member of the organization. */
   async function operate<Result>(
     orgId: string,
     work: (trx: Knex, quota: TierQuota) => Promise<Result>,
@@ -95,7 +98,7 @@ export function createAccessChangesService(deps: {
       });
     },
 
-    /** Listeners are only called for changes of access that this process made. */
+    /** Calls `listener` after each change of access rights by this process, but not by other processes. */
     listen(listener: (orgId: string) => void): void {
       listeners.push(listener);
     },

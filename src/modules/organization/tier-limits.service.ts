@@ -15,9 +15,9 @@ const errorOfLimit = {
   evaluationCasesPerDay: 'evaluation_case_limit_reached',
 } as const satisfies Partial<Record<keyof TierLimits, ErrorCode>>;
 
-/** Remaining quota of a locked organization; no other transaction can use it until this one ends. */
+/** Remaining quota of an organization, whose row is locked: no other transaction can use it until this one ends. */
 export type TierQuota = {
-  /** Throws the error of the limit if `added` more (1 by default) exceed it in addition to the `used` ones. */
+  /** Throws the error code of the limit if `used` plus `added` (1 by default) exceeds it. */
   take(limit: keyof typeof errorOfLimit, used: number, added?: number): void;
 };
 
@@ -33,8 +33,8 @@ export function createTierLimitsService(deps: {
     },
 
     /**
-     * Runs a transaction that will {@link lock} the organization. Queues transactions of the same organization before
-     * they get a connection: the lock serializes them anyway, and waiting for it would exhaust the connection pool.
+     * Runs a transaction that will {@link lock} the organization. Transactions of one organization are queued before
+     * they take a database connection: they would only wait for the lock, and so exhaust the connection pool.
      */
     transaction<Result>(orgId: string, work: (trx: Knex) => Promise<Result>): Promise<Result> {
       return deps.inTurn(orgId, () => deps.db.transaction(work));
@@ -42,7 +42,7 @@ export function createTierLimitsService(deps: {
 
     /**
      * Locks the organization's row until the end of `trx`. Call it before any other lock (to avoid deadlocks) and
-     * before counting rows for a limit, so that two concurrent inserts cannot both take the last place. Throws
+     * before counting rows for a limit, so that two concurrent inserts cannot both use the last free place. Throws
      * `invalid_token` if the organization was deleted meanwhile.
      */
     async lock(trx: Knex, orgId: string): Promise<TierQuota> {
@@ -52,7 +52,9 @@ export function createTierLimitsService(deps: {
       return {
         take(limit, used, added = 1) {
           if (added <= 0 || used + added <= limits[limit]) return;
-          throw appError(errorOfLimit[limit], { detail: `The organization's tier allows ${limits[limit]}.` });
+          throw appError(errorOfLimit[limit], {
+            detail: `The limit "${limit}" of the organization's tier is ${limits[limit]}.`,
+          });
         },
       };
     },

@@ -2,7 +2,7 @@ import { model } from '#src/adapters/postgres/base-model.ts';
 import { boolean, bytea, integer, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/access/limits.ts';
 
-export const profile = shape({
+export const profileShape = shape({
   userId: uuid(),
   email: text(),
   firstName: text().nullable(),
@@ -15,16 +15,16 @@ export const profile = shape({
   version: integer(),
 });
 
-export type Profile = Row<typeof profile>;
+export type Profile = Row<typeof profileShape>;
 
-/** In a change of names, undefined keeps a name and null removes it. */
+/** Changed names: undefined keeps a name, null removes it. */
 export type ProfileChange = {
   firstName?: string | null | undefined;
   lastName?: string | null | undefined;
   displayName?: string | undefined;
 };
 
-export const membership = shape({
+export const membershipShape = shape({
   orgId: uuid(),
   orgName: text(),
   tier: text<Tier>(),
@@ -32,9 +32,9 @@ export const membership = shape({
   isOrgAdmin: boolean(),
 });
 
-export const teamOfUser = shape({ teamId: uuid(), name: text(), isTeamAdmin: boolean(), addedAt: timestamp() });
+export const userTeamShape = shape({ teamId: uuid(), name: text(), isTeamAdmin: boolean(), addedAt: timestamp() });
 
-export type Membership = Row<typeof membership> & { teams: Row<typeof teamOfUser>[] };
+export type Membership = Row<typeof membershipShape> & { teams: Row<typeof userTeamShape>[] };
 
 export class AvatarModel extends model(
   'avatars',
@@ -51,8 +51,8 @@ export class AvatarModel extends model(
 /** An avatar is a square WebP of at most 512 pixels per side. */
 export type Avatar = Pick<Row<typeof AvatarModel>, 'content' | 'sha256'>;
 
-/** The avatar that others see: the uploaded one, else the picture at the identity provider. */
-export type ShownAvatar = ({ kind: 'stored' } & Avatar) | { kind: 'external'; url: string };
+/** The avatar that other members see: the uploaded one, else the picture at the identity provider. */
+export type VisibleAvatar = ({ kind: 'stored' } & Avatar) | { kind: 'external'; url: string };
 
-/** An uploaded image in memory. Must be passed to `put` or `discard`, which release its slot. */
+/** An uploaded image in memory. Pass it to `put` or `discard` of the service, which release its upload slot. */
 export type AvatarUpload = { fileName: string; content: Buffer; sha256: string };

@@ -7,11 +7,11 @@ import {
   type Avatar,
   AvatarModel,
   type Membership,
-  membership,
+  membershipShape,
   type Profile,
   type ProfileChange,
-  profile,
-  teamOfUser,
+  profileShape,
+  userTeamShape,
 } from './profile.model.ts';
 
 export function createProfileRepository(db: Knex) {
@@ -21,7 +21,7 @@ export function createProfileRepository(db: Knex) {
     async find(userId: string): Promise<Profile | undefined> {
       return firstRow(
         db,
-        profile,
+        profileShape,
         `select id as user_id, email, first_name, last_name, display_name, avatar_url, version,
                 password_hash is not null as has_password,
                 exists (select from avatars where user_id = users.id) as has_avatar
@@ -38,7 +38,7 @@ export function createProfileRepository(db: Knex) {
       await user(userId).patch({ ...withoutUndefined({ firstName, lastName, displayName }), updatedAt: db.fn.now() });
     },
 
-    /** Teams without disabled ones, in the order in which the user joined them. */
+    /** Finds the user's organization and teams; excludes disabled teams, and sorts by when the user joined. */
     async findMembership(userId: string): Promise<Membership | undefined> {
       const memberships = MembershipModel.query(db)
         .alias('m')
@@ -52,7 +52,10 @@ export function createProfileRepository(db: Knex) {
         .whereNull('t.disabledAt')
         .orderBy(['tm.addedAt', 't.id'])
         .select('t.id as teamId', 't.name', 'tm.isTeamAdmin', 'tm.addedAt');
-      const [found, teams] = await Promise.all([firstRow(db, membership, memberships), rows(db, teamOfUser, live)]);
+      const [found, teams] = await Promise.all([
+        firstRow(db, membershipShape, memberships),
+        rows(db, userTeamShape, live),
+      ]);
       return found && { ...found, teams };
     },
   };
@@ -65,7 +68,8 @@ type Owner = { orgId: string; userId: string };
 export function createAvatarsRepository(db: Knex) {
   return {
     /**
-     * Gives the profile a new version, because the avatar is part of it, and locks the user against deletion.
+     * Increments the version of the profile, because the avatar is part of it, and locks the user's row against
+     * deletion.
      * @returns false for a deleted user
      */
     async touchUser(userId: string): Promise<boolean> {

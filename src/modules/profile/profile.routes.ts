@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { idParam } from '#src/http/request/validation.ts';
-import { file, found, ok, versioned } from '#src/http/response/answers.ts';
+import { fileAnswer, foundRedirect, ok, okWithVersion } from '#src/http/response/answers.ts';
 import { multipart, type Route, route } from '#src/http/routing/route.ts';
 import type { Avatar } from './profile.model.ts';
 import { membershipSchema, profileSchema, toMembershipDto, toProfileDto, updateProfileBody } from './profile.schema.ts';
@@ -19,7 +19,7 @@ export function profileRoutes(profiles: ProfileService): Route[] {
       responses: { 200: { description: 'The profile', schema: profileSchema } },
       handle: async ({ actor }) => {
         const profile = await profiles.get(actor);
-        return versioned(toProfileDto(profile), profile);
+        return okWithVersion(toProfileDto(profile), profile);
       },
     }),
     route({
@@ -118,14 +118,14 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       errors: avatarErrors,
       handle: async ({ actor, params: { user_id } }) => {
         const avatar = await avatars.get(actor, user_id);
-        return avatar.kind === 'stored' ? avatarFile(avatar) : found(avatar.url);
+        return avatar.kind === 'stored' ? avatarFile(avatar) : foundRedirect(avatar.url);
       },
     }),
   ];
 }
 
 function avatarFile({ content, sha256 }: Avatar) {
-  return file({
+  return fileAnswer({
     fileName: 'avatar.webp',
     mediaType,
     sizeBytes: content.length,

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { erasableNameField, idField, nameField, tierField } from '#src/http/request/fields.ts';
+import { idField, nameField, nullableNameField, tierField } from '#src/http/request/fields.ts';
 import type { Membership, Profile } from './profile.model.ts';
 
 export const updateProfileBody = z
   .strictObject({
-    first_name: erasableNameField.optional(),
-    last_name: erasableNameField.optional(),
+    first_name: nullableNameField.optional(),
+    last_name: nullableNameField.optional(),
     display_name: nameField.optional(),
   })
   .refine((body) => Object.keys(body).length > 0, {

@@ -5,7 +5,7 @@ import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
-import type { Avatar, AvatarUpload, Membership, Profile, ProfileChange, ShownAvatar } from './profile.model.ts';
+import type { Avatar, AvatarUpload, Membership, Profile, ProfileChange, VisibleAvatar } from './profile.model.ts';
 import { createAvatarsRepository, createProfileRepository } from './profile.repository.ts';
 
 export function createProfileService({ db }: { db: Knex }) {
@@ -41,26 +41,29 @@ export function createProfileService({ db }: { db: Knex }) {
 
 export type ProfileService = ReturnType<typeof createProfileService>;
 
-/** Maximum size of an avatar file, as the API contract states. */
+/** Maximum size of an avatar file. */
 const LIMIT_BYTES = 5 * 1024 ** 2;
 
-/** Maximum number of concurrent avatar uploads per process; each holds `LIMIT_BYTES` of memory, even if it is slow. */
+/**
+ * Maximum number of concurrent avatar uploads per process. Each holds `LIMIT_BYTES` of memory until it ends, even if
+ * the client is slow.
+ */
 const MAX_UPLOADS = 22;
 const MAX_UPLOADS_PER_ORGANIZATION = 4;
-/** The remaining slots are reserved for organizations without an avatar upload in progress. */
+/** Upload slots for every organization; the rest is for organizations without an avatar upload in progress. */
 const UNRESERVED_UPLOADS = 16;
 
 export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar: AvatarMaker }) {
   const avatars = createAvatarsRepository(db);
   const places = createSlotCounter();
-  /** Functions that release the slot of an upload, by its buffer. */
+  /** The buffer of each avatar upload, with the function that releases its slot. */
   const inMemory = new Map<ArrayBufferLike, () => void>();
   const free = (memory: ArrayBufferLike) => {
     inMemory.get(memory)?.();
     inMemory.delete(memory);
   };
 
-  async function find(actor: Actor, userId: string): Promise<ShownAvatar | undefined> {
+  async function find(actor: Actor, userId: string): Promise<VisibleAvatar | undefined> {
     const found = await avatars.find({ orgId: actor.orgId, userId });
     if (found === undefined) return undefined;
     const { content, sha256, externalUrl } = found;
@@ -70,8 +73,8 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
 
   return {
     /**
-     * Reads an image into memory. Throws `payload_too_large` above 5 MB, `rate_limited` beyond one concurrent upload of
-     * the user or four of the organization, and `service_unavailable` when the process has no free slot.
+     * Reads an uploaded image into memory. Throws `payload_too_large` above 5 MB, `rate_limited` beyond one concurrent
+     * upload of the user or four of the organization, and `service_unavailable` when the process has no free slot.
      */
     async receive(actor: Actor, { fileName, content }: { fileName: string; content: Readable }): Promise<AvatarUpload> {
       if (places.of(actor.userId) > 0) {
@@ -91,7 +94,7 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
           retryAfterSeconds: 5,
         });
       }
-      // Allocated at once, so that an upload of many small chunks cannot take more memory.
+      // Allocates the maximum size at once, so that an upload in many small chunks cannot take more memory.
       const memory = Buffer.allocUnsafeSlow(LIMIT_BYTES);
       inMemory.set(memory.buffer, places.take(actor.userId, actor.orgId));
       try {
@@ -111,7 +114,7 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
       const content = await makeAvatar(upload.content, signal).finally(() => free(upload.content.buffer));
       await db.transaction(async (trx) => {
         const repository = createAvatarsRepository(trx);
-        // An avatar stored after the deletion of the account would survive the erasure.
+        // Fails for a deleted account, because an avatar that is stored later would survive the erasure.
         if (!(await repository.touchUser(actor.userId))) throw appError('invalid_token');
         await repository.put(actor, { content, sha256: sha256Of(content) });
       });
@@ -131,7 +134,7 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
       return avatar;
     },
 
-    async get(actor: Actor, userId: string): Promise<ShownAvatar> {
+    async get(actor: Actor, userId: string): Promise<VisibleAvatar> {
       const avatar = await find(actor, userId);
       if (avatar === undefined) throw appError('avatar_not_found');
       return avatar;

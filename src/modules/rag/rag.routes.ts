@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idParam } from '#src/http/request/validation.ts';
-import { ok, versioned } from '#src/http/response/answers.ts';
+import { ok, okWithVersion } from '#src/http/response/answers.ts';
 import { formOrJson, type Route, route } from '#src/http/routing/route.ts';
 import {
   chunkPreviewsSchema,
@@ -38,7 +38,7 @@ export function ragRoutes(rag: RagService): Route[] {
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) => {
         const { config, version } = await rag.getConfig(actor, document_id);
-        return versioned({ config: toRagConfigDto(config) }, { version });
+        return okWithVersion({ config: toRagConfigDto(config) }, { version });
       },
     }),
     route({

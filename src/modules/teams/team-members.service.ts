@@ -53,7 +53,9 @@ export function createTeamMembersService(deps: {
       const { orgId } = actor;
       await teams.get(db, orgId, teamId);
       if (!can(actor, 'team:list_members', { orgId, teamId })) {
-        throw appError('forbidden', { detail: 'You are not in this team.' });
+        throw appError('forbidden', {
+          detail: 'Only members of the team and admins of the organization may list its members.',
+        });
       }
       const [{ tier }, items] = await Promise.all([
         organizations.get(orgId),

@@ -24,14 +24,14 @@ export class TeamMembershipModel extends model(
   ['teamId', 'userId'],
 ) {}
 
-export const team = pick(TeamModel, 'id', 'orgId', 'name', 'createdAt');
+const team = pick(TeamModel, 'id', 'orgId', 'name', 'createdAt');
 
 export type Team = Row<typeof team>;
 
 export type TeamList = { orgId: string; tier: Tier; items: Team[] };
 
-/** `addedBy` and `addedAt` refer to the team, not to the organization. */
-export const teamMember = shape({
+/** A member of a team. `addedBy` and `addedAt` are about joining the team, not the organization. */
+export const teamMemberShape = shape({
   userId: uuid(),
   email: text(),
   displayName: text(),
@@ -41,11 +41,11 @@ export const teamMember = shape({
   addedAt: timestamp(),
 });
 
-export type TeamMember = Row<typeof teamMember>;
+export type TeamMember = Row<typeof teamMemberShape>;
 
 export type TeamMemberList = { teamId: string; tier: Tier; items: TeamMember[] };
 
-/** `isEntrusted`: admins of the team may manage the user's account. */
+/** `isEntrusted`: whether admins of the team may manage the user's account. */
 export type NewTeamMember = {
   orgId: string;
   teamId: string;

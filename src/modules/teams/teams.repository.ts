@@ -6,7 +6,7 @@ import {
   type TeamMember,
   TeamMembershipModel,
   TeamModel,
-  teamMember,
+  teamMemberShape,
 } from './teams.model.ts';
 
 const columns = ['id', 'orgId', 'name', 'createdAt'] as const;
@@ -36,7 +36,7 @@ export function createTeamsRepository(db: Knex) {
       return rows.map((row) => row.id);
     },
 
-    /** Returns undefined if another team of the organization has the name; upper and lower case are the same. */
+    /** Returns undefined if another team of the organization has the name, ignoring case. */
     async insert(team: Omit<Team, 'createdAt'>): Promise<Team | undefined> {
       const [row] = await TeamModel.table(db)
         .insert(team)
@@ -72,14 +72,14 @@ export function createTeamMembersRepository(db: Knex) {
 
   return {
     async list(teamId: string): Promise<TeamMember[]> {
-      return rows(db, teamMember, members(teamId).orderBy(['tm.addedAt', 'u.id']));
+      return rows(db, teamMemberShape, members(teamId).orderBy(['tm.addedAt', 'u.id']));
     },
 
     async find(teamId: string, userId: string): Promise<TeamMember | undefined> {
-      return firstRow(db, teamMember, members(teamId).where('u.id', userId));
+      return firstRow(db, teamMemberShape, members(teamId).where('u.id', userId));
     },
 
-    /** Adds a member. An existing member may gain the admin role or the entrusted state, but never loses either. */
+    /** Adds a member. For an existing member, `isTeamAdmin` and `isEntrusted` may become true but never false. */
     async add(member: NewTeamMember): Promise<void> {
       await TeamMembershipModel.query(db)
         .insert(member)

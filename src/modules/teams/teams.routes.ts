@@ -21,7 +21,7 @@ import type { TeamsService } from './teams.service.ts';
 const teamParams = z.strictObject({ team_id: idParam('team_not_found') });
 const memberParams = z.strictObject({ ...teamParams.shape, user_id: idParam('member_not_found') });
 
-/** Teams and their members. `POST /entity/teams/:team_id/members` is in `members.routes`, because it creates a user. */
+/** `POST /entity/teams/:team_id/members` is in `members.routes`, because it creates a user. */
 export function teamsRoutes(teams: TeamsService, members: TeamMembersService): Route[] {
   return [
     route({

@@ -8,10 +8,10 @@ import type { AccessChangesService, OrganizationService } from '#src/modules/org
 import type { NewTeamMember, Team, TeamList } from './teams.model.ts';
 import { createTeamMembersRepository, createTeamsRepository } from './teams.repository.ts';
 
-/** Access columns of a new row: its visibility, its teams and the access keys that follow from them. */
-export type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };
+/** Access to a new row: its visibility, its teams, and the access keys (`acl`) computed from both. */
+type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };
 
-/** Teams of an organization. Disabled teams are hidden; their rows stay, because shared content refers to them. */
+/** Disabled teams are hidden; their rows stay, because shared content refers to them. */
 export function createTeamsService(deps: {
   db: Knex;
   organizations: Pick<OrganizationService, 'get'>;
@@ -35,13 +35,18 @@ export function createTeamsService(deps: {
 
     get,
 
-    /** Throws `team_not_found` if an earlier attempt of the same request created the team, which was disabled since. */
+    /**
+     * Throws `team_not_found` if an earlier attempt of the same request created the team and it was disabled since.
+     */
     async create(actor: RequestActor, id: string, name: string): Promise<Team> {
       const { orgId, userId, requestId } = actor;
       const create = () =>
         accessChanges.administer(actor, async (trx) => {
           const team = await createTeamsRepository(trx).insert({ id, orgId, name });
-          if (team === undefined) throw appError('name_taken', { detail: 'Another team has this name.' });
+          if (team === undefined)
+            throw appError('name_taken', {
+              detail: 'Another team of the organization has this name. Choose another name.',
+            });
           await folders.createTeamRoot(trx, { orgId, teamId: id, name, createdBy: userId });
           await audit.record(trx, { orgId, actorId: userId, action: 'team.created', target: id, requestId });
           return team;
@@ -61,15 +66,15 @@ export function createTeamsService(deps: {
       });
     },
 
-    /** Adds a member to a team within `accessChanges`. Throws `team_not_found`. */
+    /** Adds a member to a team; call it inside of a transaction of `accessChanges`. Throws `team_not_found`. */
     async addMember(trx: Knex, member: NewTeamMember): Promise<void> {
       await get(trx, member.orgId, member.teamId);
       await createTeamMembersRepository(trx).add(member);
     },
 
     /**
-     * Checks a requested visibility and computes its access keys. `team_level` requires teams of the organization,
-     * which must be the caller's own unless the caller is an org admin. Throws `validation_failed`, `team_not_found`.
+     * Checks a requested visibility and computes its access keys. `team_level` requires teams of the organization; the
+     * caller must be in them or be an org admin. Throws `validation_failed`, `team_not_found`.
      */
     async grantScope(
       trx: Knex,

@@ -8,7 +8,7 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type {
   Consent,
   ConsentCallback,
-  ConsentReturn,
+  ConsentCallbackResult,
   ConsentsService,
 } from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore, CredentialsService, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
@@ -138,7 +138,7 @@ export function createToolConnectionsService(deps: {
       return consents.begin(actor, { purpose, provider: provider.id, settings, redirectUri, scopes, returnTo });
     },
 
-    comeBack: (callback: ConsentCallback): Promise<ConsentReturn> => consents.comeBack(callback, purpose),
+    comeBack: (callback: ConsentCallback): Promise<ConsentCallbackResult> => consents.comeBack(callback, purpose),
 
     async finishConsent(actor: RequestActor, answer: { provider: string; consentCode: string }): Promise<void> {
       const { provider, settings } = requireOAuth(answer.provider);

@@ -1,6 +1,6 @@
 import { can } from '#src/domain/access/policy.ts';
-import { callbackQuery, consentReturnSchema, finishConsentBody } from '#src/http/request/fields.ts';
-import { noContent, ok, seeOther } from '#src/http/response/answers.ts';
+import { consentCodeSchema, finishConsentBody, oauthCallbackQuery } from '#src/http/request/fields.ts';
+import { noContent, ok, seeOtherRedirect } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import type { ToolCatalogService } from './tool-catalog.service.ts';
 import type { ToolConnectionsService } from './tool-connections.service.ts';
@@ -71,15 +71,15 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       access: 'public',
       limits: [{ limit: 'connect', by: 'ip' }],
       params: toolProviderParams,
-      query: callbackQuery,
+      query: oauthCallbackQuery,
       responses: {
-        200: { description: 'The code to finish with, if no `return_to` was given', schema: consentReturnSchema },
+        200: { description: 'The code to finish with, if no `return_to` was given', schema: consentCodeSchema },
         303: { description: 'On to `return_to`, with `consent_code` or `error`' },
       },
       errors: ['provider_not_found', 'consent_invalid', 'consent_denied'],
       handle: async ({ params: { provider }, query: { state, code, error, iss } }) => {
         const back = await connections.comeBack({ provider, state, code, error, issuer: iss });
-        if (back.location !== null) return seeOther(back.location);
+        if (back.location !== null) return seeOtherRedirect(back.location);
         return ok({ consent_code: back.consentCode }, { 'Cache-Control': 'no-store' });
       },
     }),

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Access, Route } from '#src/http/routing/route.ts';
+import type { Route, RouteAccess } from '#src/http/routing/route.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
 import { type Cast, createCast } from '#test/support/cast.ts';
 import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
@@ -27,7 +27,7 @@ const callers = [
 const verdicts = (...each: [Verdict, Verdict, Verdict, Verdict, Verdict, Verdict]) => each;
 
 /** In the order of `callers`, about something that the owner has made for the red team. Written by hand from the rules. */
-const expected: Record<Exclude<Access, 'public'>, Verdict[]> = {
+const expected: Record<Exclude<RouteAccess, 'public'>, Verdict[]> = {
   user: verdicts('ok', 'ok', 'ok', 'ok', 'ok', 'ok'),
   'organization:read': verdicts('ok', 'ok', 'ok', 'ok', 'ok', 'ok'),
   'organization:administer': verdicts(403, 403, 403, 403, 'ok', 'ok'),
@@ -55,7 +55,7 @@ const expected: Record<Exclude<Access, 'public'>, Verdict[]> = {
 /** What is special about asking a route. */
 type Special = {
   /** What the body names, where the path names nothing. */
-  names?: Access;
+  names?: RouteAccess;
   /** Another thing each time, of a route that takes it away. */
   fresh?: () => Promise<Ids>;
   /** Takes away more than a test can give: only who is refused asks. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { clientBlock, clientNetwork } from '#src/http/request/headers.ts';
+import { clientNetwork, ipv6SitePrefix } from '#src/http/request/headers.ts';
 
 describe('clientNetwork', () => {
   const cases = {
@@ -22,11 +22,11 @@ describe('clientNetwork', () => {
   });
 });
 
-describe('clientBlock', () => {
+describe('ipv6SitePrefix', () => {
   const cases = { '2001:db8:1:2ff::1': '2001:db8:1::/48', '203.0.113.7': null, '::ffff:203.0.113.7': null };
   for (const [address, block] of Object.entries(cases)) {
     it(`maps ${address} to the block ${block}`, () => {
-      expect(clientBlock(address)).equal(block);
+      expect(ipv6SitePrefix(address)).equal(block);
     });
   }
 });

@@ -4,7 +4,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { appError, requireExpectedVersion } from '#src/errors.ts';
 import { idParam } from '#src/http/request/validation.ts';
-import { eventStream, file, noContent, ok, versioned } from '#src/http/response/answers.ts';
+import { eventStream, fileAnswer, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
@@ -25,7 +25,7 @@ const routes: Route[] = [
     access: 'user',
     params: z.strictObject({ thing_id: idParam('document_not_found') }),
     responses: { 200: { description: 'It', schema: named } },
-    handle: () => versioned({ name }, { version }),
+    handle: () => okWithVersion({ name }, { version }),
   }),
   route({
     ...things,
@@ -121,7 +121,7 @@ const routes: Route[] = [
     access: 'public',
     responses: { 200: { description: 'Bytes', contentType: 'application/octet-stream' } },
     handle: () =>
-      file({
+      fileAnswer({
         fileName: 'Übersicht "1".txt',
         mediaType: 'text/html',
         sizeBytes: 10,

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import {
+  booleanTextField,
   emailField,
   idField,
   integerField,
   nameField,
   newPasswordField,
   oneLineField,
-  textSwitchField,
 } from '#src/http/request/fields.ts';
 
 describe('fields of requests', () => {
@@ -73,9 +73,9 @@ describe('patterns of fields in the OpenAPI document', () => {
   });
 
   it('list the accepted words of a boolean', () => {
-    const { enum: words = [] } = z.toJSONSchema(textSwitchField, { io: 'input' });
+    const { enum: words = [] } = z.toJSONSchema(booleanTextField, { io: 'input' });
     expect(words).to.include.members(['true', 'false', '1', '0']);
-    for (const word of words) expect(textSwitchField.safeParse(word).success, String(word)).to.equal(true);
-    expect(textSwitchField.safeParse('maybe').success).to.equal(false);
+    for (const word of words) expect(booleanTextField.safeParse(word).success, String(word)).to.equal(true);
+    expect(booleanTextField.safeParse('maybe').success).to.equal(false);
   });
 });

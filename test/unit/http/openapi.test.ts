@@ -5,7 +5,7 @@ import { keysetQuery } from '#src/http/request/pagination.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { created, ok } from '#src/http/response/answers.ts';
 import { multipart, multipartOrJson, route } from '#src/http/routing/route.ts';
-import { createOpenApi } from '#src/http/server/openapi.ts';
+import { createOpenApiDocument } from '#src/http/server/openapi.ts';
 
 const node = z
   .strictObject({
@@ -16,7 +16,7 @@ const node = z
   })
   .meta({ id: 'Node' });
 
-const document = createOpenApi(
+const document = createOpenApiDocument(
   [
     route({
       method: 'get',

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { createCursors } from '#src/http/request/pagination.ts';
+import { createCursorCodec } from '#src/http/request/pagination.ts';
 
 describe('cursors', () => {
-  const cursors = createCursors('a signing key of the tests, long enough');
+  const cursors = createCursorCodec('a signing key of the tests, long enough');
   const position = { sortKey: '2026-01-02T03:04:05.123456Z', id: '01890000-0000-7000-8000-000000000000' };
   const list = ['chats', { agentId: null }];
 
@@ -24,7 +24,7 @@ describe('cursors', () => {
 
   const cursor = cursors.encode(position, list) ?? '';
   const [version, payload = '', signature = ''] = cursor.split('.');
-  const foreign = createCursors('another signing key, also long enough').encode(position, list) ?? '';
+  const foreign = createCursorCodec('another signing key, also long enough').encode(position, list) ?? '';
   const refused: [string, string, unknown][] = [
     ['garbage', 'hello', list],
     ['nothing', '', list],

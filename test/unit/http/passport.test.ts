@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { type Authenticate, createPassport } from '#src/http/request/authentication.ts';
+import { type BearerAuthenticator, createPassport } from '#src/http/request/authentication.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 describe('authentication of a request', () => {
@@ -11,7 +11,7 @@ describe('authentication of a request', () => {
   let found: Actor | null;
   let failure: Error | null;
   let changed: (orgId: string) => void;
-  let authenticate: Authenticate;
+  let authenticate: BearerAuthenticator;
 
   beforeEach(() => {
     // Stops the clock: cached sessions expire after two seconds.

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { withoutSecrets } from '#src/http/request/body.ts';
-import { fingerprintOf } from '#src/http/routing/dispatch.ts';
+import { omitSecretFields } from '#src/http/request/body.ts';
+import { fingerprintRequest } from '#src/http/routing/dispatch.ts';
 
 const secret = () => z.string().meta({ writeOnly: true });
 
@@ -24,7 +24,7 @@ describe('secret fields of a body', () => {
       list: [{ pin: '1' }, { word: 'w' }],
       unknown: { password: 'stays, and is refused by the schema' },
     };
-    expect(withoutSecrets(schema, sent)).deep.equal({
+    expect(omitSecretFields(schema, sent)).deep.equal({
       name: ' a ',
       keys: { id: 'k' },
       list: [{}, { word: 'w' }],
@@ -33,16 +33,16 @@ describe('secret fields of a body', () => {
   });
 
   it('keeps values that are not objects', () => {
-    expect(withoutSecrets(z.strictObject({ password: secret() }), 'text')).equal('text');
-    expect(withoutSecrets(z.strictObject({ password: secret() }), null)).equal(null);
+    expect(omitSecretFields(z.strictObject({ password: secret() }), 'text')).equal('text');
+    expect(omitSecretFields(z.strictObject({ password: secret() }), null)).equal(null);
   });
 });
 
 describe('the fingerprint of a request', () => {
   it('ignores the order of fields and depends on the key', () => {
     const [key, otherKey] = [randomBytes(32), randomBytes(32)];
-    expect(fingerprintOf(key, { a: 1, b: 2 })).equal(fingerprintOf(key, { b: 2, a: 1 }));
-    expect(fingerprintOf(key, { a: 1 })).not.equal(fingerprintOf(key, { a: 2 }));
-    expect(fingerprintOf(key, { a: 1 })).not.equal(fingerprintOf(otherKey, { a: 1 }));
+    expect(fingerprintRequest(key, { a: 1, b: 2 })).equal(fingerprintRequest(key, { b: 2, a: 1 }));
+    expect(fingerprintRequest(key, { a: 1 })).not.equal(fingerprintRequest(key, { a: 2 }));
+    expect(fingerprintRequest(key, { a: 1 })).not.equal(fingerprintRequest(otherKey, { a: 1 }));
   });
 });

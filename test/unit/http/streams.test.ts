@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Authenticate } from '#src/http/request/authentication.ts';
+import type { BearerAuthenticator } from '#src/http/request/authentication.ts';
 import { eventStream } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
@@ -78,7 +78,7 @@ describe('an open event stream', () => {
 
   const guarded: Route = { ...endless, path: '/guarded', operationId: 'streamGuarded', access: 'user' };
   const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-  const authenticate: Authenticate = async (authorization) => ({
+  const authenticate: BearerAuthenticator = async (authorization) => ({
     actor,
     sessionId: authorization ?? '',
     actorNow: async () => actor,
