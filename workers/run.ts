@@ -18,12 +18,10 @@ import { promoteFirstVersion, versioningOptions, workerVersion } from './version
 const CONNECT_INTERVAL_MS = 1_000;
 
 export type RunningWorkers = {
-  /** Resolves when all workers poll; rejects if they failed to start. */
   polling: Promise<void>;
-  /** Resolves when all workers have stopped; rejects if one failed. */
   finished: Promise<void>;
   isReady(): boolean;
-  /** Takes no more tasks, and cancels activities that are still running after 20 seconds. */
+  /** Stops taking tasks, and cancels activities that are still running after 20 seconds. */
   shutdown(): Promise<void>;
 };
 
@@ -47,7 +45,10 @@ export function startWorkers(container: Container): RunningWorkers {
   };
 }
 
-/** Starts the sweeper without workers. @returns a function that stops it after the running sweep */
+/**
+ * Starts the sweeper without Temporal workers.
+ * @returns a function that stops it and waits for the running sweep
+ */
 export function startSweeps(container: Container): () => Promise<void> {
   const { jobs, chat, scoringRequests, sessions, documents, embeddings, chunkContexts, ingestion, erasure, vectors } =
     container;
@@ -134,7 +135,10 @@ async function run(
   }
 }
 
-/** Repeated, because a Temporal server that lost its data refuses starts until the search attributes exist. */
+/**
+ * Sets up search attributes and schedules. Runs repeatedly, because a Temporal server that lost its data refuses
+ * workflow starts until the search attributes exist.
+ */
 function temporalSetUp(temporal: TemporalConnection): () => Promise<void> {
   let isUpToDate = false;
   return async () => {
@@ -173,7 +177,7 @@ async function createWorkers(options: {
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
       sinks: traceSinks(telemetry),
-      // Heartbeats are throttled little, so that an activity survives the loss of one.
+      // The SDK sends heartbeats this often at most: often enough that an activity survives the loss of one.
       maxHeartbeatThrottleInterval: '3 seconds',
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',
@@ -197,7 +201,6 @@ async function runAll(workers: readonly Worker[], stop: AbortSignal): Promise<vo
   await Promise.all(runs);
 }
 
-/** Returns null if the process is stopped before Temporal is reachable. */
 async function connect({ config, logger, temporal }: Container, stop: AbortSignal): Promise<NativeConnection | null> {
   while (!stop.aborted) {
     try {

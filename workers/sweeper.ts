@@ -7,7 +7,10 @@ const DAY_MS = 24 * HOUR_MS;
 
 export type Sweep = { name: string; run: () => Promise<void> };
 
-/** Runs all sweeps once a second. Not a workflow, because sweeps must also run while Temporal is down. */
+/**
+ * Runs all sweeps (periodic maintenance) once a second. Not a workflow, because sweeps must also run while Temporal is
+ * down.
+ */
 export function startSweeper(
   sweeps: readonly Sweep[],
   logger: Logger,
@@ -41,7 +44,9 @@ export function startSweeper(
   };
 }
 
-/** Runs at the start of the process and then once a day; repeats a failed run after an hour. */
+/**
+ * Limits a sweep to one run at the start of the process and then one a day. A failed run is repeated after an hour.
+ */
 export function daily(run: Sweep['run']): Sweep['run'] {
   return inBatches(DAY_MS, () => run().then(() => null));
 }
@@ -55,8 +60,8 @@ export function everyMinute(run: Sweep['run']): Sweep['run'] {
 }
 
 /**
- * Runs long work once a day, one batch per second. `run` gets the cursor that it returned last, and returns null at the
- * end. Starts over an hour after a failed batch.
+ * Splits a long sweep into batches: starts a pass once a day and runs one batch per second. `run` gets the cursor that
+ * it returned last, and returns null at the end. After a failed batch the pass starts over in an hour.
  */
 export function dailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
   return inBatches(DAY_MS, run);
@@ -81,7 +86,10 @@ function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promi
   };
 }
 
-/** Runs a sweep beside the others, and skips it while it still runs. Its error is thrown at the next call. */
+/**
+ * Runs a sweep without making the other sweeps wait for it, and skips it while its last run continues. An error of the
+ * run is thrown at the next call.
+ */
 export function inBackground(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;
   let failure: Error | undefined;

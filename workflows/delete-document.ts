@@ -7,7 +7,7 @@ import { createParking } from './parking.ts';
 import { bulkPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// A stopped ingestion may be inside a parser, which ends within a minute.
+// Waits for a stopped ingestion, which may be inside a parser for another minute.
 const { stopIngestion } = proxyActivities<DeletionActivities>(bulkPolicy);
 const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } =
   proxyActivities<DeletionActivities>(quickPolicy);
@@ -16,7 +16,7 @@ const { recordDeletion, recordParkedDeletion, recordResumedDeletion, recordDelet
 
 const stageQuery = defineQuery<DeletionProgress>(stageQueryName);
 
-/** Deletes all data of a document that was deleted by a user. Cannot be cancelled. */
+/** Deletes all data of a document that a user has deleted. Cannot be cancelled. */
 export async function deleteDocument(input: DeleteDocumentInput): Promise<void> {
   let progress: DeletionProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);

@@ -25,7 +25,7 @@ import { createParking } from './parking.ts';
 import { bulkPolicy, fewDocumentsPolicy, quickPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// A stopped run may be inside a parser, which ends within a minute.
+// Waits for stopped runs, which may be inside a parser for another minute.
 const { stopWork } = proxyActivities<ErasureActivities>(bulkPolicy);
 const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(fewDocumentsPolicy);
 const { forgetLeaver } = proxyActivities<ErasureActivities>(quickPolicy);
@@ -38,8 +38,8 @@ const stageQuery = defineQuery<ErasureProgress>(stageQueryName);
 const eventsPerRun = 300;
 
 /**
- * Stops the workflows of a deleted user or organization, waits until the due day and erases the data that no other user
- * can read. Cannot be cancelled.
+ * Stops the workflows of a deleted user or organization, waits until the erasure is due, and erases the data that no
+ * other user can read. Cannot be cancelled.
  */
 export async function eraseContent(input: EraseContentInput): Promise<EraseContentResult> {
   const of = { orgId: input.orgId, userId: input.userId };

@@ -34,7 +34,7 @@ const { recordEvaluationFailure, recordEvaluationCancellation } = proxyActivitie
 
 const stageQuery = defineQuery<EvaluationProgress>(stageQueryName);
 
-/** Concurrent golden cases: equal to the limit of concurrent model calls per organization and model. */
+/** Golden cases that run concurrently: equal to the limit of concurrent model calls per organization and model. */
 const concurrentCases = 8;
 
 type Work = { units: JudgingUnit[]; mode: EvaluateCaseInput['mode'] };
@@ -46,14 +46,14 @@ export function evaluateVersion(input: EvaluationInput): Promise<StepsResult> {
   }));
 }
 
-/** Grades the prompts of two versions, and compares their replies to each case on each axis. */
+/** Judges the prompts of two draft versions, and compares their replies to each golden case on each axis. */
 export function compareVersions(input: EvaluationInput): Promise<StepsResult> {
   return runEvaluation(input, () => ({ units: unitsOfBothPrompts(), mode: 'pairwise' }));
 }
 
 /**
- * Judges the units of the prompts and runs each case as a child workflow, then aggregates the results. A failed unit does
- * not end the others: the result lists the failed units, and a retry repeats only these.
+ * Judges the prompts and runs each golden case as a child workflow, then aggregates the scores. A failed answer or
+ * verdict does not end the others: the result lists the failures, and a retry repeats only these.
  */
 async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPlan) => Work): Promise<StepsResult> {
   let progress: EvaluationProgress = { stage: 'queued', calls: 0, spent: zeroSpending, failed: [] };
@@ -96,7 +96,10 @@ async function runEvaluation(input: EvaluationInput, workOf: (plan: EvaluationPl
   }
 }
 
-/** Generates the reply of each version to a case, and judges the replies. Ends early if a reply is missing. */
+/**
+ * Generates the reply of each version to a golden case, and judges the replies. Ends before judging if a reply is
+ * missing.
+ */
 export async function evaluateCase(input: EvaluateCaseInput): Promise<StepsResult> {
   const { mode, caseIndex, hasReference, ...run } = input;
   const sides: ComparedSide[] = mode === 'pairwise' ? ['version', 'baseline'] : ['version'];
@@ -133,7 +136,7 @@ function progressLine({ calls, spent, failed }: Pick<EvaluationProgress, 'calls'
   return `Of ${calls} answers: ${spendingLine(spent)}.${missing}`;
 }
 
-/** Waits for all steps, so that none continues after the end of the run, then throws the first error. */
+/** Waits for all steps before it throws the first error, so that no step continues after the end of the run. */
 async function allOf(steps: readonly Promise<void>[]): Promise<void> {
   const ended = await Promise.allSettled(steps);
   for (const step of ended) if (step.status === 'rejected') throw step.reason;
@@ -165,7 +168,7 @@ async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<Ste
         typedSearchAttributes: attributesOfChild(),
       });
     } catch (error) {
-      // The child of a terminated attempt has not closed yet.
+      // The child workflow of a terminated attempt has not closed yet, so the start is repeated.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
     }

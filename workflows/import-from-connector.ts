@@ -41,8 +41,8 @@ const { recordImportParked, recordImportResumed, recordImportFailure, recordImpo
 const stageQuery = defineQuery<ImportProgress>(stageQueryName);
 
 /**
- * Concurrent file downloads: hide the latency of a provider, and stay below the limit that one provider has per
- * account.
+ * Files that are downloaded concurrently: enough to hide the latency of a provider, and below the limit that one
+ * provider has per account.
  */
 const concurrentFiles = 8;
 /** Continues as new after this many events. A batch adds at most nine events per file, so a history stays below 6,000. */
@@ -51,7 +51,6 @@ const eventsPerRun = 500;
 const noFiles: ImportCounts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
 const start: ImportProgress = { stage: 'queued', isListed: false, counts: noFiles };
 
-/** Imports the files and folders that a user has selected at a provider. */
 export function importFromConnector(input: ImportRunInput): Promise<ImportCounts> {
   return runImport(input, { isSync: false });
 }
@@ -61,8 +60,9 @@ export function syncConnection(input: ImportRunInput): Promise<ImportCounts> {
 }
 
 /**
- * Lists the files, imports each one as a child workflow, and for a sync deletes documents whose file is gone. A failed file
- * does not end the others. An error that needs an operator parks the run, which then continues where it stopped.
+ * Lists the files, imports each one as a child workflow, and for a sync deletes documents whose file is gone at the
+ * provider. A failed file does not end the others. An error that needs an operator parks the run, which then continues
+ * where it stopped.
  */
 async function runImport(
   { progress = start, ...run }: ImportRunInput,
@@ -150,7 +150,7 @@ async function runImport(
   }
 }
 
-/** Starts no further file after a failure, and waits for those that are running. */
+/** Imports files concurrently until one fails. Then starts no further file, waits for the running ones and throws. */
 async function runUntilFailure(numbers: readonly number[], work: (n: number) => Promise<void>): Promise<void> {
   const waiting = numbers.values();
   let isStopped = false;
@@ -165,7 +165,7 @@ async function runUntilFailure(numbers: readonly number[], work: (n: number) => 
   };
   const ended = await Promise.allSettled(Array.from({ length: concurrentFiles }, workOn));
   const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
-  // A cancellation, or an error that needs an operator, takes precedence over the errors of other files.
+  // Throws a cancellation first, then an error that needs an operator, then any other error.
   const first = failures.find(isCancellation) ?? failures.find(needsOperator) ?? failures[0];
   if (first !== undefined) throw first;
 }
@@ -184,21 +184,24 @@ async function importOne(
       });
     } catch (error) {
       if (error instanceof ChildWorkflowFailure && wasTerminated(error)) return skipFile(input, error);
-      // The child of a terminated attempt has not closed yet.
+      // The child workflow of a terminated attempt has not closed yet, so the start is repeated.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
     }
   }
 }
 
-/** Counts a file as failed whose run an operator has terminated. */
+/** Counts a file as failed after an operator has terminated its run. */
 async function skipFile(input: ImportRun & { n: number }, error: ChildWorkflowFailure): Promise<ImportFileResult> {
   const message = failureOf(error)?.message ?? 'The run of the file was terminated.';
   await recordFileFailure({ ...input, error: { code: 'run_terminated', message } });
   return { status: 'failed', code: 'run_terminated' };
 }
 
-/** Fetches one file of an import, unless its content is known, and starts its ingestion without waiting for it. */
+/**
+ * Fetches one file of an import, unless its content was imported before, and starts its ingestion without waiting for
+ * its end.
+ */
 export async function importFile(input: ImportFileInput): Promise<ImportFileResult> {
   showProgress('Downloading the file from the provider.');
   try {
@@ -210,7 +213,7 @@ export async function importFile(input: ImportFileInput): Promise<ImportFileResu
   }
 }
 
-/** Started by the schedule of a connection: queues its sync job, unless the sync is unnecessary or already running. */
+/** Runs on the schedule of a connection: queues its sync job, unless the sync is unnecessary or already running. */
 export async function queueSync(input: QueueSyncInput): Promise<QueueSyncResult> {
   const result = await queueSyncOfConnection(input);
   showProgress(result.jobId === null ? `No sync was queued: ${result.reason}` : `Queued as \`${result.jobId}\`.`);

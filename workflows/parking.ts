@@ -6,12 +6,15 @@ import { showParked } from './visibility.ts';
 const retryUpdate = defineUpdate(retryUpdateName);
 const skipUpdate = defineUpdate(skipUpdateName);
 
-/** Runs a step of a workflow, and repeats it after each retry by an operator. */
+/**
+ * Runs a step of a workflow. Parks the run if only an operator can fix the step's failure, and repeats the step after
+ * each retry.
+ */
 export type RunOrPark = <T>(step: () => Promise<T>) => Promise<T>;
 
 /**
- * Parks a run if only an operator can fix the cause of a failure: the update `retry` repeats the failed step, the update
- * `skip` ends the run as failed. Earlier steps are not repeated. Call it once, at the start of a workflow.
+ * Lets a run park while it waits for an operator to fix a failure: the update `retry` repeats the failed step, the
+ * update `skip` ends the run as failed. Earlier steps are not repeated. Call it once, at the start of a workflow.
  * @param record writes into the job that the run is parked or resumed
  */
 export function createParking(record: {
@@ -61,7 +64,7 @@ export function createParking(record: {
         return await step();
       } catch (error) {
         const failure = needsOperator(error) ? failureOf(error) : undefined;
-        // Histories that were recorded before runs could be parked fail here.
+        // Histories that were recorded before runs could be parked must fail here when they replay.
         if (failure === undefined || !patched('parking')) throw error;
         await park(failure);
       }

@@ -7,7 +7,7 @@ import { createParking } from './parking.ts';
 import { bulkPolicy, recordPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// The renderer has its own limit of two minutes.
+// No own timeout is needed, because the renderer stops after two minutes.
 const { renderPreview, alignPages } = proxyActivities<PreviewActivities>(bulkPolicy);
 const { recordPreview, recordParkedPreview, recordResumedPreview, recordPreviewFailure, recordPreviewCancellation } =
   proxyActivities<PreviewActivities>(recordPolicy);

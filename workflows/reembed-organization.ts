@@ -40,7 +40,7 @@ const resumeUpdate = defineUpdate(resumeUpdateName);
 
 /**
  * Documents that are embedded concurrently: enough to keep all workers busy, and few enough that a cancellation leaves
- * little running.
+ * little work running.
  */
 const concurrentDocuments = 20;
 /** Continues as new after this many events, so that a history stays readable. */

@@ -4,7 +4,6 @@ import type { SearchAttributeName } from '#src/contracts/jobs.ts';
 
 const keyword = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'KEYWORD');
 
-/** Shows the stage of the run in the Temporal UI: as a search attribute and as a line of text. */
 export function showStage(stage: string, details: string): void {
   upsertSearchAttributes([{ key: keyword('Stage'), value: stage }]);
   show(details);
@@ -14,7 +13,6 @@ export function showProgress(details: string): void {
   show(details);
 }
 
-/** @returns the search attributes that a child workflow inherits */
 export function attributesOfChild(): SearchAttributePair[] {
   const { typedSearchAttributes } = workflowInfo();
   return (['OrgId', 'ConnectionId', 'JobKind'] as const).flatMap((name) => {
@@ -28,7 +26,9 @@ export function showFailure(failure: { code: string; message: string }): void {
   show(`Failed: **${failure.code}**. ${failure.message}`);
 }
 
-/** Removes the error code from a run that continues, because operators read an open run with a code as parked. */
+/**
+ * Removes the error code from a run that continues, because operators take an open run with a code for a parked one.
+ */
 export function hideFailure(): void {
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: null }]);
 }
@@ -37,7 +37,10 @@ export function appendProgress(details: string): void {
   setCurrentDetails(`${getCurrentDetails()}\n\n${details}`);
 }
 
-/** Shows why the run is parked and how to continue. @returns a function that restores the earlier text */
+/**
+ * Shows in the Temporal UI why the run is parked and how to continue it.
+ * @returns a function that restores the earlier text
+ */
 export function showParked(failure: { code: string; message: string }): () => void {
   const details = getCurrentDetails();
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);
@@ -51,7 +54,10 @@ export function showParked(failure: { code: string; message: string }): () => vo
   };
 }
 
-/** Continue-as-new drops the static summary of a run, so it is read from the memo. */
+/**
+ * Shows a text in the Temporal UI, after the summary of the run. Continue-as-new drops the summary, so a continued run
+ * reads it from its memo.
+ */
 function show(details: string): void {
   const { continuedFromExecutionRunId, memo } = workflowInfo();
   const summary = continuedFromExecutionRunId === undefined ? undefined : memo?.summary;

@@ -12,7 +12,7 @@ import {
 import { type RunSpan, spanIdOfRun, traceHeaderName, traceSinkName, withSpanId } from '#src/contracts/workflow-runs.ts';
 import { failureOf } from '../failure.ts';
 
-/** The worker implements the sink, because workflows cannot export spans. */
+/** The worker implements this sink, because workflow code cannot export spans. */
 export type TraceSinks = Sinks & { [traceSinkName]: { ended(span: RunSpan): void } };
 
 const sinks = proxySinks<TraceSinks>();
@@ -50,8 +50,8 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
             return result;
           } catch (error) {
             if (error instanceof ContinueAsNew) end();
-            // An error that is no Temporal failure comes from workflow code: it fails the workflow task, and the run
-            // stays open.
+            // Any other error comes from workflow code: it fails the workflow task and the run stays open, so its span
+            // does not end.
             else if (error instanceof TemporalFailure) end(wordFor(error));
             throw error;
           }

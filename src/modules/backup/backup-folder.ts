@@ -27,7 +27,7 @@ const manifestSchema = z.object({
   rows: z.record(z.string(), count),
   database: writtenFile,
   originals: writtenFile.extend({ count, bytes: count }),
-  /** Originals that the store had lost or damaged before the backup. */
+  /** Number of originals that the blob store had lost or damaged before the backup. */
   missingOriginals: count,
 });
 
@@ -68,7 +68,7 @@ function parse(text: string): unknown {
 const unfinishedPrefix = 'unfinished-';
 const backupName = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$/;
 
-/** A complete backup, and the folder whose backups share their originals. */
+/** A complete backup in `path`. `folder` also holds other backups, and the originals that all of them share. */
 export type FoundBackup = { path: string; folder: string; manifest: BackupManifest };
 
 /**
@@ -78,7 +78,8 @@ export type FoundBackup = { path: string; folder: string; manifest: BackupManife
 export async function claimBackupFolder(folder: string, installation: string): Promise<void> {
   const path = join(folder, 'installation');
   if ((await readOwner(path)) === null) {
-    // The file with the id of the installation is renamed once complete: a killed process must not leave an empty one.
+    // The file with the installation's id is written under another name and renamed: a killed process must not leave an
+    // empty file.
     const draft = join(folder, `${unfinishedPrefix}${randomUUID()}`);
     await writeFile(draft, installation, { mode: 0o600, flush: true });
     await rename(draft, path);
@@ -103,7 +104,10 @@ export async function beginBackup(folder: string): Promise<string> {
   return draft;
 }
 
-/** Writes the manifest and renames the folder. @returns the path of the backup */
+/**
+ * Completes a backup: writes its manifest and gives its folder the final name.
+ * @returns the path of the backup
+ */
 export async function finishBackup(draft: string, manifest: BackupManifest): Promise<string> {
   const file = await open(backupFiles(draft).manifest, 'wx', 0o600);
   await file.writeFile(`${JSON.stringify(manifest, null, 2)}\n`);
@@ -138,7 +142,7 @@ export async function deleteBackup(path: string): Promise<void> {
   await rm(draft, { recursive: true, force: true });
 }
 
-/** @param from a backup, or a folder of backups, which stands for the newest one */
+/** Finds the backup in the folder `from`, or the newest one if `from` is a folder of backups. */
 export async function findBackup(from: string): Promise<FoundBackup> {
   for (const path of [resolve(from), (await listBackups(resolve(from))).at(-1)]) {
     const manifest = path === undefined ? null : await readManifest(path);
@@ -165,7 +169,6 @@ export async function checkBackup({ path, folder, manifest }: FoundBackup, note:
   }
 
   await compare(files.database, manifest.database);
-  // Without the correct list the originals cannot be checked.
   if (!(await compare(files.originals, manifest.originals))) return faults;
   const copies = createOriginalCopies(folder);
   const progress = createProgressPrinter(

@@ -34,7 +34,7 @@ const restore = shape({ backup: text() });
 
 export function createBackupRepository(db: Knex) {
   return {
-    /** Removes the timeouts of this transaction, which must stay open while its snapshot is copied. */
+    /** Removes the timeouts of this transaction, because copying its database snapshot may take long. */
     async disableTimeouts(): Promise<void> {
       await db.raw('set local statement_timeout = 0');
       await db.raw('set local idle_in_transaction_session_timeout = 0');
@@ -56,7 +56,6 @@ export function createBackupRepository(db: Knex) {
 
     knownMigrations: migrationNames,
 
-    /** Lists the tables of schema `public`, without those of extensions. */
     async listTables(): Promise<string[]> {
       const tables = await rows(
         db,
@@ -81,7 +80,7 @@ export function createBackupRepository(db: Knex) {
 
     async findExportVolumes(keys: readonly string[]): Promise<Set<string>> {
       const table = await oneRow(db, relation, "select to_regclass('public.export_volumes')::text as name");
-      // The table is missing if the backup runs before the migrations of this version.
+      // The table `export_volumes` is missing if the backup runs before the migrations of this version.
       if (table.name === null) return new Set();
       const volumes = await ExportVolumeModel.table(db)
         .whereIn('blobKey', [...keys])
@@ -89,7 +88,10 @@ export function createBackupRepository(db: Knex) {
       return new Set(volumes.map(({ blobKey }) => blobKey));
     },
 
-    /** Yields the keys of all originals that rows refer to, sorted. Call it in a transaction. Claims do not count. */
+    /**
+     * Yields the sorted blob keys of all originals that documents, their generations or previews refer to. Call it in a
+     * transaction, because it opens a cursor. Keys in `blob_claims` are left out.
+     */
     async *listOriginals(): AsyncGenerator<string[]> {
       await db.raw(
         `declare originals no scroll cursor for
@@ -137,7 +139,7 @@ export function createBackupRepository(db: Knex) {
   };
 }
 
-/** Table that exists while a restore is unfinished; not part of backups. */
+/** Name of the table that exists while a restore is unfinished. Backups leave it out. */
 export const restoreMarkerTable = 'backup_restore';
 
 const activeGeneration = shape({

@@ -28,7 +28,9 @@ import {
   type OriginalCopy,
 } from './original-copies.ts';
 
-/** Tables whose rows are not backed up: short-lived state, and sessions, which may have been revoked since the backup. */
+/**
+ * Tables whose rows are not backed up: short-lived state, and sessions, because they may be revoked after the backup.
+ */
 const tablesWithoutRows: readonly string[] = [
   ...['refresh_tokens', 'refresh_token_families', 'oauth_states', 'sign_in_states'],
   ...['idempotency_keys', 'rate_limits', 'model_calls', 'model_pauses', 'blob_claims'],
@@ -36,12 +38,12 @@ const tablesWithoutRows: readonly string[] = [
   ...['exports', 'export_volumes'],
 ];
 
-/** Blobs per page of the list: the file store reads a whole folder for each page. */
+/** Blobs per listed page: many, because the file store reads a whole folder for each page. */
 const BLOBS_PER_PAGE = 5_000;
 const CONCURRENT_COPIES = 8;
 /**
- * Snapshots of the database per backup: another one is needed only if a document was uploaded and deleted during the
- * previous one.
+ * Attempts at a consistent database snapshot. Another attempt is needed only if a document was uploaded and deleted
+ * during the previous one.
  */
 const MAX_SNAPSHOTS = 10;
 const MAX_LOST_LISTED = 20;
@@ -63,7 +65,10 @@ export function createBackupService(deps: {
   const { db, blobs, dumps, withoutOthers, vectorStore } = deps;
   const repository = createBackupRepository(db);
 
-  /** @returns null if the store has lost the original or has other content under its key */
+  /**
+   * Copies an original from the blob store unless the backup folder has it.
+   * @returns null if the store has lost the original or has other content under its key
+   */
   async function copyOriginal(copies: OriginalCopies, key: string): Promise<OriginalCopy | null> {
     const existing = await copies.find(key);
     if (existing !== null) return existing;
@@ -75,7 +80,7 @@ export function createBackupService(deps: {
     }
   }
 
-  /** Copies all stored originals before the snapshot, so that the snapshot is open for a short time only. */
+  /** Copies all originals before the database snapshot is opened, so that it stays open for a short time only. */
   async function copyStored(copies: OriginalCopies, note: Note): Promise<void> {
     const progress = createProgressPrinter(note, (count) => `Originals: ${count} copied or already present …`);
     for (let after: string | null = null; ; ) {
@@ -91,7 +96,10 @@ export function createBackupService(deps: {
     }
   }
 
-  /** Copies originals that were added since, and writes the list of all originals of the snapshot. */
+  /**
+   * Copies the originals that were uploaded since `copyStored` ran, and writes the list of all originals that the
+   * snapshot refers to.
+   */
   async function listOriginals(
     snapshot: BackupRepository,
     copies: OriginalCopies,
@@ -120,9 +128,9 @@ export function createBackupService(deps: {
   }
 
   /**
-   * Writes a snapshot of the database with all originals that it refers to.
-   * @param known originals that the previous snapshot missed as well: the store has lost them
-   * @returns the missing originals if there are others; then the database was not written
+   * Writes a database snapshot and the list of the originals that it refers to.
+   * @param known blob keys that the previous attempt missed as well, so the store has lost them
+   * @returns the missing originals if they include any not in `known`; the database was not written then
    */
   async function writeSnapshot(
     draft: string,
@@ -199,9 +207,9 @@ export function createBackupService(deps: {
 
   return {
     /**
-     * Writes a backup with the original of every row, whatever is uploaded and deleted meanwhile. Originals that other
-     * backups of the folder have are not copied again.
-     * @param options.keep number of backups that the folder keeps, including this one; null keeps all
+     * Writes a backup in which every row has its original, even if documents are uploaded and deleted meanwhile.
+     * Originals that another backup in the folder has are not copied again.
+     * @param options.keep number of backups that stay in the folder, including this one; null keeps all
      */
     async backUp(options: { folder: string; keep: number | null; note: Note }): Promise<FoundBackup> {
       const { folder, keep, note } = options;

@@ -22,12 +22,15 @@ const CHUNKS_PER_PAGE = 500;
 type Note = (line: string) => void;
 
 export type RestoreReport = FoundBackup & {
-  /** Generations whose vectors were written from stored embeddings, and those that lack embeddings. */
+  /**
+   * Numbers of generations whose vectors were rebuilt from stored embeddings, and of those whose stored embeddings are
+   * incomplete.
+   */
   vectors: { rebuilt: number; incomplete: number };
   unreadableCredentials: number;
 };
 
-/** Restores an installation from a backup. An interrupted restore continues when it is repeated. */
+/** Restores an installation from a backup. Repeating an interrupted restore continues it. */
 export function createRestoreService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'exists' | 'stage' | 'promote' | 'unstage'>;
@@ -41,7 +44,10 @@ export function createRestoreService(deps: {
   const { db, blobs, dumps, credentials, withoutOthers, migrate } = deps;
   const repository = createBackupRepository(db);
 
-  /** Throws if the database is in use or has tables. @returns true if the restore of this backup was started before */
+  /**
+   * Throws if the database is in use or has tables.
+   * @returns true if an earlier restore of the same backup was interrupted, so that this one continues it
+   */
   async function requireEmpty({ manifest }: FoundBackup): Promise<boolean> {
     const writers = await repository.listWriters();
     if (writers.length > 0) {
@@ -108,7 +114,7 @@ export function createRestoreService(deps: {
 
   async function restoreDatabase({ path, manifest }: FoundBackup, note: Note): Promise<void> {
     note('The database …');
-    // An interrupted restore has restored the database completely, and may have migrated it since.
+    // If `knex_migrations` exists, an interrupted attempt has restored the whole database, and may have migrated it.
     if ((await repository.listTables()).includes('knex_migrations')) return;
     await dumps.restore({ path: backupFiles(path).database, writtenByMajor: manifest.postgresMajor });
     await db.transaction(async (trx) => {
@@ -145,9 +151,10 @@ export function createRestoreService(deps: {
 }
 
 /**
- * Writes missing vectors of active generations into the vector store, from the embeddings in Postgres. No other process may
- * write vectors meanwhile.
- * @returns the number of rebuilt generations, and of those that lack embeddings: they need `audit-stores --repair`
+ * Writes missing vectors of active generations into the vector store, from the embeddings in Postgres. No other process
+ * may write vectors meanwhile.
+ * @returns the number of rebuilt generations, and of those with incomplete embeddings, which need `audit-stores
+ * --repair`
  */
 async function rebuildVectors(
   deps: {

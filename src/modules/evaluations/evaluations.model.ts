@@ -91,7 +91,7 @@ export class JudgementModel extends model(
 
 export type EvaluationRun = Row<typeof EvaluationRunModel>;
 
-/** An evaluation's specification without its cases, whose texts may be megabytes. */
+/** The specification of an evaluation run without its golden cases, whose texts may be megabytes. */
 export type RunTerms = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
 
 export type StoredJudgement = Omit<Row<typeof JudgementModel>, 'orgId' | 'createdAt'>;
@@ -103,7 +103,9 @@ export function isCompleteRun(run: Pick<EvaluationRun, 'finishedAt' | 'failedUni
   return run.finishedAt !== null && run.failedUnits.length === 0;
 }
 
-/** Computes the scores to store with the version. Returns null for a comparison and for a run without results. */
+/**
+ * Computes the scores to store with the draft version. Returns null for a comparison and for a run without results.
+ */
 export function evalScoresOfRun(
   run: Pick<EvaluationRun, 'specification' | 'results' | 'failedUnits' | 'finishedAt'>,
   parent: { cases: readonly AnsweredCase[] } | null,

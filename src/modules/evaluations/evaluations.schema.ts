@@ -5,7 +5,7 @@ import { isReference, maxCases, rubrics, severities } from '#src/domain/judging/
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
 import type { ComparedVersions, EvaluatedRun } from './evaluations.service.ts';
 
-/** Golden cases that exceed this length are rejected: models and judges cannot read them. */
+/** Longer golden cases are rejected, because models and judges cannot read them. */
 const maxCaseCharacters = 200_000;
 
 const evaluationCase = z.strictObject({
@@ -41,7 +41,7 @@ export const compareBody = z.strictObject({
   cases,
 });
 
-/** A blank reference answer becomes null, so that blank and missing references give the same run. */
+/** Turns a blank reference answer into null, so that a blank and a missing one lead to the same evaluation run. */
 export function toCaseText({ input, expected }: z.output<typeof evaluationCase>): CaseText {
   return { input, expected: isReference(expected) ? expected : null };
 }

@@ -29,7 +29,7 @@ export function reportFile(report: EvaluationReport, format: ReportFormat): Repo
 
 type AxisWords = { label: string; score: number; rationale: string; weakness: string };
 
-/** Text of models and users is shown in code blocks or escaped, so that it cannot format the report. */
+/** Shows texts of models and users in code blocks or escaped, so that their Markdown cannot change the report. */
 function reportAsMarkdown(report: EvaluationReport): string {
   const parts = [
     `# ${escapedMarkdown(reportTitle(report))}`,
@@ -101,8 +101,7 @@ function table([head = [], ...rows]: string[][]): string {
 }
 
 /**
- * The content security policy forbids loading and scripts: users open the report from disk, and it contains text
- * written by models.
+ * Forbids all loading and scripts, because users open the HTML report from disk and it contains text written by models.
  */
 const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 

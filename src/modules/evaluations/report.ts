@@ -27,8 +27,8 @@ const scoredCase = z.object({
 });
 
 /**
- * The scores of a draft version as far as a report needs them. Scores of our evaluation runs have every field. A client
- * that commits a version may send its own scores, so missing fields get defaults.
+ * The scores of a draft version as a report reads them. Scores of our evaluation runs have every field; a client may
+ * commit a version with its own scores, so missing fields get defaults.
  */
 const reportedScores = z.object({
   prompt_scores: z.array(axisScore),
@@ -90,9 +90,12 @@ export type EvaluationReport = {
   averages: Record<'prompt' | 'response' | 'overall', Change>;
   ci95: ReportedScores['ci95'];
   axes: ReportedAxisChange[];
-  /** Golden cases, weakest first. `number` is the position of the case in the run, from 1. */
+  /** Sorted by score, weakest first. `number` is the position of the golden case in the run, counted from 1. */
   cases: ReportedCaseChange[];
-  /** Mean change over the cases that both versions answered; null if they share none. */
+  /**
+   * Mean change over the golden cases that both versions answered, with its 95 % confidence interval; null if they
+   * share none.
+   */
   paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
   notes: string[];
   failed_units: ReportedScores['failed_units'];
@@ -146,7 +149,6 @@ function promptAxis(axis: ReportedAxis, parents: readonly ReportedAxis[]): Repor
   return { subject: 'prompt', axis: axis.axis, label: axis.label, ...change(axis.score, parent), rationale, weakness };
 }
 
-/** The score of each axis is the mean over the cases that were judged by that axis. */
 function responseAxes(cases: readonly ReportedCase[], parents: readonly ReportedCase[]): ReportedAxisChange[] {
   const labels = new Map(cases.flatMap((each) => each.response_scores.map(({ axis, label }) => [axis, label])));
   const meanOf = (all: readonly ReportedCase[], axis: string) =>

@@ -1,7 +1,7 @@
-/** Access keys that limit an export to what an admin may read; null exports everything, for operators. */
+/** Access keys that limit an export to the rows that an admin may read; null, for operators, exports all rows. */
 export type ReaderKeys = readonly string[] | null;
 
-/** A kind of exported records: one `.jsonl` file per volume, with one line per SQL row `t`, ordered by `keys`. */
+/** A kind of records in an export: one `.jsonl` file per volume, with one line per SQL row `t`, ordered by `keys`. */
 export type RecordKind = {
   name: string;
   from: string;
@@ -9,7 +9,8 @@ export type RecordKind = {
   fields: string;
   where?: string;
   /**
-   * The column of access keys of which a reader must hold one. Without `acl` and `holder`, every admin gets all rows.
+   * SQL column with access keys, of which the admin must hold one. Without `acl` and `holder` every admin gets all
+   * rows.
    */
   acl?: string;
   holder?: string;
@@ -20,7 +21,7 @@ export type RecordKind = {
 const id = [{ column: 't.id', type: 'uuid' }] as const;
 
 /**
- * The record kinds of an export, in order; docs/export.md describes the fields. Columns are listed explicitly, so that
+ * All record kinds in the order of an export; docs/export.md describes the fields. Columns are listed by name, so that
  * a new column, which may hold a secret, is not exported by default.
  */
 export const recordKinds: readonly RecordKind[] = [

@@ -28,8 +28,8 @@ export class ExportVolumeModel extends model(
 ) {}
 
 /**
- * The position at which the next volume continues: after the row with the keys `after`, which is null at the start of a
- * record kind.
+ * Where the next volume of an export begins: after the row of the record kind `kind` that has the key values `after`;
+ * null stands for the first row.
  */
 export type ExportPosition = { kind: string; after: readonly string[] | null };
 
@@ -37,7 +37,10 @@ export type RecordCounts = Readonly<Record<string, number>>;
 
 export type ExportRow = Row<typeof ExportModel>;
 
-/** The columns of the job are null, or 0, if the export was restored from a backup without its job. */
+/**
+ * An export with the columns of its job. These are null, or 0, if the export was restored from a backup without its
+ * job.
+ */
 export const exportWithJob = shape({
   ...ExportModel.columns,
   jobStatus: JobModel.columns.status.nullable(),

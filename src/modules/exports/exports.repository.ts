@@ -96,7 +96,7 @@ export function createExportsRepository(db: Knex) {
       return inserted.length > 0;
     },
 
-    /** The export expires `keepDays` after the first call. */
+    /** Marks an export as complete. It expires `keepDays` after the first such call. */
     async complete(orgId: string, id: string, keepDays: number): Promise<boolean> {
       const completed = await ExportModel.table(db)
         .where({ orgId, id })
@@ -107,7 +107,10 @@ export function createExportsRepository(db: Knex) {
       return completed > 0;
     },
 
-    /** @returns the blobs of the export that are no longer referenced; undefined if the export does not exist */
+    /**
+     * Deletes an export.
+     * @returns the blobs of its volumes, which the caller must release; undefined if it does not exist
+     */
     async delete(orgId: string, id: string): Promise<{ blobKey: string }[] | undefined> {
       const held = await ExportModel.table(db).where({ orgId, id }).forUpdate().first('id');
       if (held === undefined) return undefined;
@@ -120,7 +123,6 @@ export function createExportsRepository(db: Knex) {
       return ExportVolumeModel.table(db).where({ orgId, exportId }).delete().returning('blobKey');
     },
 
-    /** Returns true also for a deleted organization whose row was not erased yet. */
     async hasOrganization(orgId: string): Promise<boolean> {
       return (await OrganizationModel.table(db).where({ id: orgId }).first('id')) !== undefined;
     },
@@ -133,7 +135,10 @@ export function createExportsRepository(db: Knex) {
       return (await ExportModel.table(db).where({ orgId }).whereNull('completedAt').select('id')).map(({ id }) => id);
     },
 
-    /** Lists complete exports beyond the newest `count`, or beyond `bytes` in total; never the newest one. */
+    /**
+     * Lists complete exports that exceed the newest `count`, or `bytes` in total when counted from the newest. Never
+     * lists the newest one.
+     */
     async listBeyond(orgId: string, { count, bytes }: { count: number; bytes: number }): Promise<string[]> {
       const beyond = await rows(
         db,
@@ -240,7 +245,7 @@ export function createExportedRecordsRepository(db: Knex) {
       );
     },
 
-    /** Yields the text of a document in pieces, to limit memory. */
+    /** Yields the text of a document in pieces, so that a large one is never in memory as a whole. */
     async *readText(orgId: string, conversionId: string): AsyncGenerator<string> {
       for (let from = 1; ; from += TEXT_PIECE_CHARS) {
         const found = await firstRow(

@@ -11,16 +11,19 @@ import { type ExportPosition, exportVolumeName, type RecordCounts, type VolumeSu
 import { createExportedRecordsRepository, type ExportScope, type RecordLine } from './exports.repository.ts';
 
 /**
- * Size at which an export volume ends: small enough to repeat a failed volume or download, and for a server-side copy
- * in S3.
+ * Size at which a ZIP volume of an export ends: small enough to repeat a failed upload or download, and for a
+ * server-side copy in S3.
  */
 const VOLUME_BYTES = 1024 ** 3;
 const MAX_FILES_PER_VOLUME = 20_000;
-/** Time limit of an export volume, which bounds the work that is repeated after a worker was killed. */
+/** Time after which an export volume ends, which limits the work that is repeated when a worker dies. */
 const MAX_VOLUME_MS = 10 * 60_000;
 const ROWS_PER_QUERY = 100;
 
-/** `userId` is the admin who requested the export; null for an operator. `from` is null for the first volume. */
+/**
+ * A request for one volume of an export. `userId` is the admin who requested the export; null for an operator. `from`
+ * is null for the first volume.
+ */
 export type VolumeRequest = {
   exportId: string;
   createdAt: Date;
@@ -33,7 +36,7 @@ export type VolumeRequest = {
   onProgress?: (records: number) => void;
 };
 
-/** `end` settles once `content` has been read to its end. */
+/** A volume that is being written. `end` settles once `content` has been read to its end. */
 export type StartedVolume = {
   content: Readable;
   end: Promise<{ records: RecordCounts; nextPlace: ExportPosition | null }>;
@@ -42,8 +45,8 @@ export type StartedVolume = {
 export type VolumeWriter = ReturnType<typeof createVolumeWriter>;
 
 /**
- * Writes the data of an organization into ZIP volumes. Each volume continues after the previous one and ends at a size
- * limit. Records that change during the export are exported in the state in which they are read.
+ * Writes the data of an organization into ZIP volumes. Each volume begins where the previous one ended, and ends at a
+ * size limit. Records may change during the export; each is exported as it is when it is read.
  */
 export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'read'>; volumeBytes?: number }) {
   const { db, blobs, volumeBytes = VOLUME_BYTES } = deps;
@@ -55,12 +58,14 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
     const counts: Record<string, number> = {};
     const isFull = () =>
       archive.bytes >= volumeBytes ||
-      // Limits the JSON lines of documents, which are kept in memory until all files are written.
+      // Limits the documents of a volume, because their JSON lines stay in memory until all files are written.
       Math.max(archive.files.length, counts.documents ?? 0) >= MAX_FILES_PER_VOLUME ||
       performance.now() > endMs;
     const fileName = `${String(number).padStart(4, '0')}`;
 
-    /** Yields rows until the export volume is full, and leaves the position of the last row in `cursor`. */
+    /**
+     * Yields the rows of a record kind until the volume is full, and leaves the position of the last row in `cursor`.
+     */
     async function* rowsOf(kind: RecordKind, cursor: { after: readonly string[] | null; isDone: boolean }) {
       while (!cursor.isDone) {
         signal.throwIfAborted();
@@ -85,7 +90,10 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
       return `${line.slice(0, -1)},"original":${JSON.stringify(original)},"text":${JSON.stringify(text)}}\n`;
     }
 
-    /** @returns null if the document or its original was deleted */
+    /**
+     * Adds the original of a document to the volume.
+     * @returns null if the document or its original was deleted
+     */
     async function addOriginal(documentId: string): Promise<ArchivedFile | null> {
       const files = await records.findFiles(scope.orgId, documentId);
       if (files === undefined) return null;
@@ -109,7 +117,10 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
       for await (const { line } of rows) yield `${line}\n`;
     }
 
-    /** @returns the position at which the next volume continues; null if the record kind is complete */
+    /**
+     * Adds the rows of a record kind to the volume.
+     * @returns the position at which the next volume begins; null if no rows are left
+     */
     async function addKind(kind: RecordKind, after: readonly string[] | null): Promise<ExportPosition | null> {
       const cursor = { after, isDone: false };
       const path = `${kind.name}/${fileName}.jsonl`;
@@ -155,10 +166,7 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
       return total;
     },
 
-    /**
-     * Starts an export volume, which is written while `content` is read. A reader that stops early must destroy
-     * `content`.
-     */
+    /** Starts a volume, which is written while `content` is read. A reader that stops early must destroy `content`. */
     open(request: VolumeRequest): StartedVolume {
       const archive = createVolumeArchive(request.createdAt);
       const end = write(request, archive);
@@ -172,7 +180,6 @@ async function* piecesOf(pieces: readonly string[]): AsyncGenerator<string> {
   yield* pieces;
 }
 
-/** @returns the extension of a file name if it is safe in a path, otherwise an empty string */
 function extensionOf(fileName: string): string {
   return /^\.[a-z0-9]{1,12}$/.exec(extname(fileName).toLowerCase())?.[0] ?? '';
 }
@@ -185,8 +192,8 @@ export type ArchivedFile = { path: string; bytes: number; sha256: string };
 export type VolumeArchive = ReturnType<typeof createVolumeArchive>;
 
 /**
- * Creates a ZIP archive that is written while it is read, so that only a few pieces of it are in memory.
- * @param mtime modification time of all files: equal content gives an equal archive
+ * Creates a ZIP archive that is written while it is read, so that it is never in memory as a whole.
+ * @param mtime modification time of every file: the same time for equal content gives an equal archive
  */
 export function createVolumeArchive(mtime: Date) {
   const zip = new ZipFile();
@@ -214,8 +221,8 @@ export function createVolumeArchive(mtime: Date) {
     },
 
     /**
-     * Adds a file to the archive once its source has been read completely. Throws the error of the source or of the
-     * archive's reader.
+     * Adds a file to the archive. Resolves once the source has been read completely; rejects with the error of the
+     * source or of the archive's reader.
      */
     async add(
       path: string,
@@ -280,7 +287,9 @@ function sumOf(all: readonly RecordCounts[]): RecordCounts {
   return totals;
 }
 
-/** The manifest of the whole export. It is part of the last volume, so it cannot hold that volume's size and hash. */
+/**
+ * Builds the manifest of the whole export. It is part of the last volume, so it lacks the size and hash of that volume.
+ */
 function manifestOf(request: VolumeRequest, counts: RecordCounts): string {
   const { exportId, createdAt, userId, scope, number, previous } = request;
   const manifest = {

@@ -21,8 +21,9 @@ const RETRY_BATCH = 1_000;
 export type JobRequestsService = ReturnType<typeof createJobRequestsService>;
 
 /**
- * Reads, retries, skips and cancels jobs for clients. Jobs that the caller may not read do not exist for them. Changing a
- * job requires the right to change what it works on. The id of a part addresses its whole run.
+ * Reads, retries, skips and cancels jobs for clients. Throws `job_not_found` for a job that the caller may not read.
+ * Changing a job requires the right to change its document, chat or other target. If a client sends the id of a job's
+ * part, the whole job is changed.
  */
 export function createJobRequestsService(deps: {
   db: Knex;
@@ -64,7 +65,7 @@ export function createJobRequestsService(deps: {
       return summarizeJobGroups(await repository.countByStatus(actor, filters));
     },
 
-    /** Queues a stopped job again, even while Temporal is unavailable. */
+    /** Queues a stopped job again. Works while Temporal is unavailable, because the sweeper starts the job later. */
     async retry(actor: Actor, jobId: string): Promise<JobView> {
       const job = await findChangeable(actor, jobId);
       const refusal = refusalToRetry(job);
@@ -102,11 +103,13 @@ export function createJobRequestsService(deps: {
       const job = await findChangeable(actor, jobId);
       if (job.finishedAt !== null) throw appError('job_finished');
       if (unstoppableKinds.includes(job.kind)) throw appError('deletion_is_final');
-      // Starts a waiting job first: only a run can be cancelled, and the sweeper may be starting one right now.
+      // Starts a queued job first, because only a workflow run can be cancelled, and the sweeper may be starting this
+      // one right now.
       if (job.dispatchedAt === null) await jobs.dispatch(job.id);
       await orchestrator.cancel(job.id);
       await repository.recordCancellationRequest(job);
-      // Closes a job that could not be started: the run of its last attempt is closing, or Temporal refuses the start.
+      // Closes a job that could not be started: the run of its last attempt is still closing, or Temporal refused the
+      // start.
       await repository.cancelUnstarted(job.id);
       return get(actor, jobId);
     },
@@ -148,7 +151,10 @@ export type JobView = Pick<
 
 type JobState = Omit<JobView, 'temporalUiUrl'>;
 
-/** Stages of each job kind in order, which are its parts; null if its parts are the rounds of a chat. */
+/**
+ * Stages of each job kind in order; clients address them as parts of the job. Null if the parts of a job are the rounds
+ * of its chat.
+ */
 const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,
   delete: deletionStages,
@@ -168,7 +174,10 @@ export function isJobOver({ status }: Pick<JobView, 'status'>): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'cancelled';
 }
 
-/** Derives the status of a part from the stage of its job. @returns undefined if the job has no such part */
+/**
+ * Shows a job, or one of its parts with a status that follows from the job's current stage.
+ * @returns undefined if the job has no such part
+ */
 export function jobViewOf(job: JobState, part: string | null, temporalUiUrl: string | null): JobView | undefined {
   const whole: JobView = { ...job, temporalUiUrl };
   if (part === null) return whole;
@@ -186,7 +195,6 @@ export function jobViewOf(job: JobState, part: string | null, temporalUiUrl: str
   };
 }
 
-/** Stages before the current one have succeeded; later ones are queued, or cancelled once the job is closed. */
 function stageStatus(job: JobState, stages: readonly string[], stage: string): JobStatus | undefined {
   const position = stages.indexOf(stage);
   if (position < 0) return undefined;
@@ -197,14 +205,14 @@ function stageStatus(job: JobState, stages: readonly string[], stage: string): J
   return job.finishedAt === null ? 'queued' : 'cancelled';
 }
 
-/** The progress of an alignment job is the number of the last scored round. */
+/** Derives the status of a round from its alignment job, whose progress is the number of the last scored round. */
 function roundStatus(job: JobState, round: string): JobStatus | undefined {
   if (!/^[1-9]\d{0,8}$/.test(round)) return undefined;
   if (Number(round) <= job.progressDone) return 'succeeded';
   return job.status === 'succeeded' ? undefined : job.status;
 }
 
-/** The total progress of jobs is null as long as one of them has no known total. */
+/** Adds up groups of jobs. The total progress is null as long as one job has no known total. */
 export function summarizeJobGroups(groups: readonly JobGroup[]): JobSummary {
   const sum = (fact: (group: JobGroup) => number) => groups.reduce((total, group) => total + fact(group), 0);
   const units = new Set(groups.flatMap(({ unit }) => unit ?? []));

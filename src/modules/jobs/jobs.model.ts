@@ -22,7 +22,7 @@ export class JobModel extends model('jobs', {
   progressDone: integer(),
   progressTotal: integer().nullable(),
   progressUnit: text().nullable(),
-  /** Number of requested starts of a job, not of attempts at its activities. */
+  /** How often a start of the job was requested. Retries of its activities do not count. */
   attempt: integer(),
   errorCode: text().nullable(),
   errorMessage: text().nullable(),
@@ -42,7 +42,10 @@ export class JobModel extends model('jobs', {
   finishedAt: timestamp().nullable(),
   updatedAt: timestamp(),
   cancelRequestedAt: timestamp().nullable(),
-  /** Identifies the current attempt of a job, because its number may repeat after an older database was restored. */
+  /**
+   * Identifies the current attempt of a job. Its number does not suffice, because it may repeat after a restore of an
+   * older database.
+   */
   startId: uuid(),
 }) {}
 
@@ -77,12 +80,12 @@ export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' |
   agentId?: string;
 };
 
-/** Progress within a stage; `total` is null while unknown. */
+/** Progress of a job within its current stage; `total` is null while unknown. */
 export type JobProgress = { done: number; total: number | null; unit: string };
 
 export type JobError = { code: string; message: string };
 
-/** An update of a job by a step of its work. Omitted fields stay unchanged. */
+/** A change of a job that a step of its workflow reports. Omitted fields stay unchanged. */
 export type JobChange = { status?: JobStatus; stage?: string; progress?: JobProgress; error?: JobError };
 
 export type JobFilters = {
@@ -94,7 +97,7 @@ export type JobFilters = {
   folderId?: string | undefined;
 };
 
-/** Totals over jobs with the same status and unit. `unknown` counts open jobs without a known total. */
+/** Totals over jobs with the same status and progress unit. `unknown` counts open jobs without a known total. */
 export const jobGroup = shape({
   ...pick(JobModel, 'status').columns,
   unit: text().nullable(),
@@ -107,7 +110,7 @@ export type JobGroup = Row<typeof jobGroup>;
 
 export type JobSummary = Record<JobStatus, number> & {
   total: number;
-  /** `unit` is null if no job has one or the units differ. */
+  /** Progress of all jobs together. `unit` is null if no job has a unit or the units differ. */
   progress: { done: number; total: number | null; unit: string | null };
 };
 

@@ -121,7 +121,10 @@ export function toJobDto(job: JobView): JobDto {
   };
 }
 
-/** Event `progress` while the job is open; at its end `done`, or `error` if it failed or was cancelled. */
+/**
+ * Turns a job into a server-sent event: `progress` while the job is open; `done` when it has succeeded, or `error` if
+ * it failed or was cancelled.
+ */
 export function toJobEvent(job: JobView): StoredEvent {
   const data = toJobDto(job);
   if (job.status === 'succeeded') return { event: 'done', data };

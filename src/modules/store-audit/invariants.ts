@@ -35,7 +35,7 @@ const invariantChecks: InvariantCheck[] = [
   importCountsMatchFiles,
 ];
 
-/** Invariants that stored data cannot prove, and how they are tested instead. */
+/** Invariants that no query on stored data can check, each with the tests that cover it. */
 export const otherInvariants = [
   { invariant: 'I3', reason: 'tests compare the content after a fault with that of a run without a fault' },
   { invariant: 'I9', reason: 'it is about responses: tests search them for content of other organizations' },
@@ -43,7 +43,10 @@ export const otherInvariants = [
   { invariant: 'I12', reason: 'it is about calls: tests count the requests that the model server receives' },
 ] as const satisfies readonly { invariant: InvariantId; reason: string }[];
 
-/** `first` holds at most 20 violations, so that a badly broken installation cannot exhaust the memory. */
+/**
+ * Result of the check of one invariant. `first` holds at most 20 violations, so that a badly broken installation cannot
+ * exhaust the memory.
+ */
 export type InvariantReport = { invariant: InvariantId; title: string } & (
   | { outcome: 'checked'; checked: number; violations: number; first: Violation[] }
   | { outcome: 'failed'; error: unknown }

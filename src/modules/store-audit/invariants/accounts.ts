@@ -3,7 +3,7 @@ import { pick } from '#src/adapters/postgres/shapes.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import { countRows, type InvariantCheck, pagesById, violatingRow } from './invariant.ts';
 
-/** Finds deleted users with remaining private data. Private means readable by no other user, as the ACL says. */
+/** Finds deleted users whose private data still exists. Data is private if its ACL lets no other user read it. */
 const usersWithRemains = `
   select * from (
     select u.id, m.org_id,

@@ -81,7 +81,10 @@ export const statesFollowFromScores: InvariantCheck = {
   },
 };
 
-/** Loads scored rounds ordered by chat and round, because each round is folded onto the previous one. */
+/**
+ * Loads scored rounds in the order of chat and round, because the state of a round is computed from that of the
+ * previous one.
+ */
 function scoredRoundsAfter(db: Knex, before: ScoredRound | undefined): Promise<ScoredRound[]> {
   const query = db('rounds as r')
     .join('chats as c', { 'c.orgId': 'r.orgId', 'c.id': 'r.chatId' })
@@ -123,8 +126,8 @@ const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wro
 const totalsOf = (table: string) => roundTotals.map((column) => `${table}.${column}`).join(', ');
 
 /**
- * Logs and rounds are compared in one SQL statement, so that both come from the same snapshot. Each scored round is
- * counted in exactly one class: stable, drift or refusal.
+ * Compares chat logs with rounds in one SQL statement, so that both come from the same snapshot. Each scored round must
+ * count in exactly one class: stable, drift or refusal.
  */
 const wronglyLoggedChats = `
   select c.id, c.org_id
@@ -148,7 +151,7 @@ const wronglyLoggedChats = `
     or l.stable_rounds + l.drift_rounds + l.refusal_rounds <> stored.scored
   )`;
 
-/** Selects every chat, because the check computes the search words of each chat again. */
+/** Selects every chat, because the search words of each one are computed again for the comparison. */
 const chatsWithWords = `
   select c.id, c.org_id, exists (
     select from (
@@ -162,7 +165,7 @@ const chatsWithWords = `
   ) as has_wrong_words
   from chats c
   where c.id > :after`;
-/** A query over the search words of 100 chats of usual length takes about half a second. */
+/** Computing the search words of 100 chats of usual length takes about half a second. */
 const CHATS_PER_PAGE = 100;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];

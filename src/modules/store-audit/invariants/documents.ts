@@ -64,7 +64,7 @@ export const accessKeysFollowFolders: InvariantCheck = {
 const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
 const listedDocument = pick(DocumentModel, 'id', 'orgId');
 
-/** Totals and documents are compared in one SQL statement, so that both come from the same snapshot. */
+/** Compares the stored totals with the documents in one SQL statement, so that both come from the same snapshot. */
 const wrongTotals = `
   select * from (
     select o.id, (

@@ -8,7 +8,7 @@ import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
 import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
 import { countRows, type InvariantCheck, pagesById } from './invariant.ts';
 
-/** Small page size, because runs are loaded with all their answers and judgements. */
+/** Evaluation runs per page: few, because each is loaded with all its answers and judgements. */
 const RUNS_PER_PAGE = 20;
 
 const evaluatedUnit = shape({
@@ -19,7 +19,6 @@ const evaluatedUnit = shape({
 type EvaluatedUnit = Row<typeof evaluatedUnit>;
 type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specification' | 'results'>;
 
-/** Invariant I7. A table constraint ensures that each cache key has only one judgement. */
 export const resultsFollowFromJudgements: InvariantCheck = {
   invariant: 'I7',
   title:
@@ -51,7 +50,7 @@ async function completeRunsAfter(db: Knex, after: string): Promise<CompleteRun[]
     EvaluationRunModel.table(db)
       .whereNotNull('finishedAt')
       .whereRaw('jsonb_array_length(failed_units) = 0')
-      // Skips runs of older rubrics, because their aggregation rules are no longer in the code.
+      // Skips evaluation runs of older rubrics, because their aggregation rules are no longer in the code.
       .whereRaw(`specification ->> 'rubricVersion' = ?`, [rubricVersion])
       .where('id', '>', after)
       .orderBy('id')
@@ -76,7 +75,7 @@ function hasSameResults({ specification, results }: CompleteRun, units: readonly
   const verdicts = new Map(units.flatMap(({ unit, verdict }) => (verdict === null ? [] : [[unit, verdict] as const])));
   const answers = new Map(units.flatMap(({ unit, answer }) => (answer === null ? [] : [[unit, answer] as const])));
   const again = evaluationOutcomeOf(specification, { verdicts, answers, failed: [] });
-  // A `jsonb` column does not keep the order of keys.
+  // Compares canonical JSON, because a `jsonb` column does not keep the order of keys.
   return again.status === 'completed' && canonicalJson(again.results) === canonicalJson(results);
 }
 

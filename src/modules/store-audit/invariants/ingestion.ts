@@ -97,7 +97,10 @@ export const chunksMatchVectors: InvariantCheck = {
   },
 };
 
-/** Finds chunks without a vector. As the counts are equal, no vector can belong to another document either. */
+/**
+ * Finds active chunks without a vector. Their counts are compared before: if all chunks have vectors and the counts are
+ * equal, no vector is left over.
+ */
 async function eachChunkWithoutVector(
   { db, vectors }: InvariantDeps,
   report: (chunk: ActiveChunk) => void,
@@ -108,7 +111,7 @@ async function eachChunkWithoutVector(
       const stored = await vectors.findExisting({ orgId, chunkIds: own.map((chunk) => chunk.id) });
       suspects.push(...own.filter((chunk) => !stored.has(chunk.id)));
     }
-    // The generation may have been replaced and deleted since the first query.
+    // The generation may have been replaced and deleted since its chunks were read.
     const stillActive = await rows(db, activeChunk, `${activeChunks} and c.id = any (?::uuid[])`, [
       suspects.map((chunk) => chunk.id),
     ]);
@@ -145,7 +148,7 @@ export const termCountsMatchChunks: InvariantCheck = {
   },
 };
 
-/** Statistics and chunks are compared in one SQL statement, so that both come from the same snapshot. */
+/** Compares the term statistics with the chunks in one SQL statement, so that both come from the same snapshot. */
 function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> {
   return oneRow(
     db,
@@ -201,12 +204,15 @@ async function eachFinding(
   }
 }
 
-/** Every attempt at a step updates its job, so a job that is unchanged for this long is stuck. */
+/** Every attempt at a workflow step updates its job, so a job that is unchanged for this long is stuck. */
 const STUCK_AFTER_HOURS = 48;
 
 const stuckJob = shape({ ...pick(JobModel, 'id', 'orgId', 'documentId').columns, isUnstarted: boolean() });
 
-/** Paused jobs, and jobs that wait for a date, may stay unchanged for longer. */
+/**
+ * Selects jobs that were not started in time or are unchanged for too long. Paused jobs, and jobs that wait for a date,
+ * may stay unchanged for longer.
+ */
 const stuckJobs = `
   select id, org_id, document_id, dispatched_at is null as is_unstarted
   from jobs
