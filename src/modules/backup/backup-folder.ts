@@ -53,7 +53,7 @@ async function readManifest(backup: string): Promise<BackupManifest | null> {
   if (read.success) return read.data;
   const [issue] = read.error.issues;
   throw new Error(
-    `${path} cannot be understood: ${[issue?.path.join('.'), issue?.message].filter(Boolean).join(' ')}.`,
+    `${path} is not a valid backup manifest: ${[issue?.path.join('.'), issue?.message].filter(Boolean).join(' ')}.`,
   );
 }
 

@@ -215,7 +215,7 @@ export function createBackupService(deps: {
       const { folder, keep, note } = options;
       return withoutOthers(async () => {
         if ((await repository.findRestore()) !== null) {
-          throw new Error('A restore of this database is unfinished: complete it with the same command first.');
+          throw new Error('A restore of this database is unfinished: repeat the restore to complete it, then back up.');
         }
         const installation = await repository.installation();
         if (installation === null) throw new Error('The database has no migrations: there is nothing to back up.');

@@ -57,7 +57,7 @@ export function createRestoreService(deps: {
     if (started === manifest.takenAt) return true;
     if (started !== null) {
       throw new Error(
-        `The restore of another backup (${started}) is unfinished in this database: complete it, or empty the database.`,
+        `The restore of another backup (taken at ${started}) is unfinished in this database: complete that restore, or empty the database.`,
       );
     }
     const tables = await repository.listTables();
@@ -71,7 +71,7 @@ export function createRestoreService(deps: {
 
   async function requireSupported({ migration, postgresMajor }: BackupManifest): Promise<void> {
     if (!repository.knownMigrations().includes(migration)) {
-      throw new Error(`The backup is of a newer version of the service: this one has no migration ${migration}.`);
+      throw new Error(`The backup is from a newer version of the service: this version has no migration ${migration}.`);
     }
     const server = await repository.serverMajor();
     if (server >= postgresMajor) return;
@@ -98,7 +98,7 @@ export function createRestoreService(deps: {
       const staged = await blobs.stage({ content: await copies.open(key), limitBytes: sizeBytes });
       if (staged.sha256 !== sha256) {
         await blobs.unstage(staged.stagingKey);
-        throw new Error(`${copies.pathOf(key)} has changed since it was checked.`);
+        throw new Error(`The copied original ${copies.pathOf(key)} has changed since the backup was checked.`);
       }
       await blobs.promote(staged.stagingKey, key);
     };

@@ -119,7 +119,7 @@ export function createExportStepsService(deps: {
       if (stored !== undefined) return resultOf(stored);
       const last = volumes.at(-1);
       if ((last?.number ?? 0) !== number - 1 || (last !== undefined && last.nextPlace === null)) {
-        throw new Error(`volume ${number} cannot follow volume ${last?.number ?? 0} of the export`);
+        throw new Error(`export volume ${number} cannot be stored after volume ${last?.number ?? 0}`);
       }
       const showProgress = (records: number) =>
         enter(of, 'write', { done: done + records, total: Math.max(total, done + records) });

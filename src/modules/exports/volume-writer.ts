@@ -139,7 +139,7 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
     async function addKinds(): Promise<ExportPosition | null> {
       const kinds = recordKindsFor(scope.keys);
       const first = from === null ? 0 : kinds.findIndex(({ name }) => name === from.kind);
-      if (first < 0) throw new Error(`unknown record kind in the position of the export: ${from?.kind}`);
+      if (first < 0) throw new Error(`the export cannot continue at the unknown record kind ${from?.kind}`);
       for (const [index, kind] of kinds.entries()) {
         if (index < first) continue;
         if (index > first && isFull()) return { kind: kind.name, after: null };

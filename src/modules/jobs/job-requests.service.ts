@@ -45,7 +45,10 @@ export function createJobRequestsService(deps: {
     const { workflowId, part } = parseJobId(jobId);
     const job = await repository.findWithTarget(actor, workflowId);
     if (job === undefined || jobViewOf(job, part, null) === undefined) throw appError('job_not_found');
-    if (!mayChange(actor, job)) throw appError('forbidden', { detail: 'You may not change what this job works on.' });
+    if (!mayChange(actor, job))
+      throw appError('forbidden', {
+        detail: 'Changing a job requires write access to the document, chat or other data that it works on.',
+      });
     return job;
   }
 

@@ -223,7 +223,7 @@ export function createStoreInspector(deps: {
           kind: 'lost_deletion',
           orgId,
           id,
-          detail: 'The deletion of the document was requested but has no open job.',
+          detail: 'The deletion of the document was requested, but no deletion job is open.',
         };
       });
     return {

@@ -45,7 +45,7 @@ const organizationsWithRemains = `
 
 export const deletedAccountsAreErased: InvariantCheck = {
   invariant: 'I13',
-  title: 'private data of deleted users and organizations is erased by the announced day',
+  title: 'private data of deleted users and organizations is erased by the day that was announced',
   async run({ db }, { erasureSeconds }, report) {
     const values = { after: NIL, erasureSeconds };
     for await (const users of pagesById(db, violatingRow, usersWithRemains, values)) {

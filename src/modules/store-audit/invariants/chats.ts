@@ -63,7 +63,7 @@ type ScoredRound = Row<typeof scoredRound>;
 
 export const statesFollowFromScores: InvariantCheck = {
   invariant: 'I6',
-  title: 'folding the stored scores again gives the stored states and trends',
+  title: 'computing alignment states and trends again from the stored scores gives the stored ones',
   async run({ db }, _grace, report) {
     let checked = 0;
     let before: ScoredRound | undefined;
@@ -114,8 +114,9 @@ function foldingFault(row: ScoredRound, previous: FoldState): string | null {
   const folded = foldRound(previous, scores, { offTopic: row.offTopic, onTopic: row.onTopic });
   const stored = new Map(Object.entries(row.foldState));
   const differing = Object.entries(folded).find(([name, value]) => stored.get(name) !== value);
-  if (differing !== undefined) return `${differing[0]} folds to ${differing[1]}, ${stored.get(differing[0])} is stored`;
-  if (row.ewma !== folded.ewma || row.echoState !== folded.shown) return 'its columns differ from its folded state';
+  if (differing !== undefined)
+    return `${differing[0]} should be ${differing[1]}, but ${stored.get(differing[0])} is stored`;
+  if (row.ewma !== folded.ewma || row.echoState !== folded.shown) return 'its columns differ from its computed state';
   return null;
 }
 

@@ -93,7 +93,7 @@ const wrongListingTimes = `
 
 export const documentTotalsMatchDocuments: InvariantCheck = {
   invariant: 'I16',
-  title: 'the totals of documents equal their number and size, and folders sort each by its last change',
+  title: 'the totals of documents equal their number and size, and folders sort documents by their last change',
   async run({ db }, _grace, report) {
     for await (const organizations of pagesById(db, organizationTotals, wrongTotals)) {
       for (const { id: orgId, wrongTotals } of organizations) {
@@ -134,7 +134,7 @@ export const importCountsMatchFiles: InvariantCheck = {
   title: 'successful imports and syncs have handled every file they found, and no document belongs to two files',
   async run({ db }, _grace, report) {
     for await (const runs of pagesById(db, violatingRow, unbalancedRuns)) {
-      for (const { id, orgId, fault } of runs) report({ orgId, detail: `Run ${id} ${fault}.` });
+      for (const { id, orgId, fault } of runs) report({ orgId, detail: `Import run ${id} ${fault}.` });
     }
     for await (const documents of pagesById(db, violatingRow, documentsOfTwoFiles)) {
       for (const { id, orgId, fault } of documents) report({ orgId, documentId: id, detail: `The document ${fault}.` });

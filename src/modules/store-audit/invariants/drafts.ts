@@ -22,7 +22,7 @@ type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specif
 export const resultsFollowFromJudgements: InvariantCheck = {
   invariant: 'I7',
   title:
-    'aggregating the stored judgements again gives the stored results, and every judgement and answer belongs to a run',
+    'aggregating the stored judgements again gives the stored results, and every judgement and answer belongs to an evaluation run',
   async run({ db }, _grace, report) {
     let checked = 0;
     let after = '';
@@ -31,7 +31,10 @@ export const resultsFollowFromJudgements: InvariantCheck = {
       const units = await unitsOfRuns(db, runs);
       for (const run of runs) {
         if (!hasSameResults(run, units.get(run.id) ?? [])) {
-          report({ orgId: run.orgId, detail: `The judgements of ${run.id} do not give its stored results.` });
+          report({
+            orgId: run.orgId,
+            detail: `The judgements of evaluation run ${run.id} do not give its stored results.`,
+          });
         }
         after = run.id;
       }
@@ -39,7 +42,10 @@ export const resultsFollowFromJudgements: InvariantCheck = {
       if (runs.length < RUNS_PER_PAGE) break;
     }
     for (const orgId of await organizationsWithOrphanedJudgements(db)) {
-      report({ orgId, detail: 'It has judgements or generated answers that belong to no run.' });
+      report({
+        orgId,
+        detail: 'The organization has judgements or generated answers that belong to no evaluation run.',
+      });
     }
     return checked;
   },
